@@ -14,6 +14,8 @@ from test_schema_command import faults, printed
 
 from llmfeas.cli.app import COMMANDS
 from llmfeas.cli.schema import schemas
+from llmfeas.importers.machine import Machine
+from llmfeas.importers.machine.found import Found
 from llmfeas.planning.questions import QUESTIONS
 
 Run = Callable[..., Outcome]
@@ -124,6 +126,19 @@ def test_what_a_command_writes_fits_its_schema(run: Run, folder: Path, name: str
     for envelope in written:
         assert faults(envelope, schema) == []
         assert list(unpublished(envelope, schema, "$")) == []
+
+
+@pytest.mark.parametrize("memory_bytes", [2**34, None])
+def test_a_machine_of_which_little_is_known_fits_the_schema(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, memory_bytes: int | None
+) -> None:
+    seen = Found(
+        backend="cpu", vendor="intel", name="Some Processor", memory_bytes=memory_bytes, source="/proc/cpuinfo"
+    )
+    monkeypatch.setattr("llmfeas.importers.machine.this_machine", lambda: Machine(accelerators=(), processor=seen))
+    result = run("detect", "--json")
+    assert result.code == 0, result.err
+    assert faults(json.loads(result.out), printed(run, "detect")) == []
 
 
 def unpublished(value: Any, schema: dict[str, Any], place: str) -> Iterator[str]:

@@ -166,8 +166,9 @@ BACKTEST: Shape = {
 
 DETECT: Shape = Maybe(
     {
-        **dict.fromkeys(("id", "name", "backend", "vendor", "kind", "generation", "memory_type"), TEXT),
-        **dict.fromkeys(("memory_gib", "bandwidth_gb_per_s"), NUMBER),
+        **dict.fromkeys(("id", "name", "backend", "vendor", "kind"), TEXT),
+        **dict.fromkeys(("generation", "memory_type"), TEXT_OR_NULL),
+        **dict.fromkeys(("memory_gib", "bandwidth_gb_per_s"), NUMBER_OR_NULL),
         "tflop_per_s": GIVEN,
         "matched": TEXT_OR_NULL,
         "host_memory_bytes": NUMBER_OR_NULL,
