@@ -111,7 +111,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
     """Give what the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
     spread = shards(scenario) > 1
     zero = scenario.zero if spread else 0
-    part = _part(scenario, moments)
+    part = _trained_part(scenario, moments)
     weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
     temporaries = _temporaries(scenario, layout, moments)
     share = gradients / moments.gradient_bytes if moments.gradient_bytes else 0.0
@@ -122,7 +122,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
         share, gradients = share * part, gradients * part
     copied = layout.pure and layout.scheme.gathers
     if layout.sharded or (zero >= 2 and copied):
-        weights *= part
+        weights *= _weights_part(scenario, moments)
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
     gathered = _gathered(moments, setup, layout.scheme) if by_block else 0.0
     if copied and not by_block:
@@ -153,13 +153,21 @@ def shards(scenario: Scenario) -> int:
     return scenario.dp * scenario.cp
 
 
-def _part(scenario: Scenario, moments: Moments) -> float:
-    """Share of the rank's trained weights that is its own: 1 / ranks, but ep / ranks of its experts."""
-    inventory, ranks = moments.inventory, shards(scenario)
-    if not inventory.trained_experts or scenario.ep == 1:
+def _part(scenario: Scenario, routed: int, whole: int) -> float:
+    """Share of the rank's weights that is its own: 1 / ranks, but ep / ranks of those of routed experts."""
+    ranks = shards(scenario)
+    if not routed or scenario.ep == 1:
         return 1.0 / ranks
-    experts = inventory.trained_experts / inventory.trained
+    experts = routed / whole
     return (1.0 - experts) / ranks + experts * min(1.0, scenario.ep / ranks)
+
+
+def _trained_part(scenario: Scenario, moments: Moments) -> float:
+    return _part(scenario, moments.inventory.trained_experts, moments.inventory.trained)
+
+
+def _weights_part(scenario: Scenario, moments: Moments) -> float:
+    return _part(scenario, moments.inventory.expert_elements, moments.inventory.elements)
 
 
 def _whole_gradients(scenario: Scenario, layout: Layout, zero: int) -> bool:
@@ -216,9 +224,9 @@ def host_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Setu
     if scenario.offload == "none":
         return 0.0
     weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
-    part = _part(scenario, moments)
+    part = _trained_part(scenario, moments)
     zero = scenario.zero if shards(scenario) > 1 else 0
     total = (states + gradients) * (part if zero >= 1 else 1.0)
     if scenario.offload == "all":
-        total += weights * (part if zero >= 3 else 1.0)
+        total += weights * (_weights_part(scenario, moments) if zero >= 3 else 1.0)
     return total
