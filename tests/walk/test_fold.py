@@ -66,6 +66,18 @@ def test_the_fold_agrees_with_the_plain_walk_within_a_hundredth_of_a_percent(mod
     assert folded == pytest.approx(plain, rel=1e-4)
 
 
+@pytest.mark.parametrize("model", ["gpt2", "gemma-3-1b", "deepseek-v2-lite", "qwen3-next-80b-a3b"])
+def test_a_stage_in_the_midst_of_a_model_folds_to_its_own_plain_walk(model: str) -> None:
+    whole = setup(model, RECIPES["pure, checkpointed"])
+    layers = MODELS[model] // 2
+    stage = replace(whole, first_layer=MODELS[model] - layers, layers=layers, embeds=False)
+    b, s = 3, 512
+    walked = walked_step(stage, numeric_sizes(b, s), layers)
+    plain = max(bytes_of(level) for level, _, _ in walked.marks)
+    held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
+
+
 @given(
     st.lists(st.sampled_from("abc"), max_size=4),
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
@@ -131,7 +131,26 @@ def _layers(sizes: _Sizes, a: Architecture) -> tuple[LayerBytes, ...]:
     if not sizes.format.rules:
         same = {kind: _layer(sizes, operators, 0) for kind, operators in kinds.items()}
         return tuple(same[_kind(a, index)] for index in range(a.layers))
-    return tuple(_layer(sizes, kinds[_kind(a, index)], index) for index in range(a.layers))
+    # Rules tell layers apart by their place: those whose matrices get the same encodings are alike.
+    roles = {kind: sorted({_role(weight) for weight in _weights(operators)}) for kind, operators in kinds.items()}
+    found: dict[tuple[object, ...], LayerBytes] = {}
+    layers = []
+    for index in range(a.layers):
+        kind = _kind(a, index)
+        alike = (kind, *(sizes.format.encoding_of(role, routed, index, a) for role, routed in roles[kind]))
+        if alike not in found:
+            found[alike] = _layer(sizes, kinds[kind], index)
+        layers.append(found[alike])
+    return tuple(layers)
+
+
+def _weights(operators: Iterable[Operator]) -> Iterator[Weight]:
+    return (weight for operator in operators for weight in operator.weights)
+
+
+def _role(weight: Weight) -> tuple[str, bool]:
+    """What a format's rules see of a weight: its role, and whether it belongs to routed experts."""
+    return (ROLES.get(weight.name, "other") if weight.is_matrix else "vector"), weight.split == "expert"
 
 
 def _kind(a: Architecture, index: int) -> tuple[bool, bool, int | None]:
@@ -140,9 +159,8 @@ def _kind(a: Architecture, index: int) -> tuple[bool, bool, int | None]:
 
 def _layer(sizes: _Sizes, operators: Iterable[Operator], index: int) -> LayerBytes:
     parts = {"tensor": 0.0, "expert": 0.0, "none": 0.0}
-    for operator in operators:
-        for weight in operator.weights:
-            parts[weight.split] += sizes.tensor(weight, index)
+    for weight in _weights(operators):
+        parts[weight.split] += sizes.tensor(weight, index)
     return LayerBytes(parts["tensor"], parts["expert"], parts["none"])
 
 
@@ -157,10 +175,9 @@ class _Sizes:
 
     def tensor(self, weight: Weight, layer: int) -> float:
         """Bytes of a tensor of the tape in layer `layer` (from 0), all copies."""
-        role = ROLES.get(weight.name, "other") if weight.is_matrix else "vector"
+        role, routed = _role(weight)
         if role == "vector":
             return weight.elements * self._encoding(self.format.vectors).bytes
-        routed = weight.split == "expert"
         return weight.copies * self.matrix(weight.shape, role, layer, routed=routed)
 
     def matrix(self, shape: tuple[int, ...], role: str, layer: int, *, routed: bool = False) -> float:

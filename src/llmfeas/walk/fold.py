@@ -1,14 +1,18 @@
 """From one symbolic walk of a few layers to every level of any depth, batch and length.
 
-Levels are linear in the number of repeated layers, so walks of two and of three periods give all of them; sizes are
-symbolic, so each level is a polynomial; levels that another one exceeds everywhere are dropped.
+Levels are linear in the number of repeated layers, and a walk of three periods shows what one more adds to each; sizes
+are symbolic, so each level is a polynomial; levels that another one exceeds everywhere are dropped.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
+from ..record import dataclass
+from .graph import Leaf
 from .inventory import Inventory, extrapolated_inventory, inventory_of
 from .moments import Candidate, Moments
 from .setup import Setup
@@ -65,26 +69,96 @@ def layer_kinds(setup: Setup) -> list[object]:
     ]
 
 
+@lru_cache(maxsize=32)
+def _walk(setup: Setup, layers: int) -> Walked:
+    """Walk the first layers of a stage. Few walks are kept, since levels are large."""
+    return walked_step(setup, SYMBOLIC, layers)
+
+
+def _first_layers(setup: Setup, layers: int) -> Walked:
+    """Walk the first layers of a stage; stages of one model whose layers run alike share the walk."""
+    if setup.architecture.window is not None:
+        return _walk(setup, layers)  # which masks a stage makes depends on all of its layers
+    kinds = layer_kinds(replace(setup, first_layer=0, layers=0))
+    first = setup.first_layer
+    alike = kinds[first : first + layers]
+    start = next(at for at in range(first + 1) if kinds[at : at + layers] == alike)
+    return _walk(replace(setup, first_layer=start, layers=layers), layers)
+
+
 @lru_cache(maxsize=1024)
 def training_moments(setup: Setup) -> Moments:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     kinds = layer_kinds(setup)
     prefix, period = repeated_pattern(kinds)
     periods, rest = divmod(setup.depth - prefix, period)
-    if periods <= 3:
-        walked = walked_step(setup, SYMBOLIC, setup.depth)
-        places = telling_places(kinds)
-        marks = [mark for mark in walked.marks if _index(mark) in places]
-        return _moments(marks, walked.start, walked.kept, walked.end, inventory_of(walked))
-    short = walked_step(setup, SYMBOLIC, prefix + 2 * period + rest)
-    long = walked_step(setup, SYMBOLIC, prefix + 3 * period + rest)
-    times = periods - 2
-    places = telling_places(kinds[: prefix + 2 * period + rest])
-    marks = _extrapolated(short, long, places, prefix + period, period, times)
-    start, kept, end = (
-        a + (b - a) * times for a, b in ((short.start, long.start), (short.kept, long.kept), (short.end, long.end))
-    )
-    return _moments(marks, start, kept, end, extrapolated_inventory(inventory_of(short), inventory_of(long), times))
+    for walked_periods in (3, 4):
+        if periods <= walked_periods:
+            break
+        depth = prefix + walked_periods * period + rest
+        walk = _first_layers(setup, depth)
+        head = prefix + period
+        added = _added(walk, head, period)
+        if added is not None:
+            times = periods - walked_periods
+            places = telling_places(kinds[:depth]) - set(range(head + 1, head + 1 + period))
+            marks = _extrapolated(walk, places, head, added, times)
+            grown = extrapolated_inventory(inventory_of(walk.weights), added.inventory, times)
+            start, kept, end = (
+                level + more * times
+                for level, more in ((walk.start, added.built), (walk.kept, added.held), (walk.end, added.done))
+            )
+            return _moments(marks, start, kept, end, grown)
+    walk = _first_layers(setup, setup.depth)
+    places = telling_places(kinds)
+    marks = [mark for mark in walk.marks if _index(mark) in places]
+    return _moments(marks, walk.start, walk.kept, walk.end, inventory_of(walk.weights))
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What one more period of layers in the midst adds to packed levels."""
+
+    built: int
+    """Before the step: its weights."""
+    passed: int
+    """Later in forward: also what it keeps."""
+    held: int
+    """In backward before it is reached: also what is kept after autocast's region."""
+    done: int
+    """After its backward: its weights and their gradients."""
+    inventory: Inventory
+
+
+def _added(walk: Walked, head: int, period: int) -> _Added | None:
+    """Compare the second and the third period, whose first layer is `head` + 1; None where they do not run alike."""
+    places = _by_place(walk.marks)
+    middle = range(head + 1, head + 1 + period)
+    forward = _difference(places, [(place, place + period) for place in middle])
+    backward = _difference(places, [(~place, ~(place + period)) for place in middle])
+    if forward is None or backward is None:
+        return None
+    third = range(head + 1 + period, head + 1 + 2 * period)
+    weights = [weight for weight in walk.weights if weight.place in third]
+    built = walk.built[third.stop - 1] - walk.built[third.start - 1]
+    gradients = sum(weight.node.arrived for weight in weights if type(weight.node) is Leaf)
+    done = built + gradients
+    return _Added(built, built + forward, done + backward, done, inventory_of(weights))
+
+
+def _difference(places: dict[int, list[Mark]], twins: list[tuple[int, int]]) -> int | None:
+    """Give by how much the levels at each second place exceed those at the first; None where that is not clear.
+
+    A few may differ: what is made or dies on the way to a first or last layer that is unlike the others.
+    """
+    found: Counter[int] = Counter()
+    for one, other in twins:
+        first, second = places.get(one, []), places.get(other, [])
+        if len(first) != len(second):
+            return None
+        found.update(b[0] - a[0] for a, b in zip(first, second, strict=True))
+    difference, times = found.most_common(1)[0] if found else (0, 0)
+    return difference if 2 * times > found.total() else None
 
 
 def telling_places(kinds: list[object]) -> frozenset[int]:
@@ -106,24 +180,18 @@ def _place(mark: Mark) -> int:
     return mark[2]
 
 
-def _extrapolated(
-    short: Walked, long: Walked, places: frozenset[int], head: int, period: int, times: int
-) -> list[Mark]:
-    """Levels of the full depth: the first layers matched from the start, the last ones from the end."""
-    near, far = _by_place(short.marks), _by_place(long.marks)
+def _extrapolated(walk: Walked, places: frozenset[int], head: int, added: _Added, times: int) -> list[Mark]:
+    """Levels of the full depth: places up to `head` counted from the start, the others from the end."""
     marks: list[Mark] = []
-    for place, group in near.items():
+    for level, moment, place in walk.marks:
         index = ~place if place < 0 else place
         if index not in places:
             continue
-        other = index if index <= head else index + period
-        twins = far[~other if place < 0 else other]
-        if len(twins) != len(group):
-            raise AssertionError(f"layers that look alike walk unlike at place {place}")
-        marks.extend(
-            (level + (twin - level) * times, moment, place)
-            for (level, moment, _), (twin, _, _) in zip(group, twins, strict=True)
-        )
+        if index <= head:
+            more = added.done if place < 0 else added.built
+        else:
+            more = added.held if place < 0 else added.passed
+        marks.append((level + more * times, moment, place))
     return marks
 
 

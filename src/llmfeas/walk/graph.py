@@ -31,6 +31,11 @@ class Leaf:
         self.buffer: Tensor | None = None
         self.gradient: Storage | None = None
 
+    @property
+    def arrived(self) -> int:
+        """Packed bytes of the gradient that stays; 0 where none came."""
+        return self.gradient.size if self.gradient is not None and self.held is None else 0
+
 
 class Tensor:
     """A view of a storage: element count, bytes an element, and the node that made it (None: needs no gradient)."""

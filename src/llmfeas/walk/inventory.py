@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 
 from ..record import dataclass
-from .step import Walked
+from .graph import Parameter
 from .storage import BLOCK_BYTES
 
 SMALL_TENSOR = 4096
@@ -44,12 +45,12 @@ class Inventory:
 _MAXIMA = frozenset(("largest", "iterated", "layer_elements", "trained_width"))
 
 
-def inventory_of(walked: Walked) -> Inventory:
-    """Sum up the weights of a walk."""
+def inventory_of(weights: Iterable[Parameter]) -> Inventory:
+    """Sum up weights."""
     totals = dict.fromkeys((f.name for f in fields(Inventory)), 0)
     totals["trained_width"] = 4
     per_layer: dict[int, int] = {}
-    for weight in walked.weights:
+    for weight in weights:
         n, shape = weight.n, weight.shape
         per_layer[weight.place] = per_layer.get(weight.place, 0) + n
         totals["elements"] += n
@@ -80,13 +81,11 @@ def inventory_of(walked: Walked) -> Inventory:
     return Inventory(**totals)
 
 
-def extrapolated_inventory(short: Inventory, long: Inventory, times: int) -> Inventory:
-    """Sums grow by the same step a period; maxima stay."""
+def extrapolated_inventory(walked: Inventory, added: Inventory, times: int) -> Inventory:
+    """Sums grow by what each further period adds; maxima stay."""
     return Inventory(
         **{
-            f.name: getattr(short, f.name)
-            if f.name in _MAXIMA
-            else getattr(short, f.name) + (getattr(long, f.name) - getattr(short, f.name)) * times
+            f.name: getattr(walked, f.name) + (0 if f.name in _MAXIMA else getattr(added, f.name) * times)
             for f in fields(Inventory)
         }
     )

@@ -25,6 +25,8 @@ class Walked:
     """Packed level after backward: the start and all gradients."""
     weights: list[Parameter]
     """All weights; their storages count for nothing any more."""
+    built: list[int]
+    """Packed level before the first layer was made, and after each one."""
 
 
 def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
@@ -48,4 +50,4 @@ def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
     tape.backward(loss)
     del loss
     ledger.mark()
-    return Walked(ledger.marks, start, kept, ledger.level, context.weights)
+    return Walked(ledger.marks, start, kept, ledger.level, context.weights, model.built)

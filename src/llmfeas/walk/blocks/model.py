@@ -22,6 +22,7 @@ class Model:
     """A model's weights (allocated when built) and its forward pass."""
 
     __slots__ = (
+        "built",
         "context",
         "embedding_norm",
         "enter",
@@ -46,11 +47,13 @@ class Model:
         learned = setup.embeds and a.learned_positions
         self.positions = context.parameter(a.learned_positions or 0, a.hidden) if learned else None
         self.layers: list[Layer | ShortcutLayer] = []
+        self.built = [context.tape.ledger.level]
         for index in range(layers):
             context.place = index + 1
             self._add_indexer()
             kind = ShortcutLayer if a.attention_blocks == 2 else Layer
             self.layers.append(kind(context, setup.first_layer + index))
+            self.built.append(context.tape.ledger.level)
         context.place = 0
         self.final: Norm | None = None
         self.leave: Linear | None = None
