@@ -7,7 +7,7 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
-from llmfeas.planning.bounds import least_bytes, most_bytes
+from llmfeas.planning.bounds import least_bytes, least_host_bytes, most_bytes, most_host_bytes
 
 ASKS: tuple[dict[str, object], ...] = (
     {"task": "finetune", "micro_batch": 1},
@@ -17,6 +17,9 @@ ASKS: tuple[dict[str, object], ...] = (
     {"task": "lora", "micro_batch": 1},
     {"task": "qlora", "micro_batch": 1},
     {"task": "finetune", "micro_batch": 1, "num_devices": 8},
+    {"task": "finetune", "micro_batch": 1, "offload": "optimizer"},
+    {"task": "finetune", "micro_batch": 1, "num_devices": 8, "engine": "megatron"},
+    {"task": "finetune", "micro_batch": 1, "num_devices": 8, "engine": "llmq"},
 )
 
 
@@ -42,3 +45,22 @@ def test_the_ceiling_is_the_memory_of_the_device_that_is_tried() -> None:
     assert most_bytes({}, scenario, catalog()) == 64 * 2**30
     assert most_bytes({"memory": "128GiB"}, scenario, catalog()) == 128 * 2**30
     assert most_bytes({"device": "rtx-4090", "memory": "auto"}, scenario, catalog()) == 24 * 2**30
+
+
+@pytest.mark.parametrize(
+    "ask", [{"offload": "all"}, {"offload": "optimizer"}, {"offload": "all", "task": "qlora"}], ids=str
+)
+def test_no_host_holds_less_than_its_floor(ask: dict[str, object]) -> None:
+    for model in [*catalog().models][::6]:
+        request = {"model": model, "device": "8xh200", "task": "finetune", "micro_batch": 1, **ask}
+        found = estimate(resolution(request, catalog()))
+        on_machine = found.memory.host_bytes * min(found.scenario.num_devices, found.scenario.devices_per_node)
+        assert on_machine >= least_host_bytes({}, found.scenario), model
+
+
+def test_the_host_of_another_device_is_not_judged() -> None:
+    scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune"}, catalog()).scenario
+    assert least_host_bytes({"offload": "all"}, scenario) > 0
+    assert least_host_bytes({"offload": "all", "device": "h200"}, scenario) == 0
+    assert most_host_bytes({}, scenario) == 32 * 2**30
+    assert most_host_bytes({"host_memory": "64GiB"}, scenario) == 64 * 2**30

@@ -69,3 +69,29 @@ def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
 def test_a_layout_that_a_rung_refuses_does_not_hide_it(layout: dict[str, object]) -> None:
     request = {"model": "mixtral-8x7b", "device": "8xh100-sxm", "task": "finetune", **layout}
     assert len(answer(request, catalog(), remedies=False).ladder) >= 6
+
+
+@pytest.mark.parametrize("device", ["rtx-4070ti", "m2-ultra", "tpu-v5e"])
+def test_where_memory_is_short_no_remedy_spends_more_of_it(device: str) -> None:
+    for model in MODELS:
+        found = answer({"model": model, "device": device, "task": "lora"}, catalog(), ladder=False)
+        changes = [remedy["changes"] for remedy in found.remedies]
+        assert not any(isinstance(change, dict) and change.get("checkpointing") == "none" for change in changes), model
+
+
+def test_where_time_is_short_more_memory_may_be_spent() -> None:
+    request = {"model": "llama-2-7b", "device": "h100-sxm", "task": "lora", "tokens": 1e8}
+    free = answer({**request, "checkpointing": "none"}, catalog(), ladder=False, remedies=False)
+    slow = answer({**request, "checkpointing": "full"}, catalog(), ladder=False, remedies=False)
+    spans = [dict(one.time["total_seconds"]) for one in (free, slow)]  # type: ignore[call-overload]
+    deadline = (spans[0]["expected"] + spans[1]["expected"]) / 2
+    found = answer({**request, "checkpointing": "full", "deadline": deadline}, catalog(), ladder=False)
+    assert found.verdict.time == "over_deadline"
+    assert {"checkpointing": "none"} in [remedy["changes"] for remedy in found.remedies]
+
+
+def test_other_hardware_comes_in_the_order_of_what_it_asks_for() -> None:
+    found = answer({"model": "mixtral-8x7b", "device": "rtx-4070ti", "task": "finetune"}, catalog(), ladder=False)
+    counts = [remedy["changes"].get("num_devices") for remedy in found.remedies]  # type: ignore[union-attr]
+    given = [count for count in counts if count is not None]
+    assert given == sorted(given)

@@ -110,11 +110,19 @@ class Records(Mapping[str, R]):
 
     def raw(self, key: str) -> dict[str, Any]:
         """Give an entry as plain data, its defaults filled in."""
+        entry, defaults = self._raw[key], self._base_of(key)
+        return merged(defaults, entry) if defaults else dict(entry)
+
+    def peek(self, key: str, field: str) -> object:
+        """Give one field of an entry as written or as its default, without building it; None where it has neither."""
         entry = self._raw[key]
+        return entry[field] if field in entry else self._base_of(key).get(field)
+
+    def _base_of(self, key: str) -> Mapping[str, Any]:
         section = self.section
         base = self._file.data.get(section.base) if section.base else None
-        defaults = base.get(entry.get(section.base_field)) if isinstance(base, Mapping) else None
-        return merged(defaults, entry) if isinstance(defaults, Mapping) else dict(entry)
+        defaults = base.get(self._raw[key].get(section.base_field)) if isinstance(base, Mapping) else None
+        return defaults if isinstance(defaults, Mapping) else {}
 
     def _record(self, key: str) -> R:
         raw = self.raw(key)

@@ -5,43 +5,69 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..catalog.store import Catalog
+from ..estimate.floor import FROZEN_BYTES, SAFE, Each, pure_bytes, scheme_bytes
 from ..estimate.parameters import block_parameters
-from ..scenario import Scenario
+from ..estimate.training_layout import SCHEMES
+from ..scenario import TRAINING_TASKS, Scenario
 from ..units import parse_bytes
 from .serving_changes import encoded_bits
-
-SAFE = 0.9
-"""The floor stays so much below the weights, for what a format stores otherwise."""
-
-
-STATES = {"adamw": 4.0, "adamw-foreach": 4.0, "adamw-8bit": 2.0, "lion": 2.0, "muon": 2.0, "sgd-momentum": 2.0}
-"""Bytes a parameter of an optimizer's states in the smallest format."""
 
 
 def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     """Give a floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
 
-    Embeddings and tables that are looked up are left out, since they may lie elsewhere.
-
-    Trained weights: 2 bytes each, as many for the gradient, the optimizer's states. 2 bytes under adapters, half a byte
-    under QLoRA, the format's bits in inference. 0 where weights may lie on the host or the format is left open.
+    Embeddings and tables that are looked up are left out, since they may lie elsewhere. 0 where weights may lie on the
+    host or the format is left open.
     """
-    task = settings.get("task", asked.task)
-    offload = settings.get("offload", asked.offload)
-    quant = str(settings.get("quant", asked.quant))
-    if "gpu_layers" in settings or asked.gpu_layers is not None or offload != "none":
+    task = str(settings.get("task", asked.task))
+    offload = str(settings.get("offload", asked.offload))
+    if "gpu_layers" in settings or asked.gpu_layers is not None or offload == "all":
         return 0.0
-    if task in ("pretrain", "finetune"):
-        each = 4.0 + STATES.get(str(settings.get("optimizer", asked.optimizer)), 0.0)
-    elif task != "inference":
-        each = 0.5 if task == "qlora" else 2.0
-    elif quant == "auto" or asked.stored is not None:
-        return 0.0
+    if task == "inference":
+        each = _served_bytes(settings, asked)
+    elif task in FROZEN_BYTES:
+        each = FROZEN_BYTES[task] if offload == "none" else 0.0
     else:
-        each = min(encoded_bits(quant)) / 8
+        weights, gradients, states = _trained_bytes(settings, asked)
+        each = weights + gradients + (states if offload == "none" else 0.0)
+    return _layers(asked) * each / int(str(settings.get("num_devices", asked.num_devices)))
+
+
+def least_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
+    """Give a floor for what offloading puts on one machine, bytes; 0 where that depends on the device."""
+    task = str(settings.get("task", asked.task))
+    offload = str(settings.get("offload", asked.offload))
+    other = settings.get("device", asked.device.id) != asked.device.id
+    if offload == "none" or other or task not in TRAINING_TASKS:
+        return 0.0
+    if task in FROZEN_BYTES:
+        each = FROZEN_BYTES[task] if offload == "all" else 0.0
+    else:
+        weights, gradients, states = _trained_bytes(settings, asked)
+        each = gradients + states + (weights if offload == "all" else 0.0)
     count = int(str(settings.get("num_devices", asked.num_devices)))
-    layers = sum(kind.repeat * kind.total for kind in block_parameters(asked.model.architecture))
-    return SAFE * layers * each / count
+    return _layers(asked) * each * min(count, asked.devices_per_node) / count
+
+
+def _layers(asked: Scenario) -> float:
+    return SAFE * sum(kind.repeat * kind.total for kind in block_parameters(asked.model.architecture))
+
+
+def _served_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
+    quant = str(settings.get("quant", asked.quant))
+    if quant == "auto" or asked.stored is not None:
+        return 0.0
+    return min(encoded_bits(quant)) / 8
+
+
+def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
+    """Give the least bytes of weight, gradient and states of a trained parameter."""
+    precision = settings.get("precision", asked.precision if asked.said("precision") else "fp32")
+    optimizer = str(settings.get("optimizer", asked.optimizer))
+    if precision in ("bf16", "fp16", "auto"):
+        return pure_bytes(2.0, optimizer)
+    names = {"pytorch", str(settings.get("engine", asked.engine))}
+    return min((scheme_bytes(SCHEMES[name], optimizer) for name in names if name in SCHEMES), key=sum)
 
 
 def most_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
@@ -50,3 +76,9 @@ def most_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog
         return parse_bytes(str(settings["memory"]), "--memory")
     device = str(settings.get("device", asked.device.id))
     return asked.memory_bytes if device == asked.device.id else catalog.devices[device].memory_bytes
+
+
+def most_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
+    """Give what the host of the device at hand has, bytes."""
+    said = settings.get("host_memory", "auto")
+    return asked.host_memory_bytes if said == "auto" else parse_bytes(str(said), "--host-memory")

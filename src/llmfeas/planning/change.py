@@ -20,6 +20,8 @@ class Change:
     gives_up: str
     pain: float = 2.0
     """How little a person wants it: 0 costs nothing, 9 is another job than the one that was asked for."""
+    heavier: bool = False
+    """Buys speed with memory: no use where memory alone is short."""
 
 
 @dataclass(frozen=True, slots=True)

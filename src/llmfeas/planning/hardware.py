@@ -71,7 +71,7 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     needed = found.memory.peak_bytes.expected if short else 0.0
     able = [
         device
-        for device in catalog.devices.values()
+        for device in _candidates(catalog, own)
         if device.id != own.id
         and (device.representative or _like(device, own))
         and _year(device) >= _year(own) - GENERATION_YEARS
@@ -86,6 +86,14 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     kept |= {name: AUTO for name in OWN if scenario.said(name)}
     for device in sorted((*alike, *others), key=lambda device: device.memory_bytes if short else 0.0):
         yield Change({"device": device.id, **kept}, f"another device: {device.name}", _device_pain(device, own))
+
+
+def _candidates(catalog: Catalog, own: Device) -> Iterator[Device]:
+    """Yield the representative devices and those of the same backend, without building all others."""
+    devices = catalog.devices
+    for name in devices:
+        if devices.peek(name, "representative") or devices.peek(name, "backend") == own.backend:
+            yield devices[name]
 
 
 def _like(device: Device, own: Device) -> bool:

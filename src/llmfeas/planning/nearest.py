@@ -62,8 +62,8 @@ def nearest(search: Search, axes: Sequence[Axis], kept: Sequence[str]) -> Neares
 
     `kept` names settings that could change but are to be kept: said where they leave nothing to try.
     """
-    search.way(())
-    search.way(tuple(axis.alternatives[-1] for axis in axes))
+    for changes in ((), tuple(axis.alternatives[-1] for axis in axes), search.lightest):
+        search.way(changes, heavy=True)
     settled = search.settled(search.nearest)
     assert settled is not None
     return Nearest(search.settings(search.nearest), estimate(settled), () if axes else tuple(kept))

@@ -31,7 +31,7 @@ def checkpointing_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]
     if not scenario.is_training:
         return
     if scenario.checkpointing != "none":
-        yield Change({"checkpointing": "none"}, "activations are kept, not made twice: faster, more memory", 0.5)
+        yield Change({"checkpointing": "none"}, "activations are kept, not made twice: faster, more memory", 0.5, True)
     if scenario.checkpointing == "none":
         yield Change({"checkpointing": "selective"}, "some more compute: part of the activations is made twice", 1)
     if scenario.checkpointing != "full":
@@ -46,7 +46,7 @@ def micro_batch_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     micro, same = scenario.micro_batch, {"global_batch": scenario.global_batch}
     larger = 2 * micro
     while larger * scenario.seq_len <= LARGEST_MICRO_BATCH_TOKENS and larger * scenario.dp <= scenario.global_batch:
-        yield Change({"micro_batch": larger, **same}, "more sequences at once: faster, more memory", 0.5)
+        yield Change({"micro_batch": larger, **same}, "more sequences at once: faster, more memory", 0.5, True)
         larger *= 2
     while micro > 1:
         micro //= 2
@@ -62,7 +62,7 @@ def zero_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     for stage in (1, 2):
         if stage < scenario.zero:
             text = f"ZeRO {stage} instead of {scenario.zero}: less to send between devices, more memory"
-            yield Change({"zero": stage}, text, 1)
+            yield Change({"zero": stage}, text, 1, True)
     if scenario.zero < 3:
         yield Change({"zero": 3}, "weights are gathered in every step: more to send between devices", 1)
 
@@ -140,7 +140,7 @@ def offload_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield none where there is one, then optimizer states, then all of them in main memory."""
     scenario = found.scenario
     if scenario.offload != "none":
-        yield Change({"offload": "none"}, "nothing waits for the host: faster, more memory on the device", 0.5)
+        yield Change({"offload": "none"}, "nothing waits for the host: faster, more memory on the device", 0.5, True)
     if scenario.device.kind in ("cpu", "unified", "apu") or scenario.task not in FULL:
         return
     if scenario.offload == "none":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from ..catalog.store import Catalog
 from ..estimate.result import Estimate
@@ -13,7 +13,11 @@ from .search import Search, Way
 from .selection import HARDWARE, apart, worth_showing
 
 SHOWN = 3
+SHOWN_HARDWARE = 2
 ENOUGH = 12
+
+Group = tuple[Axis, ...]
+"""Axes that change together."""
 
 
 def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[dict[str, object]]:
@@ -22,17 +26,29 @@ def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog
     One more asks for other or more devices; without any other way two do, where they must with another recipe.
     """
     search = Search(request, estimated.scenario, catalog)
-    recipe = [axis for axis in axes_of(estimated, catalog) if axis.name not in HARDWARE]
-    hardware = [axis for axis in axes_of(estimated, catalog, any_device=True) if axis.name in HARDWARE]
+    recipe = list(_helpful(axes_of(estimated, catalog, HARDWARE), estimated))
+    names = [axis.name for axis in recipe]
+    hardware = [axis for axis in axes_of(estimated, catalog, names, any_device=True) if axis.name in HARDWARE]
     found = _fewest(search, recipe)
     kept = worth_showing(found)[:SHOWN] if found else []
-    larger = _least_painful(way for axis in hardware for way in search.among((axis,)))
-    if kept:
-        larger = [way for way in larger if _same_backend(way, estimated)]
-    elif not larger:
+    shown = 1 if kept else SHOWN_HARDWARE
+    backend = estimated.scenario.device.backend if kept else None
+    larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
+    if not kept and not larger:
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
-        larger = _least_painful(way for pair in pairs if search.may_fit(pair) for way in search.among(pair))
-    return [way.to_dict() for way in (*kept, *apart(larger)[: 1 if kept else 2])]
+        larger = _least_painful(search, pairs, shown, None)
+    return [way.to_dict() for way in (*kept, *larger)]
+
+
+def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
+    """Leave out what buys speed with memory where nothing but memory is short."""
+    verdict = estimated.verdict
+    late = verdict.time in ("over_deadline", "impractical") or verdict.budget == "over_budget"
+    for axis in axes:
+        light = tuple(change for change in axis.alternatives if not change.heavier)
+        kept = axis.alternatives if late or estimated.memory.verdict != "exceeds" else light
+        if kept:
+            yield Axis(axis.name, kept)
 
 
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
@@ -47,9 +63,22 @@ def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
     return found
 
 
-def _least_painful(ways: Iterable[Way]) -> list[Way]:
-    return sorted(islice(ways, ENOUGH), key=lambda way: (way.pain, way.estimate.scenario.memory_bytes))
+def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend: str | None) -> list[Way]:
+    """Give the least painful ways that take one alternative of each axis of a group, on `backend` if that is named.
 
-
-def _same_backend(way: Way, estimated: Estimate) -> bool:
-    return way.estimate.scenario.device.backend == estimated.scenario.device.backend
+    Trials are made in the order of their pain, until none that is left could hurt less than those found.
+    """
+    trials = [(changes, group) for group in groups for changes in product(*(axis.alternatives for axis in group))]
+    trials.sort(key=lambda trial: sum(change.pain for change in trial[0]))
+    hopeful: dict[int, bool] = {}
+    best: list[Way] = []
+    for changes, group in trials:
+        if len(best) == wanted and sum(change.pain for change in changes) > best[-1].pain:
+            break
+        if len(group) > 1 and id(group) not in hopeful:
+            hopeful[id(group)] = search.may_fit(group)
+        found = search.way(changes) if hopeful.get(id(group), True) else None
+        if found is not None and backend in (None, found.estimate.scenario.device.backend):
+            best.append(search.refined(found))
+            best = apart(sorted(best, key=lambda way: (way.pain, way.estimate.scenario.memory_bytes)))[:wanted]
+    return best

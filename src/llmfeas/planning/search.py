@@ -16,7 +16,7 @@ from ..estimate.usable_memory import usable_bytes
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
-from .bounds import least_bytes, most_bytes
+from .bounds import least_bytes, least_host_bytes, most_bytes, most_host_bytes
 from .change import Axis, Change
 from .serving_changes import host_pain
 
@@ -111,7 +111,10 @@ class Search:
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
         self.nearest: Changes = ()
+        self.lightest: Changes = ()
+        """The trial that was spared, whose floor is above what there is by least."""
         self._least = (float("inf"), 0)
+        self._lightest = (float("inf"), 0)
         self._shares: dict[int, float] = {}
 
     def settings(self, changes: Changes) -> dict[str, object]:
@@ -160,9 +163,9 @@ class Search:
     def _hopeless(self, found: Resolution) -> float:
         return HOPELESS if software_support(found.scenario, found.backend)[0] == "unsupported" else 0.0
 
-    def way(self, changes: Changes) -> Way | None:
-        """Try one set of changes; None where it is refused or still not feasible."""
-        if self.too_heavy(changes):
+    def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
+        """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
+        if not heavy and self.too_heavy(changes):
             return None
         settled = self.settled(changes)
         if settled is None:
@@ -185,9 +188,15 @@ class Search:
         return Way(changes, settings, {**self.request, **settings}, found)
 
     def too_heavy(self, changes: Changes) -> bool:
-        """Tell whether the weights alone, divided over all devices, are more than those hold: spares the walk."""
-        settings = settings_of(changes)
-        return least_bytes(settings, self.asked) > most_bytes(settings, self.asked, self.catalog)
+        """Tell whether weights and states alone are more than devices or host hold: spares the walk."""
+        settings, asked = settings_of(changes), self.asked
+        far = max(
+            least_bytes(settings, asked) / most_bytes(settings, asked, self.catalog),
+            least_host_bytes(settings, asked) / most_host_bytes(settings, asked),
+        )
+        if far > 1 and (far, len(changes)) < self._lightest:
+            self._lightest, self.lightest = (far, len(changes)), changes
+        return far > 1
 
     def refined(self, way: Way) -> Way:
         """Keep as many layers on the device as work, where a way moves some to the host."""

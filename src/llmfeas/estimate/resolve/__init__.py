@@ -18,6 +18,7 @@ from ...record import dataclass
 from ...request import parsed, recorded_origins
 from ...scenario import BATCH, TRAINING_TASKS, Origin, Scenario
 from ...text import printable
+from ..floor import rank_floor_bytes
 from ..memory import peak_bytes
 from ..parameters import parameters
 from ..result import Note
@@ -201,7 +202,7 @@ def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
     """
     assert question.draft is not None
     probe = question.scenario.with_batch({"micro_batch": micro_batch, "global_batch": lengths.MANY}, {})
-    probe = layout.fitted_layout(probe, question.draft, peak_bytes, usable_bytes(probe), batch)
+    probe = layout.fitted_layout(probe, question.draft, peak_bytes, rank_floor_bytes, usable_bytes(probe), batch)
     return _laid_out(probe, question.draft)
 
 

@@ -137,26 +137,36 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
 
 
 def fitted_layout(
-    scenario: Scenario, draft: Draft, peak: Callable[[Scenario], Range], usable_bytes: float, batch: int = 0
+    scenario: Scenario,
+    draft: Draft,
+    peak: Callable[[Scenario], Range],
+    floor_bytes: Callable[[Scenario], float],
+    usable_bytes: float,
+    batch: int = 0,
 ) -> Scenario:
     """Choose tp and pp where the user left them open: the least splitting whose expected peak fits.
 
-    Where nothing fits, the layout with the smallest peak is taken. `batch` is a global batch that was given, else 0.
+    Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do (the floor,
+    which is quick to tell), the one with the least of them. `batch` is a global batch that was given, else 0.
     """
     if scenario.num_devices == 1:
         return scenario
     if draft.said("tp") and draft.said("pp"):
         return _completed(scenario, draft, batch)
-    best: Scenario | None = None
-    smallest = float("inf")
-    for tp, pp in _candidates(scenario, draft):
-        candidate = _completed(replace(scenario, tp=tp, pp=pp), draft, batch)
-        expected = peak(candidate).expected
-        if expected <= usable_bytes:
-            return candidate
-        if expected < smallest:
-            best, smallest = candidate, expected
-    return best or _completed(scenario, draft, batch)
+    laid_out = [
+        _completed(replace(scenario, tp=tp, pp=pp), draft, batch) for tp, pp in _candidates(scenario, draft)
+    ] or [_completed(scenario, draft, batch)]
+    floors = [floor_bytes(candidate) for candidate in laid_out]
+    if min(floors) > usable_bytes:
+        return laid_out[floors.index(min(floors))]
+    peaks: dict[float, Scenario] = {}
+    for candidate, least in zip(laid_out, floors, strict=True):
+        if least <= usable_bytes:
+            expected = peak(candidate).expected
+            if expected <= usable_bytes:
+                return candidate
+            peaks.setdefault(expected, candidate)
+    return peaks[min(peaks)]
 
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
