@@ -8,7 +8,7 @@ from training_scenarios import scenario
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.explain import explanation
-from llmfeas.estimate.kernels import runs_fused, traits_of
+from llmfeas.estimate.kernels import runs_compiled, runs_fused, traits_of
 from llmfeas.estimate.memory import memory
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.training_memory import training_memory
@@ -22,6 +22,33 @@ MPT = {"model": "mpt-7b", "device": "h100-sxm", "micro_batch": 2, "seq_len": 204
 def test_engines_with_kernels_bring_them_to_every_job(engine: str) -> None:
     assert runs_fused(scenario(engine=engine, num_devices=1))
     assert runs_fused(scenario(engine=engine, num_devices=8, task="finetune"))
+
+
+@pytest.mark.parametrize("task", ["pretrain", "finetune", "lora"])
+def test_a_compiled_job_runs_the_public_code_compiled(task: str) -> None:
+    compiled = scenario(engine="pytorch-compile", task=task, num_devices=1)
+    assert runs_compiled(compiled)
+    assert not runs_fused(compiled)
+    assert traits_of(scenario(**MPT, engine="pytorch-compile")).eager_only
+
+
+def test_compiling_spares_most_activations_and_logits() -> None:
+    public, compiled = (
+        training_memory(
+            scenario(model="gpt2", device="rtx-4090", micro_batch=16, seq_len=1024, engine=engine)
+        ).components
+        for engine in ("pytorch", "pytorch-compile")
+    )
+    held = ("activations_bytes", "logits_bytes")
+    assert sum(compiled[name] for name in held) < sum(public[name] for name in held) / 2
+
+
+def test_a_compiled_backward_holds_two_sets_of_gradients_where_they_accumulate() -> None:
+    asked = {"model": "gpt2-xl", "micro_batch": 1, "global_batch": 2, "seq_len": 256}
+    one = 4 * 1.5576e9
+    for engine, sets in (("pytorch", 1), ("pytorch-compile", 2)):
+        held = training_memory(scenario(**asked, engine=engine)).components["gradients_bytes"]
+        assert held == pytest.approx(sets * one, rel=0.06)
 
 
 @pytest.mark.parametrize("task", ["finetune", "lora", "qlora"])

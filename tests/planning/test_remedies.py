@@ -49,6 +49,18 @@ def test_remedies_hold_beside_settings_that_were_given() -> None:
         assert again.memory.peak_bytes.expected == remedy["peak_bytes"]
 
 
+def test_a_compiler_is_offered_where_it_makes_room() -> None:
+    request = {"model": "gpt2", "device": "rtx-4090", "task": "pretrain", "micro_batch": 16, "seq_len": 1024}
+    first = answer(request, catalog(), ladder=False).remedies[0]
+    assert first["changes"] == {"engine": "pytorch-compile"}
+    assert first["status"] == "feasible"
+
+
+def test_a_compiler_is_not_offered_where_weights_and_states_alone_are_too_large() -> None:
+    request = {"model": "llama-3-8b", "device": "rtx-4090", "task": "pretrain", "num_devices": 1}
+    assert not any("engine" in str(r["changes"]) for r in answer(request, catalog(), ladder=False).remedies)
+
+
 def test_a_tpu_is_offered_lora_in_place_of_qlora() -> None:
     request = {"model": "llama-2-7b", "device": "tpu-v5e", "task": "qlora", "quant": "nf4"}
     first = answer(request, catalog(), ladder=False).remedies[0]

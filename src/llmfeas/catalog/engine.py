@@ -23,7 +23,7 @@ class Engine:
     """Can leave layers on the host."""
     fused: bool = False
     """Brings fused attention for every architecture."""
-    kernels: Literal["eager", "fused", "in-place", "in-pieces", "frameworks"] = "frameworks"
+    kernels: Literal["eager", "fused", "in-place", "in-pieces", "compiled", "frameworks"] = "frameworks"
     """What training runs: public code, the engine's kernels (data/implementations.yaml), or fused ones where a
     pre-training is divided."""
     checkpointing: Literal["none", "selective", "full"] = "none"

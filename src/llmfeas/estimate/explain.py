@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..scenario import Scenario
-from .kernels import runs_fused
+from .kernels import runs_compiled, runs_fused
 from .result import Estimate, Term
 from .time.decode import cached_tokens
 from .time.inference import inference_time
@@ -90,7 +90,9 @@ def _flop_terms(estimate: Estimate) -> Iterator[Term]:
 
 def _kernels(scenario: Scenario) -> str:
     """Say whose code keeps the activations."""
-    return "fused, of a training framework" if runs_fused(scenario) else "the model's public code"
+    if runs_fused(scenario):
+        return "fused, of a training framework"
+    return "the model's public code" + (", compiled with its loss" if runs_compiled(scenario) else "")
 
 
 def _memory_terms(estimate: Estimate) -> Iterator[Term]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from ..catalog.engine import Engine
 from ..catalog.store import catalog
 from ..scenario import Scenario
-from ..walk.implementation import Implementation, fused_implementation, implementation
+from ..walk.implementation import Implementation, compiles, fused_implementation, implementation
 
 
 @lru_cache(maxsize=256)
@@ -32,8 +32,19 @@ def kernels_of(scenario: Scenario) -> str:
 
 
 def runs_fused(scenario: Scenario) -> bool:
-    """Tell whether training keeps what fused kernels keep."""
-    return bool(kernels_of(scenario))
+    """Tell whether training runs a framework's own model on fused kernels, not the public code, compiled or not."""
+    kernels = kernels_of(scenario)
+    return bool(kernels) and not compiles(kernels)
+
+
+def runs_compiled(scenario: Scenario) -> bool:
+    """Tell whether training runs the public code through a compiler."""
+    return compiles(kernels_of(scenario))
+
+
+def runs_public_code(scenario: Scenario) -> bool:
+    """Tell whether training runs the model's public code operator by operator, as plain PyTorch does."""
+    return not kernels_of(scenario) and _declared(scenario.engine) == "frameworks"
 
 
 def traits_of(scenario: Scenario) -> Implementation:

@@ -10,7 +10,7 @@ from ..scenario import Scenario
 from ..walk.moments import Held, Moments
 from ..walk.optimizers import OPTIMIZERS
 from ..walk.setup import Setup
-from .kernels import runs_fused
+from .kernels import runs_compiled, runs_fused
 from .weights import weight_bytes
 
 PACKED_BYTES: Final = 0.52
@@ -140,6 +140,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
         optimizer=states,
         temporaries=temporaries,
         gradients=gradients if _whole_gradients(scenario, layout, zero) else None,
+        accumulated=gradients if _adds_late(scenario) else 0.0,
         gradient_share=share,
         final_gradients=gradients,
         gathered=gathered,
@@ -172,9 +173,19 @@ def _weights_part(scenario: Scenario, moments: Moments) -> float:
 
 def _whole_gradients(scenario: Scenario, layout: Layout, zero: int) -> bool:
     """Tell whether all gradients of the rank are alive during the whole step."""
+    if _adds_late(scenario):
+        return False
     if scenario.micro_steps > 1 or (layout.scheme.whole_gradients and layout.pure):
         return True
     return shards(scenario) > 1 and zero == 0 and layout.scheme.gathers
+
+
+def _adds_late(scenario: Scenario) -> bool:
+    """Tell whether a micro-batch's gradients all stay beside those of the earlier ones until its backward ends.
+
+    A compiled backward is one function, which hands over all gradients when it returns (AOTAutograd).
+    """
+    return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
 
 
 def _gathered(moments: Moments, setup: Setup, scheme: Scheme) -> float:

@@ -80,14 +80,16 @@ def _planned(scenario: Scenario) -> Plan:
         moments = training_moments(setup)
         stages.append(Stage(moments, rank_held(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
-    return Plan(tuple(stages), host, _doubt(traits, recipe))
+    return Plan(tuple(stages), host, _doubt(architecture, traits, recipe))
 
 
-def _doubt(traits: Implementation, recipe: Recipe) -> str:
+def _doubt(a: Architecture, traits: Implementation, recipe: Recipe) -> str:
     if traits.approximate:
         return traits.approximate
     if recipe.fp8:
         return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
+    if traits.compiled and (a.experts or a.linear_attention or a.mla or recipe.checkpointing != "none"):
+        return "no compiled step of this kind was measured; dense models without checkpointing were"
     return ""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import floor, log10
 
 from ..catalog.store import Catalog
+from ..estimate.kernels import runs_public_code
 from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import Scenario
@@ -184,9 +185,19 @@ def _rounded_down(count: float) -> float:
     return float(floor(count / unit) * unit)
 
 
+def _held_fits(found: Estimate) -> bool:
+    """Tell whether there is room for what the step holds throughout, so that only what comes and goes is too much."""
+    memory = found.memory
+    held = sum(memory.components.get(name, 0.0) for name in ("weights_bytes", "optimizer_bytes"))
+    return held < (memory.usable_bytes or 0.0)
+
+
 def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield what people use on the backend where the engine that was given does not run there."""
+    """Yield a compiler for public code that does not fit, and what people use where the given engine does not run."""
     scenario: Scenario = found.scenario
+    if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
+        text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
+        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "compiled")
     if scenario.said("engine") and found.verdict.software == "unsupported":
         yield Change({"engine": AUTO}, f"not {scenario.engine}, but what people use on this device", 1)
 

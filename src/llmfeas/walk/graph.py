@@ -40,7 +40,7 @@ class Leaf:
 class Tensor:
     """A view of a storage: element count, bytes an element, and the node that made it (None: needs no gradient)."""
 
-    __slots__ = ("heads_first", "n", "narrow", "node", "plain", "slot", "storage", "width")
+    __slots__ = ("heads_first", "n", "narrow", "node", "plain", "recast", "slot", "storage", "width")
 
     def __init__(self, storage: Storage, n: int, width: int, node: Node | Leaf | None = None) -> None:
         self.storage = storage
@@ -54,6 +54,8 @@ class Tensor:
         """Lies in memory as [b, heads, s, d], so that merging heads needs a copy."""
         self.narrow: Tensor | None = None
         """Its one-byte copy, shared by the products that read it."""
+        self.recast: Tensor | None = None
+        """Its copy in another type, where a compiler makes one for all that read it."""
 
 
 class Parameter(Tensor):
@@ -109,6 +111,17 @@ class Node:
         x = tape.new(edge[2], width, component=ARRIVING if type(edge[0]) is Leaf else -1)
         x.plain = plain
         return x
+
+    def overwritten(self, tape: Tape, index: int) -> Tensor | None:
+        """Give the gradient of forward input `index`, written by a compiled kernel over that input, the kept tensor
+        of the same number.
+
+        What checkpointing replayed is a tensor of the replay's own, so a new one stands for both.
+        """
+        edge, kept = self.edges[index], self.saved[index]
+        if edge is None or not isinstance(kept, Storage):
+            return self.result(tape, index, edge[3] if edge else 0)
+        return Tensor(kept, edge[2], edge[3])
 
     def wants(self, index: int) -> bool:
         """Tell whether forward input `index` needs a gradient."""

@@ -52,6 +52,7 @@ class Implementation:
     returns_scores: bool = False
     eager_only: bool = False
     loss: str = "written"
+    compiled: bool = False
     approximate: str = ""
 
 
@@ -77,22 +78,36 @@ def implementation(name: str) -> Implementation:
 
 @cache
 def fused_implementation(name: str, kernels: str = "fused") -> Implementation:
-    """Give how a training framework with kernels of its own runs what the record `name` describes.
+    """Give how a training framework with kernels of its own, or a compiler, runs what the record `name` describes.
 
-    Only where the model drops out is taken from the record; the rest is an entry of `kernels` in that file.
-    Source: Korthikanti 2022, table 2; the code of the frameworks that data/engines.yaml names.
+    Of a framework's own model only where it drops out is taken from the record; a compiler runs the public code, so it
+    changes what its entry of `kernels` in that file says and leaves the rest.
+    Source: Korthikanti 2022, table 2; the code of the frameworks that data/engines.yaml names; that file.
 
     Raises:
         KeyError: no such record (an error in the catalog).
     """
     public = implementation(name)
-    own = _built(dict(catalog().raw("implementations")["kernels"]), kernels)
+    entry = _kernels()[kernels]
+    if compiles(kernels):
+        return replace(public, **entry)
+    own = _built(_kernels(), kernels)
     return replace(
         own,
         drops_embedding=public.drops_embedding,
         drops_attention=public.drops_attention,
         drops_residual=public.drops_residual,
     )
+
+
+def compiles(kernels: str) -> bool:
+    """Tell whether an entry of `kernels` is the model's public code through a compiler."""
+    return bool(kernels) and bool(_kernels()[kernels].get("compiled"))
+
+
+@cache
+def _kernels() -> dict[str, Any]:
+    return dict(catalog().raw("implementations")["kernels"])
 
 
 def _built(records: dict[str, Any], name: str) -> Implementation:

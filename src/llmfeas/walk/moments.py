@@ -29,6 +29,8 @@ class Held:
     """Of the optimizer's step."""
     gradients: float | None = None
     """All gradients of the rank where they are alive during the whole step (accumulation, gradient buffers)."""
+    accumulated: float = 0.0
+    """Gradients of earlier micro-batches beside those that a compiled backward hands over when it ends."""
     gradient_share: float = 1.0
     """Share of each finished gradient that stays on this rank."""
     final_gradients: float | None = None
@@ -78,7 +80,7 @@ class Moments:
         for candidate in self.candidates:
             intercept, slope = _at_length(candidate.total, seq_len)
             gradients = candidate.gradients * held.gradient_share if held.gradients is None else held.gradients
-            intercept += gradients + held.weights + held.optimizer + held.gathered + stacked[0]
+            intercept += gradients + held.accumulated + held.weights + held.optimizer + held.gathered + stacked[0]
             if candidate.moment != "forward":
                 intercept += held.gathered_backward
             by_name.setdefault(candidate.moment, []).append((intercept, slope + stacked[1], candidate))
@@ -127,7 +129,7 @@ class Moments:
             workspace += held.temporaries
         else:
             gradients = candidate.gradients * held.gradient_share if held.gradients is None else held.gradients
-            gradients += arriving
+            gradients += held.accumulated + arriving
             if held.other_micro_batches:
                 stacked = self._stacked(s, held)
                 activations += stacked[0] + stacked[1] * b

@@ -34,6 +34,8 @@ class Tape:
         self.selective = False
         """Checkpointed blocks keep every second product and what attention kernels make."""
         self.produced = 0
+        self.compiled = False
+        """A compiler writes the code between two products as one kernel."""
         self.bytes_kept = 2
         """Bytes of an element of a product's kept 2-byte input."""
 
@@ -162,6 +164,10 @@ class Tape:
             storages.append(frame.kept.pop(index))
         return storages
 
+    def _waits(self, edge: Edge) -> bool:
+        """Tell whether a compiled step leaves a gradient in 2 bytes until the others of its weight are there."""
+        return self.compiled and isinstance(edge[0], Leaf) and edge[0].left > 1
+
     def _fitted(self, gradient: Tensor, edge: Edge) -> Tensor:
         """Reduce and cast a result to its forward input's size and type."""
         component = ARRIVING if type(edge[0]) is Leaf else LOGITS if gradient.storage.component == LOGITS else -1
@@ -200,7 +206,7 @@ class Tape:
             result = results[i]
             if edge is None:
                 results[i] = None
-            elif result is not None and (result.n != edge[2] or result.width != edge[3]):
+            elif result is not None and (result.n != edge[2] or (result.width != edge[3] and not self._waits(edge))):
                 results[i] = self._fitted(result, edge)
         result = None
         node.saved.clear()
@@ -244,6 +250,7 @@ class Tape:
             leaf.gradient = gradient.storage
 
     def _meet(self, first: Tensor, second: Tensor) -> Tensor:
-        if first.plain:
+        # A compiled product adds itself to a gradient of its own type.
+        if first.plain or (self.compiled and first.width == second.width == 4):
             return first
-        return self.new(first.n, first.width, component=ARRIVING)
+        return self.new(first.n, second.width, component=ARRIVING)

@@ -117,6 +117,13 @@ def test_what_was_left_open_is_settled_so_that_the_engine_can_express_it() -> No
     assert expected in [warning.message for warning in found.warnings if warning.code == "launch-changed"]
 
 
+@pytest.mark.parametrize("name", ["accelerate", "torchrun-fsdp"])
+@pytest.mark.parametrize(("engine", "compiles"), [("pytorch", False), ("pytorch-compile", True)])
+def test_a_compiled_recipe_compiles(name: str, engine: str, compiles: bool) -> None:
+    found = launched(name, model="gpt2", device="rtx-4090", task="pretrain", engine=engine)
+    assert contents(found)["recipe.json"]["training"].get("torch_compile", False) == compiles
+
+
 def test_what_was_said_is_never_changed() -> None:
     assert refused("accelerate", model="mixtral-8x7b", device="8xh100-sxm", task="lora", ep=8).code == "engine-cannot"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from ...record import dataclass
-from ..graph import Tensor
+from ..graph import Node, Tensor
 from ..operators.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
 from ..operators.products import efficient_kernel, flash_kernel, matmul
 from ..operators.routing import top
@@ -85,9 +85,39 @@ def eager(
     keys, values = grow(tape, key, groups), grow(tape, value, groups)
     n = context.sizes.bss * heads
     scores = Scores(context, _product(context, query, keys, groups, n), around, query.width, value.width, sinks)
-    for step in steps:
-        SCORE_STEPS[step](scores)
+    if context.setup.implementation.compiled:
+        _at_once(scores, steps)
+    else:
+        for step in steps:
+            SCORE_STEPS[step](scores)
     return merged(context, _weighted(context, scores.weights, values, groups, values.n)), scores.weights
+
+
+UPCASTS = frozenset(("softmax-fp32", "widen", "fp32"))
+
+
+def _at_once(x: Scores, steps: tuple[str, ...]) -> None:
+    """All steps in one generated kernel: keeps the narrower of what goes into softmax and what comes out, and the mask
+    of dropout.
+    """
+    tape, scores, drops = x.context.tape, x.weights, x.context.setup.recipe.drop_attention
+    wide = 4 if tape.autocast or not UPCASTS.isdisjoint(steps) else scores.width
+    node = tape.open(_rescored, (scores,))
+    # Autocast adds an fp32 mask, after which the scores are as wide as their softmax.
+    into = 4 if tape.autocast else scores.width
+    out = tape.new(scores.n, x.value_width if not tape.autocast else 2, node)
+    if into < wide:
+        tape.keep(node, scores)
+    elif out.width < wide or drops:
+        tape.keep(node, tape.new(scores.n, wide))
+    if drops:
+        tape.keep(node, tape.new(scores.n, 1))
+    x.weights = out
+
+
+def _rescored(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+    """The gradient of the weights becomes that of the scores in place."""
+    return [grads[0]]
 
 
 def softcapped(tape: Tape, x: Tensor) -> Tensor:

@@ -158,7 +158,7 @@ class Experts:
 
     def _activated(self, hidden: Tensor) -> Tensor:
         a, tape = self.context.setup.architecture, self.context.tape
-        if a.gated and self.context.setup.implementation.gate_up == "kernel":
+        if a.gated and self.context.setup.implementation.gate_up in ("kernel", "compiled"):
             return gated(tape, hidden)
         if self.context.setup.implementation.gate_up == "clamped":
             return gated_clamped(tape, hidden)

@@ -37,7 +37,7 @@ class FeedForward:
             gate, up = split(tape, up, up.n // 2, up.n // 2)
             up = mul(tape, up, activated(tape, gate, self.kind))
             return context.apply(self.down, up)
-        if self.gate is not None and context.setup.implementation.gate_up == "kernel":
+        if self.gate is not None and context.setup.implementation.gate_up in ("kernel", "compiled"):
             return context.apply(self.down, gated(tape, context.apply(self.gate, x), context.apply(self.up, x)))
         if self.gate is None:
             hidden = context.apply(self.up, x)

@@ -89,4 +89,9 @@ def _interleaved(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
     return joined(tape, first, second)
 
 
-LATENT_ROTATIONS = {"interleaved": _interleaved, "complex": turned_as_complex, "kernel": turned_by_kernel}
+LATENT_ROTATIONS = {
+    "interleaved": _interleaved,
+    "complex": turned_as_complex,
+    "kernel": turned_by_kernel,
+    "compiled": turned_by_kernel,
+}

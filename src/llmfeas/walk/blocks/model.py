@@ -178,6 +178,8 @@ class Model:
         if "choose" in setup.implementation.scores:
             mask = tape.new(sizes.bss, width)
             return mask, mask
+        if recipe.eager and setup.implementation.compiled:
+            return None, None
         if recipe.eager:
             whole, windowed = (tape.new(sizes.bss, width) if kind in kinds else None for kind in (False, True))
             return whole, windowed
@@ -230,6 +232,9 @@ class Model:
     def _shaped(self, logits: Tensor) -> Tensor:
         """Logits through a cap or times a number, each step replacing the one before."""
         context, tape = self.context, self.context.tape
+        if context.setup.implementation.compiled:
+            # Part of the loss's kernels.
+            return logits
         before, tape.component = tape.component, LOGITS
         if context.setup.architecture.softcap:
             logits = softcapped(tape, logits)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..graph import Parameter, Tensor
 from ..operators.basic import cast, less, mean, mul, power, rsqrt, shifted
-from ..operators.products import layer_norm
+from ..operators.products import compiled_norm, layer_norm
 from ..tape import Tape
 from .context import Context
 
@@ -14,7 +14,7 @@ from .context import Context
 class Norm:
     """A norm's weights and program."""
 
-    __slots__ = ("bias", "run", "weight", "width")
+    __slots__ = ("bias", "run", "streams", "weight", "width")
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class Norm:
     ) -> None:
         """With `heads`, each of so many parts has its own weights and its own mean; `streams`: it reads the stream."""
         self.width = width // heads
+        self.streams = streams
         if streams:
             self.width //= context.ranks
         self.weight = context.parameter(width) if _has_weight(context, kind) else None
@@ -44,7 +45,7 @@ class Norm:
 def _kind(context: Context) -> str:
     """The program's norm, or the plainest of the architecture's kind where the two differ (an imported model)."""
     kind, norm = context.setup.implementation.norm, context.setup.architecture.norm
-    if kind == "fused":
+    if kind in ("fused", "compiled"):
         return kind
     if norm == "rms":
         return "cast-scale" if kind in LAYER_NORMS else kind
@@ -58,6 +59,12 @@ def _has_weight(context: Context, kind: str) -> bool:
 
 def _kernel(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
     return layer_norm(tape, x, norm.weight, norm.bias, x.n // norm.width)
+
+
+def _compiled(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+    """One generated kernel, which writes the type that the products read; a norm of the embedding writes the stream."""
+    width = 2 if tape.autocast and norm.streams else x.width
+    return compiled_norm(tape, x, norm.weight, norm.bias, x.n // norm.width, width)
 
 
 def _kernel_fp32(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
@@ -132,6 +139,7 @@ def _one_plus(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
 LAYER_NORMS = ("kernel", "kernel-fp32", "centred")
 NORMS: dict[str, Callable[[Tape, Norm, Tensor], Tensor]] = {
     "fused": _kernel,
+    "compiled": _compiled,
     "kernel": _kernel,
     "kernel-fp32": _kernel_fp32,
     "cast-scale": _cast_scale,

@@ -94,16 +94,19 @@ ROTATIONS: dict[str, Callable[[Tape, Tensor, Rotation], Tensor]] = {
     "apart": _apart,
     "halves-cast-back": _halves_cast_back,
     "kernel": turned_by_kernel,
+    "compiled": turned_by_kernel,
 }
 
 
 def rotated(tape: Tape, x: Tensor, rotation: Rotation, kind: str, rotating: int, joins: bool) -> Tensor:
     """Rotate x, or its first `rotating` elements, joined with those that pass."""
     turn = ROTATIONS.get(kind, _halves)
-    if kind == "kernel":
-        return turn(tape, x, rotation)
-    if rotating == x.n and not joins:
-        return turn(tape, x, rotation)
+    whole = rotating == x.n and not joins
+    if whole or kind in ("kernel", "compiled"):
+        out = turn(tape, x, rotation)
+        # Joined parts lie as the public code joins them, in whatever kernel.
+        out.heads_first = out.heads_first or (kind == "compiled" and not whole)
+        return out
     turning, passing = sliced(tape, x, rotating), sliced(tape, x, x.n - rotating)
     out = joined(tape, turn(tape, turning, rotation), passing)
     out.heads_first = kind != "alternating"

@@ -63,6 +63,26 @@ def loss_in_place(tape: Tape, logits: Tensor) -> Tensor:
     return tape.new(1, 4, tape.open(_in_place_back, (logits,)))
 
 
+def _compiled_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+    tape.ledger.moment = "loss"
+    out = node.overwritten(tape, 0)
+    tape.ledger.moment = "backward"
+    return [out]
+
+
+def compiled_loss(tape: Tape, logits: Tensor) -> Tensor:
+    """Cross entropy that a compiler fused: keeps the logits as the head wrote them, the labels and two fp32 numbers a
+    token; the gradient overwrites the logits.
+    """
+    tape.ledger.moment = "loss"
+    node = tape.open(_compiled_back, (logits,))
+    rows = tape.sizes.bs
+    tape.keep(node, logits, tape.new(rows, 8), tape.new(rows, 4), tape.new(rows, 4))
+    loss = tape.new(1, 4, node)
+    tape.ledger.moment = "forward"
+    return loss
+
+
 def _in_pieces_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     """For each piece its logits, their gradient in place, and its part of the input's and the weight's."""
     tape.ledger.moment = "loss"
@@ -113,5 +133,6 @@ LOSSES: Final[Mapping[str, Callable[[Tape, Tensor], Tensor]]] = {
     "written": causal_loss,
     "kernel": fused_loss,
     "in-place": loss_in_place,
+    "compiled": compiled_loss,
 }
 """Losses over the logits of all tokens, by the trait that names them."""

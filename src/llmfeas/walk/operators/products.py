@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Node, Parameter, Tensor
+from ..graph import Leaf, Node, Parameter, Tensor
 from ..storage import LOGITS
 from ..tape import Tape
 from .basic import cast, copied_weight
@@ -121,8 +121,14 @@ def stacked_product(tape: Tape, x: Tensor, weight: Parameter) -> Tensor:
 
 
 def _embedding_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+    g, edge = grads[0], node.edges[0]
+    assert g is not None and edge is not None
+    if tape.compiled and g.width == 2 and isinstance(edge[0], Leaf) and edge[0].buffer is None:
+        # Summed in fp32, then cast.
+        wide = tape.new(edge[2], 4)
+        result = node.result(tape, 0, g.width)
+        del wide
+        return [result]
     return [node.result(tape, 0, g.width)]
 
 
@@ -154,6 +160,20 @@ def layer_norm(tape: Tape, x: Tensor, weight: Parameter | None, bias: Parameter 
     deviation = tape.new(rows, 4)
     tape.keep(node, average, deviation)
     return out
+
+
+def _compiled_norm_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+    return [node.result(tape, i, edge[3]) if edge else None for i, edge in enumerate(node.edges)]
+
+
+def compiled_norm(
+    tape: Tape, x: Tensor, weight: Parameter | None, bias: Parameter | None, rows: int, out: int
+) -> Tensor:
+    """Any norm as one generated kernel, `out` bytes an element: keeps its input as it is and one fp32 number a row."""
+    node = tape.open(_compiled_norm_back, (x, weight, bias))
+    tape.keep(node, x)
+    tape.keep(node, tape.new(rows, 4))
+    return tape.new(x.n, out, node)
 
 
 def _kernel_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:

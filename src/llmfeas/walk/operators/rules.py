@@ -12,9 +12,11 @@ def passed(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | 
 
 
 def fresh(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    """One tensor of the output's size a wanted input; the engine reduces and casts it."""
+    """One tensor of the output's size a wanted input; the engine reduces and casts it. Compiled: in place, if one."""
     g = grads[0]
     assert g is not None
+    if tape.compiled and len(node.edges) == 1:
+        return [g]
     return [tape.new(g.n, g.width) if edge is not None else None for edge in node.edges]
 
 
