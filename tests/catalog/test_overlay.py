@@ -126,6 +126,7 @@ def test_where_overlays_are_looked_for(tmp_path: Path, monkeypatch: pytest.Monke
     inside.mkdir(parents=True)
     (project / ".git").mkdir()
     monkeypatch.chdir(inside)
+    (tmp_path / "env.yaml").write_text("{}")
     monkeypatch.setenv("LLMFEAS_CATALOG", str(tmp_path / "env.yaml"))
     assert overlay_paths() == [tmp_path / "env.yaml"]
     (project / "llmfeas.yaml").write_text("{}")
@@ -135,6 +136,17 @@ def test_where_overlays_are_looked_for(tmp_path: Path, monkeypatch: pytest.Monke
     given = overlay_paths(["x.yaml"])
     assert given[-3:] == [project / "llmfeas.yaml", tmp_path / "env.yaml", Path("x.yaml")]
     assert overlay_paths(["x.yaml"], user=False) == [project / "llmfeas.yaml", Path("x.yaml")]
+
+
+@pytest.mark.parametrize(("name", "says"), [("none.yaml", "does not exist"), (".", "is a folder")])
+def test_a_file_that_the_variable_names_wrongly_is_told_with_the_variable(
+    name: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMFEAS_CATALOG", str(tmp_path / name))
+    with pytest.raises(DataError, match=f"LLMFEAS_CATALOG names .*{says}") as caught:
+        overlay_paths()
+    assert "--no-user-catalog" in caught.value.hint
+    assert overlay_paths(user=False) == []
 
 
 def test_a_project_file_above_the_repository_is_not_taken(tmp_path: Path) -> None:

@@ -93,4 +93,10 @@ def test_quiet_writes_files_and_tells_errors(run: Run, tmp_path: Path) -> None:
 def test_verbose_says_what_answered(run: Run) -> None:
     result = run(*ASK, YES, "-v", "--json")
     assert json.loads(result.out) == stored(FEASIBLE)
-    assert result.err == "llmfeas 0.1.0, catalog 3f2a9c01d4e5\n"
+    version, files, *assumed = result.err.splitlines()
+    assert version == "llmfeas 0.1.0, catalog 3f2a9c01d4e5"
+    assert files.startswith("catalog files: ")
+    inputs = stored(FEASIBLE)["inputs"].items()
+    left_open = [name for name, entry in inputs if entry["origin"] != "given" and entry["value"] is not None]
+    assert [line.split()[1] for line in assumed] == ["--" + name.replace("_", "-") for name in left_open]
+    assert "assumed --optimizer adamw (default)" in assumed

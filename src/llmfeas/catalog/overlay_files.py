@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ..errors import DataError
+from ..text import printable
 from .store import built_in, install
 
 PROJECT_FILE = "llmfeas.yaml"
@@ -50,6 +52,9 @@ def overlay_paths(given: Iterable[str] = (), *, user: bool = True) -> list[Path]
     """List the overlays in the order in which they apply: user's folder, project, LLMFEAS_CATALOG, then those given.
 
     Without `user` neither the user's folder nor LLMFEAS_CATALOG counts: what a project says is the same everywhere.
+
+    Raises:
+        DataError: LLMFEAS_CATALOG names what is no file.
     """
     found = []
     folder = user_folder()
@@ -58,8 +63,22 @@ def overlay_paths(given: Iterable[str] = (), *, user: bool = True) -> list[Path]
     if project is not None:
         found.append(project)
     if user:
-        found += [_expanded(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+        found += [_named(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
     return [*found, *(_expanded(text) for text in given)]
+
+
+def _named(text: str) -> Path:
+    """Give a file that LLMFEAS_CATALOG names.
+
+    Raises:
+        DataError: there is no such file; who set the variable long ago is told which one it is.
+    """
+    path = _expanded(text)
+    if _exists(path) and not path.is_dir():
+        return path
+    problem = "is a folder" if _exists(path) else "does not exist"
+    hint = f"Correct or unset {VARIABLE}, or say --no-user-catalog."
+    raise DataError("file-missing", f"{VARIABLE} names {printable(path, 120)}, which {problem}", hint)
 
 
 def _exists(path: Path) -> bool:

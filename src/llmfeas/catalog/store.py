@@ -251,5 +251,5 @@ def install(chosen: Catalog) -> None:
     _installed[:] = [chosen]
     for name, module in list(sys.modules.items()) if forget else ():
         for value in list(vars(module).values()) if name.startswith(__package__.split(".")[0]) else ():
-            if value is not built_in and hasattr(value, "cache_clear"):
+            if value is not built_in and hasattr(value, "cache_clear") and not isinstance(value, type):
                 value.cache_clear()

@@ -114,7 +114,9 @@ def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[cl
         Grouped(["json_", "--json"], is_flag=True, help="The same as --format json."),
         Grouped(["path", "-o", "--output"], metavar="FILE", help="Write to a file, whole or not at all."),
         Grouped(["quiet", "-q", "--quiet"], is_flag=True, help="Print no result and no notes, only errors."),
-        Grouped(["verbose", "-v", "--verbose"], is_flag=True, help="Say more about what is done, on stderr."),
+        Grouped(
+            ["verbose", "-v", "--verbose"], is_flag=True, help="Say what answered and what was assumed, on stderr."
+        ),
         Grouped(["no_color", "--no-color"], is_flag=True, help="No escape codes, whatever the terminal can do."),
         *catalogs(),
     ]
@@ -173,7 +175,10 @@ class Output:
             return
         output.write(self._rendered(envelope, report), self.path)
         if self.verbose:
-            self.note(f"llmfeas {envelope['llmfeas']}, catalog {envelope['catalog']}")
+            from .verbose import told
+
+            for line in told(envelope):
+                self.note(line)
 
     def _rendered(self, envelope: Mapping[str, object], report: Callable[[], Any]) -> str:
         from importlib import import_module

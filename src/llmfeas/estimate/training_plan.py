@@ -46,7 +46,15 @@ class Plan:
     approximate: str
 
 
-_plans: dict[tuple[object, ...], Plan] = {}
+class _Plans(dict[tuple[object, ...], Plan]):
+    """What was planned so far; whoever installs another catalog clears it as any other cache."""
+
+    def cache_clear(self) -> None:
+        """Forget all."""
+        self.clear()
+
+
+_plans = _Plans()
 
 
 def training_plan(scenario: Scenario) -> Plan:
