@@ -126,6 +126,29 @@ def test_detect(run: Run, tmp_path: Path) -> None:
     assert run("detect", "--yaml").out.startswith("devices:\n- ")
 
 
+def test_a_machine_that_nothing_is_known_of_fits_the_schema(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from test_schema_command import faults, printed
+
+    from llmfeas.importers.machine import Machine
+    from llmfeas.importers.machine.found import Found
+
+    unknown = (
+        Found(backend="cpu", vendor="intel", name="Some Processor", cores=2, memory_bytes=24 * 2**30),
+        Found(backend="cuda", vendor="nvidia", name="Some Card"),
+    )
+    for found in unknown:
+        monkeypatch.setattr("llmfeas.importers.machine.this_machine", lambda found=found: Machine((found,), None))
+        assert faults(json.loads(run("detect", "--json").out), printed(run, "detect")) == []
+        said = " ".join(run("detect").out.split())
+        assert f"{found.name} is not in the catalog; write 'llmfeas detect --yaml' to a file" in said
+        assert f"{found.name}: {found.name}" not in said
+
+
+def test_checking_no_file_says_so(run: Run, tmp_path: Path) -> None:
+    assert run("catalog", "check").out == "No file of one's own is in use: nothing to check\n"
+    assert run("catalog", "check", overlay(tmp_path / "mine.yaml")).out.startswith("No problem found\n\nField ")
+
+
 def test_this_machine_is_a_device(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import recorded
 

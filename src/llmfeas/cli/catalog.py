@@ -74,7 +74,8 @@ def _check(files: tuple[str, ...], **values: Any) -> None:
     if found:
         raise DataError(found[0].code, found[0].message, found[0].hint, found[0].candidates)
     result = {"overlays": [str(path) for path in chosen.overlay_paths], "problems": 0}
-    _answer(output, "check", result, lambda: entry("No problem found", result))
+    title = "No problem found" if chosen.overlay_paths else "No file of one's own is in use: nothing to check"
+    _answer(output, "check", result, lambda: entry(title, result))
 
 
 def _init(file: str | None, **values: Any) -> None:

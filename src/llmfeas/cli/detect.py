@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ..importers.machine import Matched
     from ..render.report import Report
 
+OPEN = "; write 'llmfeas detect --yaml' to a file, fill in what is null, and give it with --catalog FILE"
+"""What to do with a device of which neither the catalog nor the machine tells enough."""
+
 
 def run(**values: Any) -> None:
     """Say what this machine has, matched to the catalog.
@@ -88,7 +91,7 @@ def _report(rows: list[dict[str, Any]]) -> Report:
 def _sentence(row: Mapping[str, Any]) -> str:
     name = f"{row['count']} x {row['name']}" if row["count"] > 1 else row["name"]
     if row["matched"] is None:
-        return f"{name}: {_remark(row)['message']}."
+        return f"{_remark(row)['message']}{OPEN if row['bandwidth_gb_per_s'] is None else ''}."
     if not row["differences"]:
         return f"{name}: as the catalog's {row['matched']}."
     unlike = ", ".join(f"{each['field']} {each['here']} instead of {each['catalog']}" for each in row["differences"])

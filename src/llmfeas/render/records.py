@@ -26,7 +26,8 @@ def entry(title: str, fields: Mapping[str, object], remarks: Sequence[str] = ())
     figures = {name: value for name, value in fields.items() if name not in NOTES}
     rows = tuple((Span(path, "dim"), Span(text)) for path, text in _fields(figures, ""))
     table = Table(columns=(Column(title="Field"), Column(title="Value", flexible=True)), rows=rows)
-    return Report(title=printable(title, 100), context=tuple(remarks), blocks=(table, *_prose(fields)))
+    blocks = (*((table,) if rows else ()), *_prose(fields))
+    return Report(title=printable(title, 100), context=tuple(remarks), blocks=blocks)
 
 
 def _prose(fields: Mapping[str, object]) -> Iterator[Section]:

@@ -166,8 +166,8 @@ BACKTEST: Shape = {
 
 DETECT: Shape = Maybe(
     {
-        **dict.fromkeys(("id", "name", "backend", "vendor", "kind"), TEXT),
-        **dict.fromkeys(("generation", "memory_type"), TEXT_OR_NULL),
+        **dict.fromkeys(("id", "name", "backend", "vendor"), TEXT),
+        **dict.fromkeys(("kind", "generation", "memory_type"), TEXT_OR_NULL),
         **dict.fromkeys(("memory_gib", "bandwidth_gb_per_s"), NUMBER_OR_NULL),
         "tflop_per_s": GIVEN,
         "matched": TEXT_OR_NULL,
@@ -175,7 +175,7 @@ DETECT: Shape = Maybe(
         "others": Many(GIVEN),
     }
 )
-"""A device's entry, with more of its fields than are named here."""
+"""A device's entry, with more of its fields than are named here; null is what the catalog and this machine leave open."""
 
 OVERLAYS: Shape = Many(TEXT)
 
