@@ -155,7 +155,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("network", SYSTEM, "Network of one device to other machines.",
            "the catalog's", kind="number", unit="GB/s", metavar="GB_PER_S", minimum=1e-3, maximum=1e5),
     Option("mfu", SYSTEM, "Share of the dense peak that is reached; replaces the whole time model.",
-           "calibrated", kind="fraction", minimum=1e-4, maximum=1),
+           "calibrated", TRAINING, kind="fraction", minimum=1e-4, maximum=1),
     Option("price", LIMITS, "Rent of one device.",
            "the cheapest dated on-demand price of the catalog", kind="money", unit="USD/h", metavar="USD_PER_HOUR",
            minimum=0, maximum=1e6),
@@ -163,9 +163,9 @@ OPTIONS: tuple[Option, ...] = (
            "not counted", kind="money", unit="USD/kWh", metavar="USD_PER_KWH", minimum=0, maximum=1e3),
     Option("pue", LIMITS, "Energy of the building per energy of its machines.", "1", kind="number", maximum=10),
     Option("deadline", LIMITS, "Longest time allowed, such as 30d.",
-           "none", kind="duration", unit="seconds", metavar="TIME", maximum=3.2e13),
+           "none", TRAINING, kind="duration", unit="seconds", metavar="TIME", maximum=3.2e13),
     Option("budget", LIMITS, "Most money allowed.",
-           "none", kind="money", unit="USD", metavar="USD", minimum=0.01, maximum=1e15),
+           "none", TRAINING, kind="money", unit="USD", metavar="USD", minimum=0.01, maximum=1e15),
 )
 # fmt: on
 

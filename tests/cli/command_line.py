@@ -28,7 +28,9 @@ class StoredEstimate:
 
     def __init__(self, name: str, explain: bool) -> None:
         self._envelope = stored(name) | ({"explanation": [TERM]} if explain else {})
-        self.verdict = SimpleNamespace(status=self._envelope["result"]["verdict"]["status"])
+        verdict = self._envelope["result"]["verdict"]
+        reasons = [SimpleNamespace(**reason) for reason in verdict["reasons"]]
+        self.verdict = SimpleNamespace(status=verdict["status"], reasons=reasons)
         self.scenario = SimpleNamespace(
             model=SimpleNamespace(name="Some Model"), device=SimpleNamespace(name="Some Device")
         )

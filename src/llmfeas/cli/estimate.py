@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckFailedError, UsageError
+from .checking import failure, fails
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
@@ -50,17 +51,14 @@ def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
 
 
 def checked(envelope: Mapping[str, Any], strict: bool) -> None:
-    """Fail where the verdict is no, with `strict` where it is tight too.
+    """Fail where the verdict is no or a budget could not be checked, with `strict` where it is tight too.
 
     Raises:
-        CheckFailedError: with the verdict and its first reason.
+        CheckFailedError: with the verdict and the reasons that break it.
     """
     verdict = envelope["result"]["verdict"]
-    refused = {"infeasible", "unsupported"} | ({"tight"} if strict else set())
-    if verdict["status"] in refused:
-        reasons = "; ".join(reason["message"] for reason in verdict["reasons"])
-        because = f": {reasons}" if reasons else ""
-        raise CheckFailedError("check-failed", f"the check failed, {verdict['status']}{because}")
+    if fails(verdict["status"], [reason["code"] for reason in verdict["reasons"]], strict=strict):
+        raise CheckFailedError("check-failed", failure(verdict))
 
 
 command = Command(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ..errors import LlmfeasError
 from ..record import dataclass
+from .checking import fails
 from .failure import as_bug
 from .scenarios import Item, Line, item_of_line
 
-REFUSED = ("infeasible", "unsupported")
 CHUNK, SLOW_CHUNK = 256, 4
 """Scenarios that are answered at once: alone, and with extras, which take far longer."""
 
@@ -124,7 +124,7 @@ def answered(items: Iterable[Item | Line], manner: Manner) -> Answered:
                 lines.append(_line({"id": item.id, **estimate.to_dict()}, manner.format))
             else:
                 lines.append(estimate_line(item.id, estimate))
-            refused += estimate.verdict.status in REFUSED
+            refused += fails(estimate.verdict.status, (reason.code for reason in estimate.verdict.reasons))
         except LlmfeasError as error:
             lines.append(_line(_failed(item, error), manner.format))
             bad += 1
