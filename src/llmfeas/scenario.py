@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import wraps
+from math import gcd
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from .catalog.architecture import Model
@@ -104,6 +105,11 @@ class Scenario:
         """Data-parallel ranks that have work: a global batch below their number leaves some idle."""
         ranks = self.num_devices // (self.tp * self.pp * self.cp)
         return 1 if ranks < 2 else min(ranks, max(1, self.global_batch // self.micro_batch))
+
+    @property
+    def expert_tp(self) -> int:
+        """Ranks that share one expert's matrices: tp, or what `ep` leaves of it where it takes those ranks too."""
+        return self.tp if self.ep == 1 else gcd(self.tp, max(1, self.num_devices // (self.pp * self.ep)))
 
     @property
     def micro_steps(self) -> int:

@@ -109,3 +109,18 @@ def test_published_gpt3_on_1024_a100() -> None:
     assert isinstance(step, dict)
     assert step["low"] <= 30.8 <= step["high"]
     assert answer.memory.verdict != "exceeds"
+
+
+@pytest.mark.parametrize(("tp", "ep"), [(8, 8), (4, 8), (8, 1), (2, 4), (1, 8)])
+@pytest.mark.parametrize("task", ["finetune", "inference"])
+def test_devices_together_never_hold_less_than_the_model(task: str, tp: int, ep: int) -> None:
+    """Where experts take the ranks of tensor parallelism, each expert's matrices are whole on its rank."""
+    answer = found(model="mixtral-8x7b", num_devices=8, task=task, tp=tp, pp=1, ep=ep)
+    held = 8 * answer.memory.components["weights_bytes"]
+    assert held >= answer.memory.weights_file_bytes * (1.0 if task == "inference" else 2.0) * 0.999
+
+
+def test_layers_on_the_host_are_there_once_however_many_devices() -> None:
+    asked = {"model": "llama-3-70b", "task": "inference", "gpu_layers": 5, "engine": "llama.cpp"}
+    one, eight = (found(**asked, num_devices=n).memory.host_bytes * n for n in (1, 8))
+    assert eight == pytest.approx(one, rel=0.01)

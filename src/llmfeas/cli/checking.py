@@ -19,7 +19,7 @@ def fails(status: str, codes: Iterable[str], *, strict: bool = False) -> bool:
 
 
 def failure(verdict: Mapping[str, Any]) -> str:
-    """Say what breaks the check, and nothing else: memory that is merely tight is no reason where something is worse."""
+    """Say what breaks the check and nothing else: memory that is merely tight is no reason where something is worse."""
     status, reasons = verdict["status"], verdict["reasons"]
     left_out = {*HARMLESS, *(("memory-tight",) if status in REFUSED else ())}
     because = "; ".join(reason["message"] for reason in reasons if reason["code"] not in left_out)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckFailedError, UsageError
-from .checking import failure, fails
+from .checking import fails, failure
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:

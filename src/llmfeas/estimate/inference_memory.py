@@ -77,7 +77,7 @@ def _memory(s: Serving) -> InferenceMemory:
         moments=totals,
         cache_bytes=worst["decode"]["kv_cache_bytes"],
         kv_cache_bytes=kv_cache_bytes(s.architecture, s.context, s.requests, s.value),
-        host_bytes=host,
+        host_bytes=host / s.pp,
     )
 
 
@@ -94,7 +94,9 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
     weights = weight_bytes(s.architecture, s.quant, s.engine, s.native, s.stored)
     kinds = _kinds(s.architecture)
     caches = {kind: _caches(s, behaviour, kind) for kind in set(kinds)}
-    layers = [(layer.on_rank(s.tp, s.ep), *caches[kind]) for layer, kind in zip(weights.layers, kinds, strict=True)]
+    layers = [
+        (layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in zip(weights.layers, kinds, strict=True)
+    ]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
     chosen = quantization().format(s.quant, s.engine)

@@ -28,7 +28,8 @@ class Serving:
     """Bytes of a cached value."""
     fused: bool
     tp: int
-    ep: int
+    expert_ranks: int
+    """Ranks that share the routed experts."""
     pp: int
     host_layers: int
     streamed: bool
@@ -65,7 +66,7 @@ def serving_of(scenario: Scenario) -> Serving:
         value=KV_VALUE_BYTES.get(scenario.kv_dtype, 2.0),
         fused=scenario.attention == "flash",
         tp=scenario.tp,
-        ep=max(1, scenario.ep),
+        expert_ranks=scenario.ep * scenario.expert_tp,
         pp=scenario.pp,
         host_layers=layers - kept,
         streamed=scenario.offload == "all" and not one_pool,

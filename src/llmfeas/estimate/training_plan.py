@@ -66,6 +66,7 @@ def training_plan(scenario: Scenario) -> Plan:
         a,
         (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.engine, s.offload),
         (s.lora_rank, s.lora_targets, s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.dp, s.num_devices > 1),
+        s.expert_tp,
         (min(s.pp, micro_steps), micro_steps > 1, s.micro_batch == 1),
         a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
     )
@@ -84,7 +85,9 @@ def _planned(scenario: Scenario) -> Plan:
     recipe = recipe_of(scenario, traits, layout)
     stages: list[Stage] = []
     host = 0.0
-    for setup, in_flight in _ranks(scenario, rank_architecture(architecture, scenario.tp), traits, recipe):
+    for setup, in_flight in _ranks(
+        scenario, rank_architecture(architecture, scenario.tp, scenario.expert_tp), traits, recipe
+    ):
         moments = training_moments(setup)
         stages.append(Stage(moments, rank_held(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))

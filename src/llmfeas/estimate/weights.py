@@ -55,9 +55,9 @@ class LayerBytes:
         """All of the layer."""
         return self.split + self.routed + self.whole
 
-    def on_rank(self, tp: int, ep: int) -> float:
-        """Give the bytes of one of `tp` x `ep` ranks."""
-        return self.split / tp + self.routed / (tp * ep) + self.whole
+    def on_rank(self, tp: int, expert_ranks: int) -> float:
+        """Give the bytes of one rank, where `expert_ranks` share the routed experts (ep x the tp of an expert)."""
+        return self.split / tp + self.routed / expert_ranks + self.whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ DETECT: Shape = Maybe(
         "others": Many(GIVEN),
     }
 )
-"""A device's entry, with more of its fields than are named here; null is what the catalog and this machine leave open."""
+"""A device's entry, with more of its fields than are named here; null where neither catalog nor machine tells."""
 
 OVERLAYS: Shape = Many(TEXT)
 

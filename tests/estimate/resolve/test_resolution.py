@@ -126,6 +126,11 @@ def test_what_is_odd_is_warned_of(request_: dict[str, object], code: str) -> Non
         ({"model": "llama-2-7b", "device": "8xh100-sxm", "pp": 64}, "impossible-layout", "does not divide"),
         ({"model": "gpt2", "device": "16xh100-sxm", "pp": 16}, "impossible-layout", "12 layers"),
         ({"model": "gpt2", "device": "8xh100-sxm", "ep": 2}, "impossible-layout", "no experts"),
+        (
+            {"model": "mixtral-8x7b", "device": "8xh100-sxm", "pp": 2, "ep": 8},
+            "impossible-layout",
+            "over 4 devices of each of 2 stages",
+        ),
         ({"task": "inference", "gpu_layers": 4, "engine": "vllm"}, "contradiction", "llama.cpp"),
         ({"model": "gpt5-ultra"}, "unknown-model", "gpt5-ultra"),
         ({"device": "rtx-4075"}, "unknown-device", "rtx-4070"),
@@ -181,3 +186,25 @@ def test_long_sequences_spread_over_ranks_that_the_batch_leaves_idle() -> None:
 def test_a_format_that_the_engine_does_not_read_is_named(engine: str, quant: str, warned: bool) -> None:
     found = settled("llama-3-8b", "rtx-4090", task="inference", engine=engine, quant=quant)
     assert ("engine-format" in codes(found)) == warned
+
+
+@pytest.mark.parametrize("model", ["longcat-flash", "deepseek-v3"])
+def test_a_count_that_is_no_power_of_two_finds_stages_that_divide_it(model: str) -> None:
+    from llmfeas.estimate.memory import peak_bytes
+
+    found = settled(model, "10000xh100-sxm").scenario
+    assert found.num_devices % (found.tp * found.pp) == 0
+    assert found.pp & (found.pp - 1), "stages in powers of two alone do not fit"
+    assert peak_bytes(found).expected <= 80 * 2**30
+
+
+@pytest.mark.parametrize(("said", "tp", "pp"), [({"cp": 2}, 4, 1), ({"ep": 8}, 8, 1), ({}, 8, 1)])
+def test_serving_leaves_room_for_the_axes_that_were_given(said: dict[str, int], tp: int, pp: int) -> None:
+    found = settled("mixtral-8x7b", "8xh100-sxm", task="inference", **said).scenario
+    assert (found.tp, found.pp) == (tp, pp)
+
+
+def test_interleaving_without_stages_is_told() -> None:
+    assert "option-unused" in codes(settled("llama-3-8b", "8xh100-sxm", interleave=4))
+    piped = settled("llama-3-8b", "8xh100-sxm", interleave=4, pp=2, engine="megatron")
+    assert "option-unused" not in codes(piped)

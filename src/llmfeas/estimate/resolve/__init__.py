@@ -146,6 +146,8 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     if question.draft is not None:
         scenario = _for_batch(question, given.get("micro_batch", 1), given.get("global_batch", 0))
     draft = Draft(given, recorded)
+    if scenario.interleave > scenario.pp == 1:
+        draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
     if scenario.is_training:
         lengths.settle_batches(draft, scenario)
     else:

@@ -74,7 +74,7 @@ def check_layout(scenario: Scenario) -> None:
 
 
 def _works(name: str, sizes: list[int]) -> str:
-    return f"{name} may be {_listed(sizes)}"
+    return f"--{name} may be {_listed(sizes)}"
 
 
 def _check_experts(scenario: Scenario, ep: int) -> None:
@@ -83,12 +83,11 @@ def _check_experts(scenario: Scenario, ep: int) -> None:
     experts = scenario.model.architecture.experts
     if experts is None:
         raise _refusal(f"--ep {ep}: {scenario.model.name} has no experts", "leave --ep out")
-    works = [size for size in _divisors(experts.count, experts.count) if scenario.num_devices % size == 0]
+    ranks = scenario.num_devices // scenario.pp
+    works = [size for size in _divisors(experts.count, experts.count) if ranks % size == 0]
     if ep not in works:
-        raise _refusal(
-            f"--ep {ep} does not divide the {experts.count} experts over {scenario.num_devices} devices",
-            _works("ep", works),
-        )
+        over = f"{ranks} devices" + (f" of each of {scenario.pp} stages" if scenario.pp > 1 else "")
+        raise _refusal(f"--ep {ep} does not divide the {experts.count} experts over {over}", _works("ep", works))
 
 
 def default_zero(engine_zero: int, num_devices: int) -> int:
@@ -109,6 +108,10 @@ CONTEXT_PARALLEL_TOKENS = 8192
 """Tokens of a sequence that a rank keeps at least when a sequence is spread over several."""
 
 
+MAX_STAGES = 128
+"""Stages of a pipeline that nobody asked for."""
+
+
 def _with_cp(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     """Spread sequences over ranks that a given global batch would leave idle (context parallel); 0: none was given."""
     ranks = scenario.num_devices // (scenario.tp * scenario.pp)
@@ -122,17 +125,18 @@ def _with_cp(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
 
 def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     """Yield (tp, pp), least splitting first, tensor parallel inside a node before pipeline stages."""
-    architecture = scenario.model.architecture
-    node = min(scenario.devices_per_node, scenario.num_devices)
+    architecture, n = scenario.model.architecture, scenario.num_devices
+    node = min(scenario.devices_per_node, n)
     tps = (
         [scenario.tp]
         if draft.said("tp")
         else [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
     )
     # Who shards weights (ZeRO-3, FSDP) has no pipeline.
-    stages = [1] if scenario.zero >= 3 else [2**k for k in range(8) if 2**k <= architecture.layers]
+    stages = [1] if scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
     pps = [scenario.pp] if draft.said("pp") else stages
-    pairs = [(tp, pp) for tp in tps for pp in pps if scenario.num_devices % (tp * pp * scenario.cp) == 0]
+    ep = scenario.ep if architecture.experts else 1
+    pairs = [(tp, pp) for tp in tps for pp in pps if n % (tp * pp * scenario.cp) == 0 and n // pp % ep == 0]
     yield from sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[1]))
 
 
@@ -178,8 +182,8 @@ def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
 
 def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:
     """Spread one serving instance over all devices: by tensors where the engine does, else by layers."""
-    n = scenario.num_devices
-    if n == 1 or (draft.said("tp") and draft.said("pp")):
+    n = scenario.num_devices // scenario.cp
+    if n <= 1 or (draft.said("tp") and draft.said("pp")):
         return scenario
     if draft.said("tp"):
         return replace(scenario, pp=1 if n % scenario.tp else min(n // scenario.tp, scenario.model.architecture.layers))
@@ -197,5 +201,7 @@ def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -
 
 
 def _stages(scenario: Scenario, devices: int) -> int:
-    """Give the largest number of stages that divides the devices and does not exceed the layers."""
-    return max(stages for stages in _divisors(devices, scenario.model.architecture.layers))
+    """Give the largest number of stages that divides the devices, is within the layers and leaves ep its ranks."""
+    architecture, n = scenario.model.architecture, scenario.num_devices
+    ep = scenario.ep if architecture.experts else 1
+    return max((pp for pp in _divisors(devices, architecture.layers) if n // pp % ep == 0), default=1)
