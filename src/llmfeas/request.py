@@ -122,18 +122,21 @@ def _quantity(option: Option, raw: Number) -> int | float:
     what, low, high = option.flag, option.minimum, option.maximum
     match option.kind:
         case "integer":
-            return parse_integer(raw, what, int(low), int(high))
+            return parse_integer(raw, what, int(low), int(high), "8 or 2k" if high >= 8 else f"{int(high)}")
         case "bytes":
             return parse_bytes(raw, what, low, high)
         case "duration":
             return parse_duration(raw, what, low, high)
         case "fraction":
-            return parse_fraction(raw, what, low, high)
+            return parse_fraction(raw, what, low, high, "0.45 or 45%" if high >= 1 else "0.1 or 10%")
         case "money":
-            return parse_money(raw, what, low, high)
+            example = "500 or 1.2k" if option.unit == "USD" else f"0.35, in {option.unit}"
+            return parse_money(raw, what, low, high, example)
+        case "count":
+            return parse_count(raw, what, low, high)
         case _:
-            example = "10B or 3.3e9" if option.kind == "count" else "1.5"
-            return parse_count(raw, what, low, high, example)
+            example = f"1.5, in {option.unit}" if option.unit else "1.5"
+            return parse_count(raw, what, low, high, example, "number")
 
 
 def _unknown_setting(name: str) -> Option:

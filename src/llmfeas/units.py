@@ -101,16 +101,19 @@ def _bounded(
 
 
 def parse_count(
-    value: Number, what: str = "count", minimum: float = 0, maximum: float = 1e18, example: str = "10B or 3.3e9"
+    value: Number,
+    what: str = "count",
+    minimum: float = 0,
+    maximum: float = 1e18,
+    example: str = "10B or 3.3e9",
+    kind: str = "count",
 ) -> float:
-    """Read a count; `k M B T` are decimal (10^3, 10^6, 10^9, 10^12).
+    """Read a count; `k M B T` are decimal (10^3, 10^6, 10^9, 10^12). `kind` is what an error calls it.
 
     Raises:
         UsageError: no count, not finite, or outside `minimum` to `maximum`.
     """
-    return _bounded(
-        _parsed(value, _COUNT_UNITS, what, "count", example), value, what, (minimum, maximum), example, digits
-    )
+    return _bounded(_parsed(value, _COUNT_UNITS, what, kind, example), value, what, (minimum, maximum), example, digits)
 
 
 def parse_integer(

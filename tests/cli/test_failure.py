@@ -188,3 +188,23 @@ def test_a_folder_that_was_removed_under_us(run: Run, tmp_path: Path, monkeypatc
     assert run("devices", "show", "rtx-4090").code == 0
     assert run("catalog", "path").code == 0
     assert run("devices", "show", "rtx-4090", "-o", "x").code == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--zero", "4"), "Write for instance 3."),
+        (("--dropout", "1"), "Write for instance 0.1 or 10%."),
+        (("--network", "400Gb/s"), "'400Gb/s' is no number. Write for instance 1.5, in GB/s."),
+        (("--price", "x"), "Write for instance 0.35, in USD/h."),
+        (("--micro-batch", "0"), "Write for instance 8 or 2k."),
+    ],
+)
+def test_the_example_in_an_error_would_work(run: Run, flags: tuple[str, str], says: str) -> None:
+    assert says in run("estimate", "-m", "gpt2", "-d", "t4", *flags).err
+
+
+def test_a_count_before_a_device_is_bounded_like_the_option(run: Run) -> None:
+    assert run("estimate", "-m", "gpt2", "-d", "10000000xt4", "-q").code == 0
+    for count in (10_000_001, 10**11):
+        assert "above the largest that makes sense, 10000000" in run("estimate", "-m", "gpt2", "-d", f"{count}xt4").err

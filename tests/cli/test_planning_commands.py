@@ -171,3 +171,46 @@ def test_compare_checks_that_a_row_works(run: Run) -> None:
     ask = ("compare", "-m", "llama-2-7b", "-t", "finetune", "--check")
     assert run(*ask, "-d", "rtx-4090", "-d", "h200").code == 0
     assert run(*ask, "-d", "rtx-4090").code == 4
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (
+            ("tokens", "-m", "gpt2", "-d", "rtx-4090", "--budget", "100"),
+            "Beyond more tokens: infeasible, over the budget",
+        ),
+        (("deadline", "-m", "gpt2", "-d", "t4"), "Beyond a shorter deadline: infeasible"),
+        (("max-rank", "-m", "gpt2-xl", "-d", "t4", "-t", "lora"), "Beyond rank "),
+        (("max-context", "-m", "llama-3-70b", "-d", "t4", "-t", "inference"), "Beyond 1 token of context: infeasible"),
+    ],
+)
+def test_the_step_beyond_an_answer_reads_as_one_would_say_it(run: Run, ask: tuple[str, ...], says: str) -> None:
+    assert says in " ".join(run("solve", *ask).out.split())
+
+
+def test_nothing_that_works_is_said_once(run: Run) -> None:
+    text = run("solve", "max-context", "-m", "llama-3-70b", "-d", "t4", "-t", "inference").out
+    assert "none works" in text
+    assert "No value works" not in text
+
+
+def test_the_step_beyond_gives_the_reason_that_binds(run: Run) -> None:
+    ask = ("min-devices", "-m", "llama-3-70b", "-d", "h100-sxm", "--deadline", "90d", "--json")
+    because = result(run("solve", *ask))["beyond"]["because"]
+    assert because.startswith("takes ")
+    assert "may run out" not in because
+
+
+def test_a_device_under_two_names_is_compared_once(run: Run) -> None:
+    rows = result(run("compare", "-m", "gpt2", "-d", "t4", "-d", "T4", "-d", "1xt4", "-d", "2xt4", "--json"))["rows"]
+    assert sorted(row["num_devices"] for row in rows) == [1, 2]
+
+
+def test_a_comparison_says_what_was_given_and_what_was_not(run: Run) -> None:
+    open_, given = (
+        json.loads(run("compare", "-m", "gpt2", *more, "--json").out)["inputs"]
+        for more in ((), ("-d", "t4", "--baseline", "t4"))
+    )
+    assert (open_["devices"]["origin"], open_["baseline"]["origin"]) == ("default", "default")
+    assert (given["devices"]["origin"], given["baseline"]["origin"]) == ("given", "given")

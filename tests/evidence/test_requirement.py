@@ -88,3 +88,11 @@ def test_every_figure_can_be_bounded() -> None:
         found = figure_requirement(figure, Condition(max=1, min=0), "worst")
         assert (found.low, found.high) == (0, 1) and math.isfinite(found.high)
         assert figure.help.endswith(".") and figure.unit.name in ("", figure.unit.name)
+
+
+def test_a_tolerance_stands_beside_the_value_as_it_was_typed() -> None:
+    from llmfeas.evidence.figures import FIGURES
+    from llmfeas.evidence.requirement import Condition, figure_requirement
+
+    found = figure_requirement(FIGURES["parameters"], Condition(value="124.4M +- 0.1 %"), "expected")
+    assert found.text == "124.4M ± 0.1 %"

@@ -56,3 +56,20 @@ def test_what_says_nothing_is_left_out() -> None:
     assert "Speed" not in text
     assert "Takes" in text
     assert "Takes" not in screen(["gpt2"], ["rtx-4090"], 120)
+
+
+def test_the_column_that_rows_are_sorted_by_is_shown() -> None:
+    for sort, title in (("energy", "Energy"), ("cost", "Cost")):
+        found = comparison({}, ["gpt2"], REPRESENTATIVE, catalog(), sort=sort)
+        rows = [row.to_dict(rank) for rank, row in enumerate(found.rows, 1)]
+        assert title in rendered(report(rows, ["gpt2"], "pretrain", None, 0, sort), 66)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_what_the_legend_explains_is_there(width: int) -> None:
+    text = screen(["llama-2-7b"], ["rtx-4090", "h100-sxm"], width, task="finetune")
+    assert text.count("Takes") >= 2
+
+
+def test_what_is_lent_for_nothing_is_free() -> None:
+    assert " free" in screen(["gpt2"], ["kaggle-2xt4"], 120)

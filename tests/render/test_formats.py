@@ -134,3 +134,16 @@ def test_cells_of_csv_hold_nothing_that_a_terminal_obeys() -> None:
     (row,) = csv_rows(csv.rendered(envelope))
     assert row["result.name"] == r"a\x1b[31mb\x0d\u202e"
     assert row["result.notes"] == "one\ntwo"
+
+
+def test_csv_of_a_comparison_has_the_same_columns_whatever_is_known_of_a_device() -> None:
+    known = {"usd": {"low": 1.0, "expected": 2.0, "high": 3.0}, "price": {"provider": "p"}}
+    rows = [{"rank": 1, "cost": known}, {"rank": 1, "cost": {"usd": None, "price": None}}]
+    headers = {csv.rendered({"schema": "llmfeas.compare/1", "result": {"rows": [row]}}).splitlines()[0] for row in rows}
+    assert len(headers) == 1
+    assert "cost.usd.low,cost.usd.expected,cost.usd.high" in headers.pop()
+
+
+def test_csv_keeps_the_parts_of_one_thing_together() -> None:
+    rows = [{"changes": {"task": "lora"}, "status": "tight"}, {"changes": {"tp": 2}, "status": "tight"}]
+    assert csv.rendered({"result": {"plans": rows}}).splitlines()[0] == "changes.task,changes.tp,status"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +90,17 @@ def test_a_table_without_room_becomes_records() -> None:
         "  name Tesla T4",
         "  GiB 15.8",
     ]
+
+
+def test_what_is_carried_over_hangs_below_the_text() -> None:
+    column = Column(title="Expected", flexible=True, hanging=2)
+    table = Table(columns=(column, Column(title="X")), rows=((Span("✓ one two three four"), Span("1")),))
+    lines = ["".join(span.text for span in line).rstrip() for line in table_lines(table, 17)]
+    assert lines == ["Expected        X", "✓ one two       1", "  three four"]
+
+
+def test_records_of_one_group_stand_below_its_name_once() -> None:
+    columns = (Column(title="Name"), Column(title="Works"))
+    rows = ((Span("first"), Span("w" * 20)), (Span(""), Span("n" * 20)), (Span("second"), Span("w" * 20)))
+    lines = ["".join(span.text for span in line) for line in table_lines(Table(columns=columns, rows=rows), 24)]
+    assert all(before or after for before, after in itertools.pairwise(lines))

@@ -15,6 +15,7 @@ from llmfeas.render.explain import explained
 from llmfeas.render.layout import cells
 from llmfeas.render.report import GLUE
 from llmfeas.render.table import rendered
+from llmfeas.render.words import sentence
 
 WIDTHS = (40, 60, 80, 100, 200)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -144,3 +145,24 @@ def test_names_are_shown_and_never_obeyed(name: str, colour: bool) -> None:
     assert max(cells(line) for line in text.splitlines()) <= 80
     if len(name) < 40 and name.isprintable():
         assert name in text
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("needs 3 GiB (with a cache)", "Needs 3 GiB (with a cache)."),
+        ("mlx on MI300X: does not run", "mlx on MI300X: does not run."),
+        ("flash on T4: another kernel", "Flash on T4: another kernel."),
+        ("pretrain on M1: slow!", "pretrain on M1: slow!"),
+        ("--price 0 rents nothing", "--price 0 rents nothing."),
+    ],
+)
+def test_a_message_becomes_a_sentence(message: str, shown: str) -> None:
+    assert sentence(message) == shown
+
+
+def test_in_ascii_a_product_is_no_difference(envelope: dict[str, Any]) -> None:
+    shown = rendered(report(envelope), 80, unicode=False)
+    assert "·" not in shown
+    assert not re.search(r"\d-N-D", shown)
+    assert " -\n" in shown or " - " in shown

@@ -40,7 +40,7 @@ _SEARCHED: Final = (
     ),
 )
 
-_COUNTED: Final = re.compile(r"\s*([0-9]{1,6})(?:[x×*]\s*|\s+[x×*]\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
+_COUNTED: Final = re.compile(r"\s*([0-9]{1,12})(?:[x×*]\s*|\s+[x×*]\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

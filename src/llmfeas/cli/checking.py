@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..estimate.result import Verdict
 
 REFUSED = ("infeasible", "unsupported")
 UNKNOWN = "no-price"
 """The reason of a budget that nothing could be held against: what could not be checked has not passed."""
 
-HARMLESS = ("memory-fits", "software-limited", "software-supported", "weekly-hours")
-"""Reasons of a verdict that never break a check."""
+
+def fails(verdict: Verdict, *, strict: bool = False) -> bool:
+    """Tell whether a verdict breaks a check."""
+    status = verdict.status
+    return status in REFUSED or (strict and status == "tight") or any(r.code == UNKNOWN for r in verdict.reasons)
 
 
-def fails(status: str, codes: Iterable[str], *, strict: bool = False) -> bool:
-    """Tell whether a verdict breaks a check, given its status and the codes of its reasons."""
-    return status in REFUSED or (strict and status == "tight") or UNKNOWN in codes
+def failure(verdict: Verdict) -> str:
+    """Say what breaks the check, and nothing else."""
+    from ..estimate.verdict import why
 
-
-def failure(verdict: Mapping[str, Any]) -> str:
-    """Say what breaks the check and nothing else: memory that is merely tight is no reason where something is worse."""
-    status, reasons = verdict["status"], verdict["reasons"]
-    left_out = {*HARMLESS, *(("memory-tight",) if status in REFUSED else ())}
-    because = "; ".join(reason["message"] for reason in reasons if reason["code"] not in left_out)
-    judged = status if status in (*REFUSED, "tight") else "not all could be checked"
-    return f"the check failed, {judged}{f': {because}' if because else ''}"
+    judged = verdict.status if verdict.status in (*REFUSED, "tight") else "not all could be checked"
+    return f"the check failed, {judged}: {why(verdict)}"

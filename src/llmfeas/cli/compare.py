@@ -28,6 +28,7 @@ def run(**values: Any) -> None:
     """
     from ..catalog.store import catalog
     from ..planning.compare import chosen_devices, comparison
+    from ..render.words import sentence
 
     output = Output.taken(values)
     models, devices, backends = values.pop("models"), values.pop("devices"), values.pop("backends")
@@ -41,10 +42,11 @@ def run(**values: Any) -> None:
     known = catalog()
     chosen = chosen_devices(known, devices, backends, every=every)
     found = comparison(request, models, chosen, known, baseline=baseline, sort=sort)
-    envelope = _envelope(found, known.digest, request, models, chosen, top)
+    origin = "given" if devices or backends or every else "default"
+    envelope = _envelope(found, known.digest, request, models, {"value": chosen, "origin": origin}, top)
     for warning in found.warnings:
-        output.note(warning.message)
-    output.write(envelope, lambda: _report(envelope, found, len(found.rows)))
+        output.note(sentence(warning.message))
+    output.write(envelope, lambda: _report(envelope, found, sort))
     if check and not any(row.feasible for row in found.rows):
         raise CheckFailedError("check-failed", "the check failed: no row is feasible")
 
@@ -54,27 +56,29 @@ def _envelope(
     digest: str,
     request: dict[str, Any],
     models: tuple[str, ...],
-    devices: list[str],
+    devices: dict[str, object],
     top: int | None,
 ) -> dict[str, Any]:
-    given = {**request, "models": list(models), "devices": devices, "baseline": found.baseline}
+    inputs: dict[str, Any] = {name: {"value": value, "origin": "given"} for name, value in request.items()}
+    inputs |= {"models": {"value": list(models), "origin": "given"}, "devices": devices}
+    inputs["baseline"] = {"value": found.baseline, "origin": "given" if found.baseline else "default"}
     rows = [row.to_dict(rank) for rank, row in enumerate(found.rows[:top], 1)]
     return {
         "schema": "llmfeas.compare/1",
         "llmfeas": __version__,
         "catalog": digest,
-        "inputs": {name: {"value": value, "origin": "given"} for name, value in given.items()},
+        "inputs": inputs,
         "result": {"rows": rows},
         "warnings": [warning.to_dict() for warning in found.warnings],
     }
 
 
-def _report(envelope: dict[str, Any], found: Comparison, count: int) -> Any:
+def _report(envelope: dict[str, Any], found: Comparison, sort: str) -> Any:
     from ..render.compare import report
 
     rows = envelope["result"]["rows"]
     names = list(dict.fromkeys(row.estimate.scenario.model.name for row in found.rows))
-    return report(rows, names, found.rows[0].estimate.scenario.task, found.baseline, count - len(rows))
+    return report(rows, names, found.rows[0].estimate.scenario.task, found.baseline, len(found.rows) - len(rows), sort)
 
 
 command = Command(

@@ -10,7 +10,7 @@ from .checking import fails, failure
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
-    from ..estimate.result import Estimate
+    from ..estimate.result import Estimate, Verdict
     from ..render.report import Report
 
 EXAMPLE = "llmfeas estimate --model gpt2-xl --device rtx-4070ti"
@@ -35,7 +35,7 @@ def run(**values: Any) -> None:
     envelope = answer.to_dict()
     output.write(envelope, lambda: report_of(answer, envelope))
     if check:
-        checked(envelope, strict)
+        checked(answer.verdict, strict)
 
 
 def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
@@ -50,14 +50,13 @@ def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
     return explained(shown, envelope["inputs"], envelope["explanation"])
 
 
-def checked(envelope: Mapping[str, Any], strict: bool) -> None:
+def checked(verdict: Verdict, strict: bool) -> None:
     """Fail where the verdict is no or a budget could not be checked, with `strict` where it is tight too.
 
     Raises:
         CheckFailedError: with the verdict and the reasons that break it.
     """
-    verdict = envelope["result"]["verdict"]
-    if fails(verdict["status"], [reason["code"] for reason in verdict["reasons"]], strict=strict):
+    if fails(verdict, strict=strict):
         raise CheckFailedError("check-failed", failure(verdict))
 
 

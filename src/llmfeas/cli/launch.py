@@ -41,6 +41,7 @@ def run(**values: Any) -> None:
         raise UsageError("missing-option", "--engine is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
     from ..planning.launch import launcher, prepared
+    from ..render.words import counted, sentence
 
     engine = launcher(name)
     given = {name: value for name, value in values.items() if value is not None}
@@ -51,11 +52,11 @@ def run(**values: Any) -> None:
     found = prepared(request, engine, catalog())
     envelope = _envelope(found, engine.id)
     for warning in found.warnings:
-        output.note(warning.message)
+        output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
         files = (*found.launch.files, found.launch.script())
         write_folder({file.name: file.text for file in files}, output.path, force=force)
-        output.note(f"wrote {', '.join(file.name for file in files)} into {printable(output.path, 80)}")
+        output.note(f"Wrote {', '.join(file.name for file in files)} into {printable(output.path, 80)}.")
         if output.format != "json":
             return
     scenario = found.estimate.scenario
@@ -63,7 +64,8 @@ def run(**values: Any) -> None:
     def report() -> Any:
         from ..render.launch import report
 
-        return report(envelope, engine.name, scenario.model.name, scenario.device.name)
+        device = counted(scenario.num_devices, scenario.device.name)
+        return report(envelope, engine.name, scenario.model.name, device)
 
     replace(output, path=None).write(envelope, report)
 

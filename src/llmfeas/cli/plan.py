@@ -48,10 +48,9 @@ def run(**values: Any) -> None:
 
     def report() -> Any:
         from ..render.plan import report
+        from ..render.words import counted
 
-        count = scenario.num_devices
-        device = f"{count} x {scenario.device.name}" if count > 1 else scenario.device.name
-        return report(envelope, scenario.model.name, device)
+        return report(envelope, scenario.model.name, counted(scenario.num_devices, scenario.device.name))
 
     output.write(envelope, report)
     if check and not found.ways:

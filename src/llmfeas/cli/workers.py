@@ -124,7 +124,7 @@ def answered(items: Iterable[Item | Line], manner: Manner) -> Answered:
                 lines.append(_line({"id": item.id, **estimate.to_dict()}, manner.format))
             else:
                 lines.append(estimate_line(item.id, estimate))
-            refused += fails(estimate.verdict.status, (reason.code for reason in estimate.verdict.reasons))
+            refused += fails(estimate.verdict)
         except LlmfeasError as error:
             lines.append(_line(_failed(item, error), manner.format))
             bad += 1

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..ranges import Range
 from ..scenario import Scenario
-from ..units import format_bytes, format_duration, format_usd
+from ..units import digits, format_bytes, format_duration, format_usd
 from .result import Cost, Memory, Note, Status, Verdict
 
 IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
@@ -65,7 +65,7 @@ def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, 
     weekly = scenario.weekly_hours
     if weekly is not None and expected / 3600 > weekly:
         weeks = expected / 3600 / weekly
-        notes.append(Note("weekly-hours", f"takes {weeks:.3g} weeks of the {weekly:g} free hours a week"))
+        notes.append(Note("weekly-hours", f"takes {digits(weeks)} weeks of the {weekly:g} free hours a week"))
     if deadline is not None:
         if expected > deadline:
             text = f"takes {format_duration(expected)}, past the deadline of {format_duration(deadline)}"
@@ -126,3 +126,15 @@ def verdict(
         software=software,
         reasons=(*reasons, *time_reasons, *budget_reasons),
     )
+
+
+_HARMLESS = ("memory-fits", "software-limited", "weekly-hours")
+"""Reasons that never stand against a request."""
+
+
+def why(verdict: Verdict) -> str:
+    """Say what makes the verdict what it is: memory that is merely tight is no reason where something is worse."""
+    refused = verdict.status in ("infeasible", "unsupported")
+    left_out = {*_HARMLESS, *(("memory-tight",) if refused else ())}
+    telling = [reason.message for reason in verdict.reasons if reason.code not in left_out]
+    return "; ".join(telling or [reason.message for reason in verdict.reasons])

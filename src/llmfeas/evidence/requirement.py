@@ -147,5 +147,7 @@ def _near(figure: Figure, value: Scalar) -> tuple[float, float, str]:
         off = abs(number) * parse_fraction(spread, f"the tolerance of {figure.name}", 0, 10)
     else:
         off = figure.unit.read(spread, f"the tolerance of {figure.name}")
-    shown = figure.unit.written(number * figure.unit.size)
+    # as typed: a tolerance of a thousandth says nothing beside a figure that is rounded to a hundredth
+    typed = match[1].strip()
+    shown = figure.unit.written(number * figure.unit.size) if figure.unit.name else printable(typed, 30)
     return number - off, number + off, f"{shown} ± {spread}"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..estimate.core import estimate
 from ..estimate.resolve import hardware_named, resolution
 from ..estimate.result import Estimate, Note
+from ..estimate.verdict import why
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
@@ -91,11 +93,9 @@ def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[
 
     wanted = {find_backend(name, catalog).record.id for name in backends}
     if devices:
-        chosen = list(dict.fromkeys(devices))
-        if not wanted:
-            return chosen
-
-        chosen = [name for name in chosen if hardware_named(name, catalog).device.backend in wanted]
+        named = {name: hardware_named(name, catalog) for name in devices}
+        first = {(found.device, found.count or 1, found.offer): name for name, found in reversed(named.items())}
+        chosen = [name for name, found in named.items() if name in first.values() and _wanted(found.device, wanted)]
     else:
         chosen = [
             device.id
@@ -105,6 +105,10 @@ def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[
     if not chosen:
         raise _empty(devices, sorted(wanted), catalog)
     return chosen
+
+
+def _wanted(device: Device, backends: Collection[str]) -> bool:
+    return not backends or device.backend in backends
 
 
 def _empty(devices: Sequence[str], wanted: Sequence[str], catalog: Catalog) -> UsageError:
@@ -196,7 +200,7 @@ def _baseline(
         return None
     found = estimate(resolution({**request, "model": model, "device": baseline}, catalog))
     if found.verdict.software == "unsupported" or found.memory.verdict == "exceeds":
-        because = "; ".join(reason.message for reason in found.verdict.reasons)
+        because = why(found.verdict)
         text = f"the baseline {found.scenario.device.name} cannot run this ({because}): no relative speeds"
         warnings.append(Note("baseline-cannot", text))
         return None

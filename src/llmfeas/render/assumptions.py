@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..text import printable
-from ..units import format_count
+from ..units import digits, format_count
 from .report import Column, Section, Span, Table, glued
 from .words import TASKS, setting
 
@@ -47,7 +47,7 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{value('checkpointing')} checkpointing"
     if value("tokens"):
         each = value("tokens") / total
-        yield f"{format_count(value('tokens'))} tokens" + (f" ({each:.3g} a parameter)" if each >= 1 else "")
+        yield f"{format_count(value('tokens'))} tokens" + (f" ({digits(each)} a parameter)" if each >= 1 else "")
 
 
 def _inference(value: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..units import (
     format_percent,
     format_usd,
 )
-from .report import Column, Report, Section, Span, Table, glued
+from .report import GLUE, Column, Report, Section, Span, Table, glued
 
 Row = Mapping[str, Any]
 
@@ -31,7 +32,7 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "tokens/s": lambda value: f"{format_count(value)} tokens/s",
     "FLOP": format_flop,
     "share": format_percent,
-    "": format_count,
+    "": lambda value: f"{value:,.0f}" if value.is_integer() else format_count(value),
 }
 
 
@@ -69,7 +70,7 @@ def report(envelope: Mapping[str, Any]) -> Report:
     result = envelope["result"]
     rows = result["expectations"]
     columns = (
-        Column(title="Expected", flexible=True),
+        Column(title="Expected", flexible=True, hanging=2),
         Column(title="Found", figures=True),
         Column(title="Margin", figures=True, spare=True),
         Column(title="Where"),
@@ -87,10 +88,15 @@ def report(envelope: Mapping[str, Any]) -> Report:
     )
 
 
+def _kept(text: str) -> str:
+    """Keep figures and their units on one line."""
+    return re.sub(r"(?<=\d) (?=[^\d\s])", GLUE, text)
+
+
 def _cells(row: Row) -> tuple[Span, ...]:
     sign, role = ("✓", "good") if row["ok"] else ("✗", "bad")
     return (
-        Span(printable(f"{sign} {row['id']}: {row['expectation']}", 200), role),  # type: ignore[arg-type]
+        Span(f"{sign}{GLUE}" + _kept(printable(f"{row['id']}: {row['expectation']}", 200)), role),  # type: ignore[arg-type]
         Span(glued(found(row))),
         Span(glued(margin(row))),
         Span(printable(where(row), 120)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from .layout import Line, cells, line_cells, padded, wrapped
-from .report import Span, Table
+from .report import Column, Span, Table
 
 T = TypeVar("T")
 
@@ -25,11 +25,17 @@ def table_lines(table: Table, width: int) -> Iterator[Line]:
     yield _joined([[Span(column.title, "strong")] for column in table.columns], table, widths)
     for row in table.rows:
         folded = [
-            wrapped([span], size) if column.flexible else [[span]]
+            _folded(column, span, size) if column.flexible else [[span]]
             for column, span, size in zip(table.columns, row, widths, strict=True)
         ]
         for index in range(max(len(lines) for lines in folded)):
             yield _joined([lines[index] if index < len(lines) else [] for lines in folded], table, widths)
+
+
+def _folded(column: Column, span: Span, size: int) -> list[Line]:
+    """Wrap a cell; what is carried over hangs below the text, not below the sign before it."""
+    first, *others = wrapped([span], size - column.hanging)
+    return [first, *([Span(" " * column.hanging), *line] for line in others)]
 
 
 def _fitting(table: Table, width: int) -> Table:
@@ -76,7 +82,8 @@ def _records(table: Table, width: int) -> Iterator[Line]:
     for number, row in enumerate(table.rows):
         if number:
             yield []
-        yield from wrapped([Span(row[0].text, "strong")], width)
+        if row[0].text:
+            yield from wrapped([Span(row[0].text, "strong")], width)
         for column, span in zip(table.columns[1:], row[1:], strict=True):
             if span.text:
                 yield from _field(column.title, span, width)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..text import printable
-from ..units import GIB, digits, format_count, format_duration, format_usd
+from ..units import GIB, digits, format_count, format_duration, format_energy, format_usd
 from .report import GLUE, Column, Report, Section, Span, Table, glued
 from .words import TASKS, figure, mark
 
@@ -33,7 +33,13 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _money(row: Mapping[str, Any]) -> str:
     cost = row["cost"]
     value = cost["usd"]["expected"] if cost["usd"] else cost["usd_per_million_tokens"]
-    return "" if value is None else glued(format_usd(value))
+    return "" if value is None else glued(format_usd(value)) if value else "free"
+
+
+def _energy(row: Mapping[str, Any]) -> str:
+    cost = row["cost"]
+    value = cost["energy_kwh"]["expected"] if cost["energy_kwh"] else cost["energy_kwh_per_million_tokens"]
+    return "" if value is None else glued(format_energy(value))
 
 
 def _needed(row: Mapping[str, Any]) -> str:
@@ -59,34 +65,36 @@ def _cells(row: Mapping[str, Any], bar: str) -> tuple[Span, ...]:
         Span(expected.strip(GLUE)),
         Span(f"({ends}" if ends else ""),
         Span("" if relative is None else f"{digits(relative['expected'])}×"),
-        Span(_money(row)),
         Span(_needed(row)),
+        Span(_money(row)),
         Span(bar, "bar"),
         Span(row["backend"]),
+        Span(_energy(row)),
         Span(glued(ratios) if relative and relative["low"] < relative["high"] else ""),
     )
 
 
-def _columns(*, inference: bool) -> tuple[Column, ...]:
-    """Name the columns; where there is no room for all, spare ones are left out from the right."""
+def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
+    """Name the columns; without room for all, spare ones are left out from the right: never the one sorted by."""
     return (
         Column(title="Device"),
         Column(title="GiB", figures=True),
         Column(title="Tokens/s" if inference else "Time", figures=True),
         Column(title="from – to", figures=True, spare=True),
         Column(title="Speed", figures=True),
-        Column(title="$/1M" if inference else "Cost", figures=True, spare=True),
-        Column(title="Takes", figures=True, spare=True),
-        Column(title="(log)", spare=True),
+        Column(title="Takes", figures=True),
+        Column(title="$/1M" if inference else "Cost", figures=True, spare=sort != "cost"),
+        Column(title="Speed, log" if inference else "Time, log", spare=True),
         Column(title="Backend", spare=True),
+        Column(title="Energy/1M" if inference else "Energy", figures=True, spare=sort != "energy"),
         Column(title="Speed from – to", figures=True, spare=True),
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], sort: str) -> Table:
     """Lay rows out as a table, without columns that say nothing."""
     inference = "decode_tokens_per_second" in rows[0]["time"]
-    columns = _columns(inference=inference)
+    columns = _columns(sort, inference=inference)
     cells = [_cells(row, bar) for row, bar in zip(rows, _bars(rows), strict=True)]
     several = any(row["devices_needed"] != row["num_devices"] for row in rows)
     told = [
@@ -125,16 +133,21 @@ def _limits(row: Mapping[str, Any]) -> list[str]:
 
 
 def report(
-    rows: Sequence[Mapping[str, Any]], names: Sequence[str], task: str, baseline: str | None, left_out: int
+    rows: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    task: str,
+    baseline: str | None,
+    left_out: int,
+    sort: str = "time",
 ) -> Report:
-    """Show ranked rows of the models `names`; `left_out` rows below them are not shown."""
+    """Show rows ranked by `sort` of the models `names`; `left_out` rows below them are not shown."""
     blocks: list[Section | Table] = []
     models = list(dict.fromkeys(row["model"] for row in rows))
     for model in models:
         own = [row for row in rows if row["model"] == model]
         if len(models) > 1:
             blocks.append(Section(label="Model", paragraphs=((Span(printable(model, 80), "strong"),),)))
-        blocks.append(_table(own))
+        blocks.append(_table(own, sort))
     remarks = _remarks(rows)
     if remarks:
         blocks.append(Section(label="Limits", paragraphs=remarks))

@@ -9,7 +9,7 @@ import csv
 import functools
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..text import printable
 from .ndjson import rows_of
@@ -24,15 +24,33 @@ def estimate_columns() -> tuple[str, ...]:
     return tuple(paths(ESTIMATE))
 
 
+@functools.cache
+def comparison_columns() -> tuple[str, ...]:
+    """Give the columns of every row of a comparison, whatever is known of its devices."""
+    from .shapes import COMPARISON
+
+    return tuple(paths(COMPARISON))
+
+
+_COLUMNS: Mapping[object, Callable[[], tuple[str, ...]]] = {
+    "llmfeas.estimate/1": estimate_columns,
+    "llmfeas.compare/1": comparison_columns,
+}
+"""By schema: columns that are there in any case, so that what is unknown changes no header."""
+
+
 def rendered(envelope: Row) -> str:
     """Write a header and the rows of a listing, or a header and one row for any other result."""
     rows = rows_of(envelope)
-    if rows is not None:
-        flat = [flattened(row) for row in rows]
-        return table(list(dict.fromkeys(path for row in flat for path in row)), flat)
-    known = estimate_columns() if envelope.get("schema") == "llmfeas.estimate/1" else ()
-    row = {path: value for path, value in flattened(envelope).items() if not _stands_for_parts(path, value, known)}
-    return table(list(dict.fromkeys([*known, *row])), [row])
+    columns = _COLUMNS.get(envelope.get("schema"), tuple)()
+    flat = [
+        {path: value for path, value in flattened(row).items() if not _stands_for_parts(path, value, columns)}
+        for row in ([envelope] if rows is None else rows)
+    ]
+    found = list(dict.fromkeys([*columns, *(path for row in flat for path in row)]))
+    # parts of one thing that only later rows have stand beside those of the first row
+    order = {name: place for place, name in enumerate(dict.fromkeys(path.split(".")[0] for path in found))}
+    return table(sorted(found, key=lambda path: order[path.split(".")[0]]), flat)
 
 
 def _stands_for_parts(path: str, value: object, known: Sequence[str]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..options import TASKS
 from ..text import printable
 from ..units import (
     GIB,
@@ -20,7 +19,7 @@ from ..units import (
 )
 from .assumptions import assumptions, context
 from .report import Bar, Pair, Report, Section, Span, glued
-from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, mark, rate, verdict_words
+from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, mark, rate, sentence, verdict_words
 
 Json = Mapping[str, Any]
 
@@ -66,7 +65,7 @@ def _reasons(verdict: Json) -> Section | None:
     reasons = [reason for reason in verdict["reasons"] if reason["code"] != "memory-fits"]
     if not reasons:
         return None
-    return Section(label="Why", paragraphs=tuple((Span(_sentence(reason["message"])),) for reason in reasons))
+    return Section(label="Why", paragraphs=tuple((Span(sentence(reason["message"])),) for reason in reasons))
 
 
 def _memory(inputs: Json, memory: Json) -> Section:
@@ -206,12 +205,4 @@ def _remedies(remedies: list[Json]) -> Section | None:
 def _warnings(warnings: list[Json]) -> Section | None:
     if not warnings:
         return None
-    return Section(label="Note", paragraphs=tuple((Span(_sentence(note["message"]), "warn"),) for note in warnings))
-
-
-def _sentence(message: str) -> str:
-    text = printable(message, 400)
-    first = text.split(" ")[0]
-    if first.isalpha() and first not in TASKS:
-        text = text[:1].upper() + text[1:]
-    return text + ("" if text.endswith((".", "!", "?", ")")) else ".")
+    return Section(label="Note", paragraphs=tuple((Span(sentence(note["message"]), "warn"),) for note in warnings))

@@ -7,13 +7,14 @@ from typing import Any
 
 from ..text import printable
 from .report import Report, Section, Span, Verbatim
+from .words import sentence
 
 
 def report(envelope: Mapping[str, Any], engine: str, model: str, device: str) -> Report:
     """Show the launch of an envelope under the names of engine, model and device."""
     result = envelope["result"]
     files = (Verbatim(label=printable(file["name"], 80), text=file["text"]) for file in result["files"])
-    notes = tuple((Span(_sentence(note)),) for note in result["notes"])
+    notes = tuple((Span(sentence(note)),) for note in result["notes"])
     return Report(
         title=f"{printable(model, 80)} on {printable(device, 80)} with {engine}",
         blocks=(
@@ -22,7 +23,3 @@ def report(envelope: Mapping[str, Any], engine: str, model: str, device: str) ->
             *((Section(label="To do", paragraphs=notes),) if notes else ()),
         ),
     )
-
-
-def _sentence(text: str) -> str:
-    return printable(text[:1].upper() + text[1:], 400) + "."

@@ -9,7 +9,7 @@ from ..options import flag_of
 from ..text import printable
 from ..units import format_bytes, format_duration, format_usd
 from .report import Pair, Report, Section, Span
-from .words import amounts, flags, mark, verdict_words
+from .words import amounts, flags, mark, sentence, verdict_words
 
 Json = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ def report(envelope: Json, model: str, device: str) -> Report:
     result = envelope["result"]
     asked = result["asked"]
     blocks: list[Section] = []
-    reasons = tuple((Span(_sentence(reason["message"])),) for reason in asked["verdict"]["reasons"])
+    reasons = tuple((Span(sentence(reason["message"])),) for reason in asked["verdict"]["reasons"])
     if reasons:
         blocks.append(Section(label="As asked", paragraphs=reasons))
     plans = result["plans"]
@@ -34,11 +34,6 @@ def report(envelope: Json, model: str, device: str) -> Report:
         verdict=verdict_words(asked["verdict"]),
         blocks=tuple(blocks),
     )
-
-
-def _sentence(text: str) -> str:
-    shown = printable(text[:1].upper() + text[1:], 400)
-    return shown + ("" if shown.endswith((".", ")", "!")) else ".")
 
 
 def _ways(plans: Sequence[Json]) -> list[Section]:
@@ -72,4 +67,4 @@ def _misses(nearest: Json) -> Iterator[str]:
     by = f", which misses by {' and '.join(missing)}" if missing else ""
     yield f"The nearest is {flags(nearest['changes']) or 'what was asked'}{by}."
     if nearest["changes"]:
-        yield from (_sentence(reason) for reason in nearest["reasons"])
+        yield from (sentence(reason) for reason in nearest["reasons"])

@@ -66,6 +66,8 @@ class Column:
     flexible: bool = False
     spare: bool = False
     """Left out where there is no room for all columns, the last spare one first."""
+    hanging: int = 0
+    """By how much the lines of a wrapped cell are set in, below the first one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,21 +36,20 @@ TERM: Shape = {
 }
 """One line of a derivation, which `--explain` adds."""
 
-COMPARE: Shape = {
-    "rows": Many(
-        {
-            "rank": NUMBER,
-            "model": TEXT,
-            "device": TEXT,
-            "num_devices": NUMBER,
-            "backend": TEXT,
-            "devices_needed": NUMBER_OR_NULL,
-            "layout_needed": Maybe(dict.fromkeys(("dp", "tp", "pp", "ep", "cp", "zero"), NUMBER), null=True),
-            "relative_speed": RANGE_OR_NULL,
-            **{key: shape for key, shape in RESULT.items() if key not in ("ladder", "remedies")},
-        }
-    )
+COMPARISON: Shape = {
+    "rank": NUMBER,
+    "model": TEXT,
+    "device": TEXT,
+    "num_devices": NUMBER,
+    "backend": TEXT,
+    "devices_needed": NUMBER_OR_NULL,
+    "layout_needed": Maybe(dict.fromkeys(("dp", "tp", "pp", "ep", "cp", "zero"), NUMBER), null=True),
+    "relative_speed": RANGE_OR_NULL,
+    **{key: shape for key, shape in RESULT.items() if key not in ("ladder", "remedies")},
 }
+"""A row of a comparison."""
+
+COMPARE: Shape = {"rows": Many(COMPARISON)}
 
 PLAN: Shape = {
     "asked": {key: RESULT[key] for key in ("memory", "time", "cost", "verdict")},

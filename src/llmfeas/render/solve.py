@@ -8,7 +8,7 @@ from typing import Any
 from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
 from .report import Column, Pair, Report, Section, Span, Table, glued
-from .words import figure, mark, setting, verdict_words
+from .words import figure, mark, sentence, setting, verdict_words
 
 Json = Mapping[str, Any]
 
@@ -45,6 +45,9 @@ NAMES: Mapping[str, str] = {
 }
 """What the parts of an answer are called, where that is not their name."""
 
+ENDLESS: Mapping[str, str] = {"tokens": "more tokens", "deadline": "a shorter deadline"}
+"""Where a step is as small as one likes, so that its figure would read like that of the answer."""
+
 LEFT_OUT = ("low", "high", "of", "models")
 
 
@@ -59,14 +62,9 @@ def report(envelope: Json, device: str) -> Report:
     if result["beyond"]:
         blocks.append(Section(label="Beyond", paragraphs=((Span(_beyond(result["beyond"])),),)))
     if result["notes"]:
-        notes = tuple((Span(_sentence(note)),) for note in result["notes"])
+        notes = tuple((Span(sentence(note)),) for note in result["notes"])
         blocks.append(Section(label="Note", paragraphs=notes))
     return Report(title=TITLES[result["question"]], blocks=tuple(blocks))
-
-
-def _sentence(text: str) -> str:
-    shown = printable(text[:1].upper() + text[1:], 300)
-    return shown + ("" if shown.endswith((".", ")")) else ".")
 
 
 def _answer(answer: Json) -> Section:
@@ -176,7 +174,7 @@ def _there(found: Json, device: str) -> Section:
 
 def _beyond(beyond: Json) -> str:
     values = {key: value for key, value in beyond.items() if key not in ("status", "because")}
-    named = ", ".join(_step(key, value) for key, value in values.items())
+    named = ", ".join(ENDLESS.get(key) or _step(key, value) for key, value in values.items())
     return f"{named}: {beyond['status']}, {printable(beyond['because'], 300)}."
 
 
@@ -184,4 +182,7 @@ def _step(name: str, value: Any) -> str:
     text = f"{value / MIB:.0f} MiB" if name == "memory" else _quantity(name, value)
     if name in ("model", "device", "memory"):
         return glued(text)
-    return glued(f"{text} {NAMES[name]}" if name in NAMES else f"{name} {text}")
+    if name == "lora_rank" or name not in NAMES:
+        return glued(f"{NAMES.get(name, name)} {text}")
+    noun, *rest = NAMES[name].split(" ")
+    return glued(" ".join((text, noun.removesuffix("s") if value == 1 else noun, *rest)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from .columns import table_lines
@@ -27,7 +28,7 @@ STYLES: dict[Role, str] = {
 }
 
 ASCII = str.maketrans(
-    {"✓": "+", "✗": "x", "·": "-", "–": "-", "…": ".", "×": "x", "█": "#", "µ": "u", GLUE: " "}
+    {"✓": "+", "✗": "x", "·": "*", "–": "-", "…": ".", "×": "x", "█": "#", "µ": "u", GLUE: " "}
     | dict.fromkeys("▏▎▍", "")
     | dict.fromkeys("▌▋▊▉", "#")
 )
@@ -50,7 +51,7 @@ def rendered(report: Report, width: int = 80, colour: bool = False, unicode: boo
 
 
 def _ascii(text: str) -> str:
-    return text.translate(ASCII).encode("ascii", "replace").decode()
+    return re.sub(r" ·(?= |$)", " -", text).translate(ASCII).encode("ascii", "replace").decode()
 
 
 def _plain(lines: Sequence[Line]) -> str:

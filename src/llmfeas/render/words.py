@@ -55,6 +55,20 @@ TASKS: Mapping[str, str] = {
 }
 
 
+def sentence(text: str, longest: int = 400) -> str:
+    """Make a message a sentence; what begins with a word to type (`mlx on M1: ...`) keeps that word's spelling."""
+    shown = printable(text, longest)
+    first, _, rest = shown.partition(" ")
+    typed = not first.isalpha() or first in TASKS or (rest.startswith("on ") and first != "flash")
+    shown = shown if typed else shown[:1].upper() + shown[1:]
+    return shown + ("" if shown.endswith((".", "!", "?")) else ".")
+
+
+def counted(count: int, device: str) -> str:
+    """Name devices with their number: `8 x NVIDIA H100`."""
+    return f"{count} x {device}" if count > 1 else device
+
+
 def figure(value: Mapping[str, float], written: Callable[[float], str]) -> str:
     """Write a RANGE of the contract, kept on one line: `112 days (90 – 150)`."""
     return glued(format_range(Range(value["low"], value["expected"], value["high"]), written))

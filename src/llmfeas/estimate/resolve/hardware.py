@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...catalog.device import Device, Price
 from ...catalog.search import Hardware
 from ...errors import UsageError
-from ...units import GB, GIB
+from ...options import BY_NAME
+from ...units import GB, GIB, parse_integer
 from .draft import Draft
 
 DESKTOP_HOST_BYTES = 32 * GIB
@@ -17,9 +18,11 @@ def _settle_count(draft: Draft, match: Hardware) -> None:
     """Settle `num_devices` from the option, the device name (`8xh100-sxm`) or the offer.
 
     Raises:
-        UsageError: where the name and the option say different counts.
+        UsageError: where the name and the option say different counts, or the name too many.
     """
     named = match.count
+    if named is not None:
+        parse_integer(named, "--device", 1, int(BY_NAME["num_devices"].maximum), "8xh100-sxm")
     said = draft.given.get("num_devices")
     if named is not None and said is not None and named != said:
         raise UsageError(

@@ -12,6 +12,7 @@ from ...errors import UsageError
 from ...estimate.core import estimate
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate, Note
+from ...estimate.verdict import why
 from ...options import BY_NAME
 from ...record import dataclass
 from ...request import parsed, recorded_origins
@@ -174,7 +175,7 @@ def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note
 def _doubts(found: Estimate) -> tuple[Note, ...]:
     if found.verdict.status in ("feasible", "tight"):
         return ()
-    reasons = "; ".join(reason.message for reason in found.verdict.reasons)
+    reasons = why(found.verdict)
     return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)
 
 

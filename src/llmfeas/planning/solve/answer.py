@@ -9,6 +9,7 @@ from ...errors import LlmfeasError, UsageError
 from ...estimate.core import estimate
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate
+from ...estimate.verdict import why
 from ...record import dataclass
 
 FEASIBLE = ("feasible", "tight")
@@ -65,7 +66,7 @@ def fate(request: Request, catalog: Catalog) -> dict[str, object]:
         found = estimate(resolution(request, catalog))
     except LlmfeasError as error:
         return {"status": "refused", "because": error.message}
-    reasons = "; ".join(reason.message for reason in found.verdict.reasons)
+    reasons = why(found.verdict)
     return {"status": found.verdict.status, "because": reasons}
 
 

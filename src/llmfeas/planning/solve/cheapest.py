@@ -10,6 +10,7 @@ from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.resolve import hardware_named, resolution
 from ...estimate.result import Estimate
+from ...estimate.verdict import why
 from ...record import dataclass
 from .answer import FEASIBLE, Answer, Request, estimated, without
 
@@ -101,7 +102,7 @@ def _fastest(late: list[Estimate]) -> Mapping[str, object] | None:
     if not late:
         return None
     best = min(late, key=seconds)
-    because = "; ".join(reason.message for reason in best.verdict.reasons)
+    because = why(best.verdict)
     scenario = best.scenario
     named = {"device": scenario.device.id, "num_devices": scenario.num_devices}
     return {**named, "status": best.verdict.status, "because": because}

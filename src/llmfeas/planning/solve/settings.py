@@ -50,7 +50,7 @@ def _inverted(question: str, search: Search, request: Request, catalog: Catalog)
     if value is None:
         edge = search.low if search.grows_harder else search.high
         limit = {search.setting: edge * search.unit, **fate(asked(edge), catalog)}
-        return Answer(question, {search.setting: None}, None, limit, ("no value works",))
+        return Answer(question, {search.setting: None}, None, limit)
     step = value + (1 if search.grows_harder else -1)
     beyond: dict[str, object] | None = None
     if search.low <= step <= search.high:

@@ -8,6 +8,7 @@ from ...estimate.core import estimate
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate
 from ...estimate.time.training import training_time
+from ...estimate.verdict import why
 from .answer import Answer, Request, without
 
 REFERENCE_TOKENS = 1e9
@@ -48,7 +49,7 @@ def tokens(request: Request, catalog: Catalog) -> Answer:
         "binds": binds,
     }
     more = {"tokens": count * 1.001, "status": "infeasible", "because": f"over the {binds}"}
-    notes = () if at.memory.verdict != "exceeds" else (at.verdict.reasons[0].message,)
+    notes = () if at.memory.verdict != "exceeds" else (why(at.verdict),)
     return Answer("tokens", answer, at, more, notes)
 
 
