@@ -117,3 +117,21 @@ def test_what_was_looked_for_is_shown_without_its_escape_codes(run: Run) -> None
     assert run("models", "search", "\x1b[31mnothing").err == (
         f"No model of {len(catalog().models)} matches: query \\x1b[31mnothing.\n"
     )
+
+
+def test_a_listed_price_is_the_one_that_an_estimate_takes(run: Run) -> None:
+    (row,) = [row for row in json.loads(run("devices", "search", "h100-sxm", "--json").out)["result"]["rows"]][:1]
+    answer = json.loads(run("estimate", "-m", "gpt2", "-d", row["id"], "--json").out)
+    assert row["usd_per_hour"] == answer["inputs"]["price"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [("nvidia", "cuda"), ("AMD", "rocm"), ("google", "tpu"), ("apple", "metal"), ("habana", "hpu")],
+)
+def test_a_backend_is_found_by_its_vendor(run: Run, name: str, backend: str) -> None:
+    assert json.loads(run("backends", "show", name, "--json").out)["result"]["id"] == backend
+
+
+def test_a_listing_says_what_its_columns_are(run: Run) -> None:
+    assert "dense, in 16 bits" in run("devices", "search", "4090").out

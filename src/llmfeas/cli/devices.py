@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def _row(device: Device) -> Row:
-    rates = device.tflop_per_s
-    dated = [price.usd_per_hour for price in device.prices if price.as_of] or [p.usd_per_hour for p in device.prices]
+    from ..estimate.resolve.hardware import cheapest_price
+
+    rates, price = device.tflop_per_s, cheapest_price(device)
     return {
         "id": device.id,
         "name": device.name,
@@ -27,7 +28,7 @@ def _row(device: Device) -> Row:
         "memory_gib": device.memory_gib,
         "bandwidth_gb_per_s": device.bandwidth_gb_per_s,
         "tflop_per_s_16bit": rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
-        "usd_per_hour": min(dated, default=None),
+        "usd_per_hour": None if price is None else price.usd_per_hour,
     }
 
 
@@ -80,6 +81,7 @@ KIND = Kind(
     row=_row,
     columns=_columns,
     cells=_cells,
+    legend="TFLOP/s: dense, in 16 bits with fp32 accumulation where it has that. $/h: what an estimate takes.",
     filters=(
         Filter(name="backend", help="run on this backend.", keeps=lambda row, v: row["backend"] == v, read=_backend),
         Filter(name="vendor", help="come from this vendor.", keeps=lambda row, v: row["vendor"].lower() == v.lower()),

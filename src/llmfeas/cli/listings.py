@@ -61,6 +61,8 @@ class Kind:
     columns: Callable[[], tuple[Column, ...]]
     cells: Callable[[Row], Sequence[str]]
     filters: tuple[Filter, ...] = ()
+    legend: str = ""
+    """How to read the columns of a listing."""
     extra: Callable[[Any], Row] = lambda record: {}
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
@@ -125,7 +127,7 @@ def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], given
     rows = [row for row in (kind.row(records[key]) for key in ids) if all(f.keeps(row, v) for f, v in read.values())]
     envelope = _envelope(kind, verb, given, {"rows": rows})
     count = f"{len(rows)} {kind.singular if len(rows) == 1 else kind.plural}"
-    output.write(envelope, lambda: listing(count, kind.columns(), [kind.cells(row) for row in rows]))
+    output.write(envelope, lambda: listing(count, kind.columns(), [kind.cells(row) for row in rows], kind.legend))
     if not rows:
         asked = ", ".join(f"{name} {printable(value, 40)}" for name, value in given.items() if value)
         output.note(f"No {kind.singular} of {len(records)} matches: {asked}.")

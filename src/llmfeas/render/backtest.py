@@ -15,7 +15,8 @@ def _percent(share: float | None) -> str:
 
 
 def _signed(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:+.0f} %"
+    percent = 0 if share is None else round(100 * share)
+    return "" if share is None else f"{percent:+d} %" if percent else "0 %"
 
 
 def _cells(line: Mapping[str, Any], *, naive: bool) -> tuple[Span, ...]:

@@ -15,10 +15,12 @@ SILENT = (None, "", "none", False, 0)
 """Values of a field that say nothing to a person."""
 
 
-def listing(title: str, columns: tuple[Column, ...], rows: Sequence[Sequence[str]]) -> Report:
+def listing(title: str, columns: tuple[Column, ...], rows: Sequence[Sequence[str]], legend: str = "") -> Report:
     """Show entries as rows under `columns`; the texts are made safe to show."""
     cells = tuple(tuple(Span(printable(text, 120)) for text in row) for row in rows)
-    return Report(title=title, blocks=(Table(columns=columns, rows=cells),) if rows else ())
+    if not rows:
+        return Report(title=title)
+    return Report(title=title, context=(legend,) if legend else (), blocks=(Table(columns=columns, rows=cells),))
 
 
 def entry(title: str, fields: Mapping[str, object], remarks: Sequence[str] = ()) -> Report:
