@@ -166,3 +166,15 @@ def test_in_ascii_a_product_is_no_difference(envelope: dict[str, Any]) -> None:
     assert "·" not in shown
     assert not re.search(r"\d-N-D", shown)
     assert " -\n" in shown or " - " in shown
+
+
+def test_what_was_asked_is_not_listed_again_among_what_else_works(envelope: dict[str, Any]) -> None:
+    """A rung takes defaults: beside an answer with other settings it would contradict it."""
+    asked, ladder = envelope["inputs"]["task"]["value"], envelope["result"]["ladder"]
+    if not ladder or asked == "inference":
+        pytest.skip("there is no rung of what was asked")
+    shown = screen(envelope).replace(GLUE, " ")
+    also = shown[shown.index("Also here") : shown.index("Assumed")]
+    (rung,) = (rung["label"] for rung in ladder if rung["task"] == asked)
+    assert not re.search(rf"(?<!Q){re.escape(rung)} [✓✗!]", also)
+    assert all(each["label"] in " ".join(also.split()) for each in ladder if each["task"] != asked)

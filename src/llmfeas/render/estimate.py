@@ -39,7 +39,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         _compute(result["flops"], inputs["task"]["value"]),
         *_time(result),
         *_cost(result["cost"], inputs["num_devices"]["value"]),
-        _ladder(result["ladder"]),
+        _ladder(result["ladder"], inputs),
         _remedies(result["remedies"]),
         assumptions(inputs),
         _warnings(envelope["warnings"]),
@@ -179,15 +179,20 @@ def _energy(cost: Json) -> str:
     return "" if per_million is None else glued(f"{format_energy(per_million)} a million tokens")
 
 
-def _ladder(ladder: list[Json]) -> Section | None:
-    if not ladder:
-        return None
+def _is_asked(rung: Json, inputs: Json) -> bool:
+    """Tell whether a rung is what was asked: then the answer above says it, with the settings that were given."""
+    task, quant = inputs["task"]["value"], inputs.get("quant", {}).get("value")
+    return bool(rung["task"] == task and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
+
+
+def _ladder(ladder: list[Json], inputs: Json) -> Section | None:
+    """Say what else can be done here; rungs take defaults where the question may have said otherwise."""
     items = []
-    for rung in ladder:
+    for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = format_bytes(rung["peak_bytes"]) if rung.get("peak_bytes") is not None else ""
         size = {"unsupported": "not supported", "tight": f"{size} (tight)"}.get(rung["status"], size)
         items.append((Span(glued(f"{printable(rung['label'], 40)} ")), mark(rung["status"]), Span(glued(f" {size}"))))
-    return Section(label="Also here", items=tuple(items))
+    return Section(label="Also here", items=tuple(items)) if items else None
 
 
 def _remedies(remedies: list[Json]) -> Section | None:
