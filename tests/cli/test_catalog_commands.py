@@ -120,7 +120,7 @@ def test_what_was_looked_for_is_shown_without_its_escape_codes(run: Run) -> None
 
 
 def test_a_listed_price_is_the_one_that_an_estimate_takes(run: Run) -> None:
-    (row,) = [row for row in json.loads(run("devices", "search", "h100-sxm", "--json").out)["result"]["rows"]][:1]
+    row = rows(run("devices", "search", "h100-sxm", "--json"))[0]
     answer = json.loads(run("estimate", "-m", "gpt2", "-d", row["id"], "--json").out)
     assert row["usd_per_hour"] == answer["inputs"]["price"]["value"]
 
