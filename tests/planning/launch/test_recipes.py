@@ -243,6 +243,13 @@ def test_mlx_serves_in_the_format_that_stands_for_the_one_asked_for() -> None:
     assert value(plain, "--model") == "meta-llama/Meta-Llama-3-8B"
 
 
+def test_llama_cpp_keeps_its_own_16_bit_cache_unless_told_otherwise() -> None:
+    """Fused attention on a bf16 cache runs on the processor in many builds."""
+    asked = {**SERVED, "device": "rtx-4090", "quant": "q4_k_m"}
+    assert value(launched("llama.cpp", **asked), "--cache-type-k") == "f16"
+    assert value(launched("llama.cpp", **asked, kv_dtype="bf16"), "--cache-type-k") == "bf16"
+
+
 def test_llama_cpp_gets_slots_layers_and_cache() -> None:
     asked = {"quant": "q4_k_m", "context": 4096, "concurrency": 4, "gpu_layers": 20, "kv_dtype": "int8"}
     launch = launched("llama.cpp", **SERVED, device="rtx-4090", **asked)
