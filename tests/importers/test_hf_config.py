@@ -233,3 +233,25 @@ def test_strange_fields_give_a_model_or_a_clear_error(tmp_path: Path, kind: str,
         assert "config.json" in error.message
     else:
         assert parameters(model).total > 0
+
+
+def test_sizes_that_a_file_does_not_state_are_told(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 2}')
+    notes = model_from_config(tmp_path).notes
+    assert notes.startswith("hidden_size, vocab_size not in the file")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"model_type": "bert"}'])
+def test_an_error_names_the_file_once(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(DataError) as caught:
+        model_from_config(tmp_path)
+    assert caught.value.message.count("config.json") == 1
+
+
+def test_what_a_configuration_leaves_open_is_told_with_the_answer(tmp_path: Path) -> None:
+    from llmfeas.estimate.resolve import resolution
+
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    found = resolution({"model": str(tmp_path), "device": "rtx-4090", "task": "lora"}, catalog())
+    assert ["hidden_size" in note.message for note in found.warnings if note.code == "imported-model"] == [True]

@@ -85,7 +85,7 @@ def model_from_config(path: Path) -> Model:
         dtype=_dtype(config, whole),
         published_quant=_published_quant(whole, config),
         context=_context(config, family),
-        notes=_notes(whole, config),
+        notes=_notes(whole, config, family),
         sources=(config.file,),
     )
 
@@ -114,9 +114,7 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
 def _unknown_type(config: Config, kind: str) -> DataError:
     shown = printable(kind, 60)
     near = difflib.get_close_matches(kind[:60], FAMILIES, n=3, cutoff=0.6)
-    said = (
-        f"{config.file}: {config.where}model_type '{shown}' is not known" if kind else f"{config.file}: no model_type"
-    )
+    said = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
     hint = "See 'llmfeas models list' for models that need no file."
     return DataError(
         "unknown-model-type", f"{config.file}: {said}", f"Did you mean '{near[0]}'? {hint}" if near else hint, near
@@ -197,8 +195,12 @@ def _published_quant(whole: Config, config: Config) -> str:
     return _QUANTS.get((method, bits), "none")
 
 
-def _notes(whole: Config, config: Config) -> str:
+def _notes(whole: Config, config: Config, family: Family) -> str:
     notes = []
+    names = {**COMMON, **family.names}
+    unsaid = [key for key in (names["hidden"], names["layers"], "vocab_size") if key not in config.fields]
+    if unsaid:
+        notes.append(f"{', '.join(unsaid)} not in the file: taken as its class in transformers has it")
     if config.where:
         notes.append("language model alone, without its encoders")
     quant = _quantization(whole, config)

@@ -127,9 +127,9 @@ def _from_folder(folder: Path, known: Iterable[Model]) -> ImportedModel:
 def _from_config(path: Path) -> ImportedModel:
     from .hf_config import model_from_config
 
-    return ImportedModel(
-        model=model_from_config(path), stored=None, parameters=None, format="config", paths=(str(path),)
-    )
+    model = model_from_config(path)
+    notes = (model.notes,) if model.notes else ()
+    return ImportedModel(model=model, stored=None, parameters=None, format="config", paths=(str(path),), notes=notes)
 
 
 def _refuse_other_formats(path: Path) -> None:
