@@ -178,3 +178,12 @@ def test_what_was_asked_is_not_listed_again_among_what_else_works(envelope: dict
     (rung,) = (rung["label"] for rung in ladder if rung["task"] == asked)
     assert not re.search(rf"(?<!Q){re.escape(rung)} [✓✗!]", also)
     assert all(each["label"] in " ".join(also.split()) for each in ladder if each["task"] != asked)
+
+
+@pytest.mark.parametrize(("hourly", "says"), [(None, "for electricity at $0.30 a kWh"), (0.5, "with electricity at")])
+def test_a_cost_says_when_electricity_is_in_it(hourly: float | None, says: str) -> None:
+    envelope = copy.deepcopy(read_case(XL))
+    envelope["inputs"]["electricity"] = {"value": 0.3, "origin": "given"}
+    envelope["inputs"]["price"] = {"value": hourly, "origin": "given"}
+    envelope["result"]["cost"]["usd"] = {"low": 1.0, "expected": 2.0, "high": 3.0}
+    assert says in " ".join(screen(envelope).replace(GLUE, " ").split())

@@ -7,18 +7,32 @@ from functools import lru_cache
 
 from ..catalog.backend import Backend, Support, support
 from ..catalog.device import Device
+from ..catalog.engine import Engine
+from ..catalog.store import catalog
 from ..scenario import Scenario, whatever_the_batch
 from .result import Note
 from .verdict import Software, worst_software
 
 
+@lru_cache(maxsize=256)
+def _engine(name: str) -> Engine:
+    engines = catalog().engines
+    return engines[name] if name in engines else Engine(id=name)
+
+
 def techniques(scenario: Scenario) -> Iterator[str]:
-    """Yield what a scenario asks of the software, as data/backends.yaml names it."""
+    """Yield what a scenario asks of the software, as data/backends.yaml names it.
+
+    What the backend's libraries lack is no limit to a serving engine with attention kernels of its own, nor is slow
+    16-bit arithmetic to one that keeps layers on the host: it computes on quantized weights in whole numbers.
+    """
+    engine, is_served = _engine(scenario.engine), not scenario.is_training
     yield "device"
     yield scenario.task
     yield scenario.engine
-    yield scenario.precision
-    if scenario.attention == "flash":
+    if not (is_served and engine.partial and scenario.quant != "none"):
+        yield scenario.precision
+    if scenario.attention == "flash" and not (is_served and engine.fused):
         yield "flash"
     if scenario.quant != "none":
         yield scenario.quant

@@ -38,7 +38,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         _memory(inputs, result["memory"]),
         _compute(result["flops"], inputs["task"]["value"]),
         *_time(result),
-        *_cost(result["cost"], inputs["num_devices"]["value"]),
+        *_cost(result["cost"], inputs),
         _ladder(result["ladder"], inputs),
         _remedies(result["remedies"]),
         assumptions(inputs),
@@ -65,7 +65,8 @@ def _reasons(verdict: Json) -> Section | None:
     reasons = [reason for reason in verdict["reasons"] if reason["code"] != "memory-fits"]
     if not reasons:
         return None
-    return Section(label="Why", paragraphs=tuple((Span(sentence(reason["message"])),) for reason in reasons))
+    label = "Limits" if verdict["status"] == "feasible" else "Why"
+    return Section(label=label, paragraphs=tuple((Span(sentence(reason["message"])),) for reason in reasons))
 
 
 def _memory(inputs: Json, memory: Json) -> Section:
@@ -143,11 +144,11 @@ def _speeds(time: Json, condition: str) -> list[str]:
     return lines
 
 
-def _cost(cost: Json, devices: int) -> list[Section]:
+def _cost(cost: Json, inputs: Json) -> list[Section]:
     sections = []
     usd, energy = _money(cost), _energy(cost)
     if usd:
-        text = usd + _price(cost["price"], devices)
+        text = usd + _price(cost["price"], inputs["num_devices"]["value"]) + _electricity(inputs)
         sections.append(Section(label="Cost", paragraphs=((Span(text),),), apart=False))
     if energy:
         sections.append(Section(label="Energy", paragraphs=((Span(energy),),), apart=False))
@@ -170,6 +171,15 @@ def _price(price: Json | None, devices: int) -> str:
     rate = f" at {glued(f'{format_usd(hourly)} an hour')}{' a device' if devices > 1 else ''}" if hourly else ""
     dated = [price["as_of"] or "undated"] if hourly else []
     return rate if given else f"{rate} ({printable(', '.join([price['provider'], *dated]), 60)})"
+
+
+def _electricity(inputs: Json) -> str:
+    rate = inputs.get("electricity", {}).get("value")
+    return (
+        f" {'with' if inputs['price']['value'] else 'for'} electricity at {glued(f'{format_usd(rate)} a kWh')}"
+        if rate
+        else ""
+    )
 
 
 def _energy(cost: Json) -> str:

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.estimate.core import estimate
+from llmfeas.estimate.resolve import resolution
+
+
+def limits(device: str, **request: object) -> list[str]:
+    answer = estimate(resolution({"model": "mistral-7b", "device": device, **request}, catalog()))
+    return [reason.message.split(" on ")[0] for reason in answer.verdict.reasons if reason.code == "software-limited"]
+
+
+@pytest.mark.parametrize(("device", "engine"), [("rx-6900xt", "llama.cpp"), ("t4", "vllm"), ("t4", "llama.cpp")])
+def test_a_missing_library_is_no_limit_to_who_brings_attention_of_its_own(device: str, engine: str) -> None:
+    assert "flash" not in limits(device, task="inference", engine=engine)
+
+
+def test_it_is_one_to_who_takes_the_backends_kernels() -> None:
+    assert "flash" in limits("t4", task="inference", engine="transformers")
+    assert "flash" in limits("t4", task="qlora")
+
+
+def test_quantized_weights_are_computed_on_in_whole_numbers_by_a_processor() -> None:
+    assert "fp16" in limits("core-i5-12400", task="inference", precision="fp16")
+    assert limits("core-i5-12400", task="inference", precision="fp16", quant="q4_k_m") == []
