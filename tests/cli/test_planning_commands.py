@@ -214,3 +214,18 @@ def test_a_comparison_says_what_was_given_and_what_was_not(run: Run) -> None:
     )
     assert (open_["devices"]["origin"], open_["baseline"]["origin"]) == ("default", "default")
     assert (given["devices"]["origin"], given["baseline"]["origin"]) == ("given", "given")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("plan", "-m", "llama-3-8b", "-d", "m3-max", "-t", "finetune"), "Took 'm3-max-40c' for 'm3-max'"),
+        (("solve", "max-context", "-m", "llama-3-8b", "-d", "rtx-4090", "-t", "inference"), "is beyond the context"),
+        (
+            ("solve", "max-batch", "-m", "gpt2", "-d", "t4", "-t", "inference", "--budget", "5"),
+            "--budget has no meaning",
+        ),
+    ],
+)
+def test_warnings_stand_below_plans_and_answers(run: Run, command: tuple[str, ...], says: str) -> None:
+    assert says in " ".join(run(*command).out.split())

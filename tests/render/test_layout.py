@@ -97,6 +97,8 @@ def test_what_is_carried_over_hangs_below_the_text() -> None:
     table = Table(columns=(column, Column(title="X")), rows=((Span("✓ one two three four"), Span("1")),))
     lines = ["".join(span.text for span in line).rstrip() for line in table_lines(table, 17)]
     assert lines == ["Expected        X", "✓ one two       1", "  three four"]
+    whole = Table(columns=table.columns, rows=((Span("✓ one two three"), Span("1")),))
+    assert len([*table_lines(whole, 80)]) == 2
 
 
 def test_records_of_one_group_stand_below_its_name_once() -> None:

@@ -34,6 +34,8 @@ def table_lines(table: Table, width: int) -> Iterator[Line]:
 
 def _folded(column: Column, span: Span, size: int) -> list[Line]:
     """Wrap a cell; what is carried over hangs below the text, not below the sign before it."""
+    if cells(span.text) <= size:
+        return [[span]]
     first, *others = wrapped([span], size - column.hanging)
     return [first, *([Span(" " * column.hanging), *line] for line in others)]
 

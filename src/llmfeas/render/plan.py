@@ -29,6 +29,9 @@ def report(envelope: Json, model: str, device: str) -> Report:
         blocks.append(Section(label="Plan", paragraphs=((Span("Nothing has to change."),),)))
     elif result["nearest"]:
         blocks.append(_nearest(result["nearest"]))
+    if envelope["warnings"]:
+        notes = tuple((Span(sentence(warning["message"]), "warn"),) for warning in envelope["warnings"])
+        blocks.append(Section(label="Note", paragraphs=notes))
     return Report(
         title=f"Plan for {printable(model, 80)} on {printable(device, 80)}",
         verdict=verdict_words(asked["verdict"]),

@@ -61,9 +61,9 @@ def report(envelope: Json, device: str) -> Report:
         blocks.append(_there(result["at"]["result"], device))
     if result["beyond"]:
         blocks.append(Section(label="Beyond", paragraphs=((Span(_beyond(result["beyond"])),),)))
-    if result["notes"]:
-        notes = tuple((Span(sentence(note)),) for note in result["notes"])
-        blocks.append(Section(label="Note", paragraphs=notes))
+    notes = [*result["notes"], *(warning["message"] for warning in envelope["warnings"])]
+    if notes:
+        blocks.append(Section(label="Note", paragraphs=tuple((Span(sentence(note)),) for note in notes)))
     return Report(title=TITLES[result["question"]], blocks=tuple(blocks))
 
 
@@ -71,8 +71,8 @@ def _answer(answer: Json) -> Section:
     """Say the answer: the cheapest in one sentence, the others by their parts."""
     if not answer.get("ranked"):
         return Section(label="Answer", pairs=tuple(_pairs(answer)))
-    money = format_usd(answer["usd"]) if answer["usd"] else "free"
     per = " a million tokens" if answer["usd_per"] == "million tokens" else ""
+    money = f"{format_usd(answer['usd'])}{per}" if answer["usd"] else "free"
     time = "" if answer["seconds"] is None else f", {glued(format_duration(answer['seconds']))}"
     device = printable(answer["device"], 60)
     what = (
@@ -80,7 +80,7 @@ def _answer(answer: Json) -> Section:
         if answer["num_devices"] == 1 or answer["kind"] in ("free", "paid")
         else f"{answer['num_devices']} x {device}"
     )
-    text = (Span(what, "strong"), Span(f" at {printable(answer['provider'], 40)}: {glued(money)}{per}{time}."))
+    text = (Span(what, "strong"), Span(f" at {printable(answer['provider'], 40)}: {glued(money)}{time}."))
     return Section(label="Answer", paragraphs=(text,))
 
 
