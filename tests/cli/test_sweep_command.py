@@ -261,3 +261,9 @@ def test_check_fails_where_a_scenario_does_not_work(sweep: Callable[..., Outcome
     assert sweep(works + GOOD, "--check", "--quiet") == Outcome(4, "", "")
     assert sweep(works + GOOD).code == 0
     assert sweep(GOOD + "{\n", "--check").code == 3
+
+
+def test_an_id_of_several_parts_is_echoed_in_csv_too(sweep: Callable[..., Outcome]) -> None:
+    line = '{"id": {"run": 3, "of": ["a"]}, "model": "gpt2", "device": "rtx-4090"}\n'
+    (row,) = csv.DictReader(io.StringIO(sweep(line, "-f", "csv").out))
+    assert json.loads(row["id"]) == {"run": 3, "of": ["a"]}

@@ -141,8 +141,12 @@ def _failed(item: Item, error: LlmfeasError) -> Mapping[str, object]:
 def _line(row: Mapping[str, object], format: str) -> str:
     if format == "csv":
         from ..render.csv import flattened, table
+        from ..render.ndjson import encoded
 
-        return table(csv_columns(), [flattened(row)], header=False)
+        cells = flattened(row)
+        if isinstance(row["id"], dict | list):
+            cells["id"] = encoded(row["id"])
+        return table(csv_columns(), [cells], header=False)
     from ..render.ndjson import line
 
     return line(row)
