@@ -22,7 +22,7 @@ def test_the_overview(run: Run) -> None:
 
 def test_one_claim_with_its_reason(run: Run) -> None:
     out = " ".join(run("claims", "7b-training-memory").out.split())
-    assert "1 claim: 1 hold under conditions" in out
+    assert "1 claim: holds under conditions" in out
     assert "Where it holds: mixed precision with 8-bit AdamW and full checkpointing." in out
     assert "What is right:" in out
 
@@ -50,3 +50,7 @@ def test_an_unknown_claim(run: Run) -> None:
 
 def test_quiet(run: Run) -> None:
     assert run("claims", "-q") == Outcome(0, "", "")
+
+
+def test_one_claim_is_spoken_of_as_one(run: Run) -> None:
+    assert run("claims", "longcat-total-params").out.startswith("1 claim: does not hold\n")

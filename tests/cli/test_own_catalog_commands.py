@@ -193,3 +193,28 @@ def test_the_example_of_the_documentation_is_valid(run: Run, tmp_path: Path) -> 
     path = overlay(tmp_path / "example.yaml", example)
     assert run("catalog", "check", path).code == 0
     assert json.loads(run("devices", "show", "my-48gb", "--json", "--catalog", path).out)["result"]["memory_gib"] == 48
+
+
+def test_a_script_gets_all_faults_of_a_catalog_file_in_one_object(run: Run, tmp_path: Path) -> None:
+    entries = "- {id: a, name: A, extends: rtx-4090, power_w: -1}\n- {id: b, name: B, extends: nope}\n"
+    path = overlay(tmp_path / "bad.yaml", f"devices:\n{entries}")
+    outcome = run("catalog", "check", path, "--json")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "power_w" in outcome.error["message"] and "nope" in outcome.error["message"]
+    assert len(run("catalog", "check", path).err.splitlines()) == 2
+
+
+def test_a_script_gets_unusable_measurements_in_the_answer_and_one_error(run: Run, tmp_path: Path) -> None:
+    rows = "  - {id: good, measured: {tokens_per_second: 9e4}}\n  - {id: bad, measured: {tokens_per_second: -5}}\n"
+    group = (
+        "group: g, source: s, url: 'https://example.org', as_of: '2026-01', trust: high, backend: cuda, framework: f"
+    )
+    asked = "scenario: {model: gpt2, device: rtx-4090, task: pretrain, micro_batch: 8}"
+    head = "".join(f"  {part}\n" for part in (*group.split(", "), asked))
+    (tmp_path / "m.yaml").write_text("groups:\n-" + head[1:] + "  rows:\n" + rows)
+    outcome = run("backtest", "m.yaml", "--json")
+    assert outcome.code == 3
+    assert outcome.error["code"] == "bad-rows"
+    (warning,) = json.loads(outcome.out)["warnings"]
+    assert "m.yaml:" in warning["message"] and "-5." in warning["message"]
+    assert "-5. The header" in run("backtest", "m.yaml").err

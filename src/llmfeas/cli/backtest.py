@@ -54,6 +54,7 @@ def run(**values: Any) -> None:
             progress=advance,
         )
     envelope = _envelope(found, {**values, "naive": naive, "file": file}, lists=output.format in LISTS)
+    envelope["warnings"] = _unusable(found.errors)
     output.write(envelope, lambda: _report(found, naive=naive))
     _tell(output, found.errors)
 
@@ -91,12 +92,13 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     data, found, errors = calibrated_file(path, others)
     write(written(data), str(path))
     use_overlays([*others, path])
-    _write_calibration(output, found, str(path))
+    _write_calibration(output, found, str(path), errors)
     _tell(output, errors)
 
 
-def _write_calibration(output: Output, found: Sequence[Narrowed], path: str) -> None:
+def _write_calibration(output: Output, found: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:
     envelope = _envelope_of({"calibration": [asdict(each) for each in found]}, {"file": path})
+    envelope["warnings"] = _unusable(errors)
 
     def report() -> Any:
         from ..render.backtest import calibration_report
@@ -107,11 +109,27 @@ def _write_calibration(output: Output, found: Sequence[Narrowed], path: str) -> 
 
 
 def _tell(output: Output, errors: Sequence[LlmfeasError]) -> None:
-    for error in errors:
-        output.note(f"{error.message} {error.hint}".rstrip())
+    """Say what is wrong with each row: to a script in the answer's warnings, so that stderr holds one object.
+
+    Raises:
+        DataError: there is such a row.
+    """
+    told = output.format == "json"
+    for error in () if told else errors:
+        output.note(_fault(error))
     if errors:
         what = "1 row could" if len(errors) == 1 else f"{len(errors)} rows could"
-        raise DataError("bad-rows", f"{what} not be used; the others are shown.", "See the lines above.")
+        where = "The answer's warnings name each." if told else "See the lines above."
+        raise DataError("bad-rows", f"{what} not be used; the others are shown.", where)
+
+
+def _fault(error: LlmfeasError) -> str:
+    stop = "" if error.message.endswith((".", "?", "!")) else "."
+    return f"{error.message}{stop} {error.hint}".rstrip()
+
+
+def _unusable(errors: Sequence[LlmfeasError]) -> list[dict[str, str]]:
+    return [{"code": error.code, "message": _fault(error)} for error in errors]
 
 
 def _envelope(found: Backtest, values: dict[str, Any], *, lists: bool) -> dict[str, Any]:

@@ -36,6 +36,9 @@ models:
 #   architecture: {layers: 40}
 """
 
+MOST_SHOWN = 20
+"""Faults that one error names."""
+
 
 def _path(**values: Any) -> None:
     """Say which files are laid over the catalog, and where others would be looked for."""
@@ -69,6 +72,9 @@ def _check(files: tuple[str, ...], **values: Any) -> None:
 
     chosen = with_overlays(built_in(), [Path(file) for file in files]) if files else catalog()
     found = list(getattr(chosen, "problems", list)())
+    if found and output.format in ("json", "ndjson"):  # then standard error holds one object
+        messages = "; ".join(error.message for error in found[:MOST_SHOWN])
+        raise DataError(found[0].code, messages, found[0].hint, found[0].candidates)
     for error in found[1:]:
         terminal.say(f"Error: {error.message}. {error.hint}")
     if found:

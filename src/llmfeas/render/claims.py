@@ -48,6 +48,8 @@ def report(envelope: Mapping[str, Any], *, overview: bool, details: bool) -> Rep
 
 
 def _count(claims: Sequence[Claim]) -> str:
+    if len(claims) == 1:
+        return str(claims[0]["verdict"])
     words = {"holds": "hold", "holds under conditions": "hold under conditions", "does not hold": "do not"}
     counts = {verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in words}
     return ", ".join(f"{count} {words[verdict]}" for verdict, count in counts.items() if count)
