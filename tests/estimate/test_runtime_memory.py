@@ -7,9 +7,15 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import pytest
 from serving_rows import serving, training
 
+from llmfeas.catalog.runtime import runtime
+from llmfeas.catalog.store import catalog
+from llmfeas.estimate.core import estimate
 from llmfeas.estimate.inference_memory import inference_memory
+from llmfeas.estimate.resolve import resolution
+from llmfeas.estimate.result import Memory
 from llmfeas.estimate.runtime_memory import MemoryKind, peak_width, runtime_bytes, runtime_memory
 from llmfeas.estimate.training_memory import training_memory
 from llmfeas.estimate.usable_memory import usable_bytes
@@ -97,3 +103,41 @@ def test_ranges_hold_four_of_five_published_memory_rows() -> None:
     found += [(training_peak(row), measured(row)) for row in TRAINED["rows"]]
     assert sum(one.low <= value <= one.high for one, value in found) >= 0.78 * len(found)
     assert statistics.median(one.high / one.low for one, _ in found) <= 1.35
+
+
+def squeezed(share: float) -> tuple[Memory, Memory]:
+    """Give the memory of a step with plenty of room, and with `share` of what its allocator would like to hold."""
+    request = {"model": "llama-2-7b", "device": "h100-sxm", "task": "lora", "checkpointing": "none", "micro_batch": 1}
+    plenty = estimate(resolution(request, catalog())).memory
+    scenario = resolution(request, catalog()).scenario
+    spare = runtime_bytes(scenario, tensors_of(plenty)) - runtime_bytes(scenario, tensors_of(plenty), "allocated")
+    spare -= runtime().contexts["cuda"]
+    room = (plenty.peak_bytes.expected - (1 - share) * spare) / runtime().usable["default"]
+    return plenty, estimate(resolution({**request, "memory": f"{room / 2**30}GiB"}, catalog())).memory
+
+
+def tensors_of(memory: Memory) -> dict[str, float]:
+    return {name: size for name, size in memory.components.items() if name != "runtime_bytes"}
+
+
+def test_an_allocator_gives_back_what_it_caches_before_a_step_fails() -> None:
+    plenty, tight = squeezed(0.5)
+    assert tight.verdict == "tight"
+    assert tight.peak_bytes.expected == pytest.approx(tight.usable_bytes)
+    assert tight.peak_bytes.expected < plenty.peak_bytes.expected
+    assert tight.peak_bytes.high == pytest.approx(plenty.peak_bytes.high)
+    assert sum(tight.components.values()) == pytest.approx(tight.peak_bytes.expected)
+
+
+def test_what_exceeds_without_a_cache_is_told_with_it() -> None:
+    plenty, over = squeezed(-0.1)
+    assert over.verdict == "exceeds"
+    assert over.peak_bytes == plenty.peak_bytes
+
+
+def test_the_automatic_micro_batch_leaves_the_allocator_its_room() -> None:
+    for model in ("gpt2", "gpt2-xl", "llama-3.2-1b", "qwen2.5-7b"):
+        for device in ("rtx-4090", "h100-sxm", "t4"):
+            found = estimate(resolution({"model": model, "device": device, "task": "finetune"}, catalog()))
+            full = found.memory.peak_bytes.expected == found.memory.usable_bytes
+            assert not full or found.scenario.micro_batch == 1, (model, device)

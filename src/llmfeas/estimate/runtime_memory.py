@@ -11,6 +11,7 @@ from ..catalog.runtime import InferenceBehaviour, TrainingOverhead, runtime
 from ..ranges import Range
 from ..scenario import Scenario
 from .kernels import runs_fused
+from .usable_memory import usable_bytes
 
 MemoryKind = Literal["allocated", "reserved", "device"]
 
@@ -28,13 +29,15 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
     come and go) and the buckets of what is sharded. `kind` says what a figure to compare with includes: `allocated` no
     context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/runtime.yaml.
     """
-    table = runtime()
-    if scenario.is_training:
-        fixed, allocator = training_overhead(overhead_of(scenario), components, is_sharded(scenario))
-    else:
-        fixed, allocator = inference_overhead(table.behaviour(scenario.engine), components)
-    context = table.contexts[scenario.device.backend]
+    fixed, allocator = _overheads(scenario, components)
+    context = runtime().contexts[scenario.device.backend]
     return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
+
+
+def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
+    if scenario.is_training:
+        return training_overhead(overhead_of(scenario), components, is_sharded(scenario))
+    return inference_overhead(runtime().behaviour(scenario.engine), components)
 
 
 def inference_overhead(behaviour: InferenceBehaviour, components: Mapping[str, float]) -> tuple[float, float]:
@@ -54,15 +57,21 @@ def training_overhead(
 def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range:
     """Give the bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
 
-    The low end is negative where software may keep less than the tensors that were counted. Width: exp(1.28 sigma) to
-    both sides of the peak, sigma the spread of left-out groups. Source: data/runtime.yaml.
+    What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
+    fills the memory and does not exceed it. The low end is negative where software may keep less than the tensors that
+    were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of left-out groups. Sources:
+    data/runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html (cached blocks are freed before an
+    allocation fails).
     """
     tensors = sum(components.values())
-    expected = tensors + runtime_bytes(scenario, components)
-    own = own_memory(scenario)
+    fixed, allocator = _overheads(scenario, components)
+    expected = tensors + fixed + allocator + runtime().contexts[scenario.device.backend]
+    width, own = peak_width(scenario), own_memory(scenario)
     if own is not None:
-        return Range.around(expected * own.factor, own.width).shifted(-tensors)
-    return Range.around(expected, peak_width(scenario)).shifted(-tensors)
+        expected, width = expected * own.factor, own.width
+    usable = usable_bytes(scenario)
+    squeezed = usable if expected - allocator <= usable < expected else expected
+    return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
 
 
 def own_memory(scenario: Scenario) -> Own | None:

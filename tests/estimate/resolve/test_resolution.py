@@ -208,3 +208,12 @@ def test_interleaving_without_stages_is_told() -> None:
     assert "option-unused" in codes(settled("llama-3-8b", "8xh100-sxm", interleave=4))
     piped = settled("llama-3-8b", "8xh100-sxm", interleave=4, pp=2, engine="megatron")
     assert "option-unused" not in codes(piped)
+
+
+@pytest.mark.parametrize(
+    ("device", "gib"),
+    [("rtx-4090", 32), ("2xrtx-4090", 48), ("8xrtx-a5000", 192), ("h100-sxm", 256), ("8xh100-sxm", 640)],
+)
+def test_a_machine_has_as_much_main_memory_as_its_devices_at_least(device: str, gib: int) -> None:
+    found = resolution({"model": "gpt2", "device": device}, catalog()).scenario
+    assert found.host_memory_bytes == gib * 2**30

@@ -134,7 +134,8 @@ def _settle_memory(draft: Draft, match: Hardware) -> None:
         elif offer is not None and offer.host_memory_gib:
             default = offer.host_memory_gib * GIB
         else:
-            default = DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES
+            cards = draft.values["memory_bytes"] * min(draft.values["num_devices"], draft.values["devices_per_node"])
+            default = max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, cards)
         draft.values["host_memory_bytes"] = default
         draft.origins["host_memory"] = "default"
     else:

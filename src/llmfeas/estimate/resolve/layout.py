@@ -148,7 +148,7 @@ def fitted_layout(
     usable_bytes: float,
     batch: int = 0,
 ) -> Scenario:
-    """Choose tp and pp where the user left them open: the least splitting whose expected peak fits.
+    """Choose tp and pp where the user left them open: the least splitting whose expected peak fits with room to spare.
 
     Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do (the floor,
     which is quick to tell), the one with the least of them. `batch` is a global batch that was given, else 0.
@@ -167,7 +167,7 @@ def fitted_layout(
     for candidate, least in zip(laid_out, floors, strict=True):
         if least <= usable_bytes:
             expected = peak(candidate).expected
-            if expected <= usable_bytes:
+            if expected < usable_bytes:
                 return candidate
             peaks.setdefault(expected, candidate)
     return peaks[min(peaks)]

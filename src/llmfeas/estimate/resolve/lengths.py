@@ -85,8 +85,8 @@ def global_batch(scenario: Scenario, micro_batch: int) -> int:
 def settle_batches(draft: Draft, scenario: Scenario) -> None:
     """Settle `micro_batch` and `global_batch` of a training whose other settings are those of `scenario`.
 
-    The automatic micro-batch is the largest power of two whose expected peak fits, at most 8192 tokens, and 1 where
-    nothing fits.
+    The automatic micro-batch is the largest power of two whose expected peak fits with room for the allocator, at most
+    8192 tokens, and 1 where nothing fits.
     """
     if draft.said("micro_batch"):
         micro_batch = draft.settle("micro_batch", 1)
@@ -104,7 +104,7 @@ def _fitting_batch(draft: Draft, scenario: Scenario) -> int:
         limit = max(1, min(limit, given // scenario.dp))
     usable, best = usable_bytes(scenario), 1
     for candidate in [2**k for k in range(limit.bit_length())]:
-        if peak_bytes(scenario.with_batch({"micro_batch": candidate}, {})).expected > usable:
+        if peak_bytes(scenario.with_batch({"micro_batch": candidate}, {})).expected >= usable:
             break
         best = candidate
     return best
