@@ -90,3 +90,14 @@ def test_an_unknown_origin_is_refused(origin: object) -> None:
     request = {"model": "gpt2", "device": "rtx-4090", "tokens": {"value": 1e9, "origin": origin}}
     with pytest.raises(UsageError, match=r"--tokens: .* is no origin"):
         bare_answer(request)
+
+
+def test_the_network_that_is_assumed_between_nodes_is_an_input() -> None:
+    def network(**more: object) -> dict[str, object]:
+        return bare_answer({"model": "llama-3-8b", "device": "h100-sxm", **more}).to_dict()["inputs"]["network"]  # type: ignore
+
+    assert network(num_devices=8) == {"value": None, "origin": "default"}
+    assert network(num_devices=64) == {"value": 50.0, "origin": "device"}
+    assert network(num_devices=64, network=25) == {"value": 25.0, "origin": "given"}
+    recorded = {"value": 50.0, "origin": "device"}
+    assert network(num_devices=64, device="a100-sxm-80gb", network=recorded) == {"value": 25.0, "origin": "device"}

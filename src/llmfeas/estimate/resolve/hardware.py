@@ -105,9 +105,9 @@ def settle_hardware(draft: Draft, match: Hardware) -> Device:
         draft.warn("device-variant", match.note)
     _settle_count(draft, match)
     draft.settle("devices_per_node", device.devices_per_node, "device")
-    network = draft.given.get("network")
+    network = draft.given.get("network") if draft.origin_of_given("network") == "given" else None
     draft.values["network_bytes_per_s"] = None if network is None else network * GB
-    draft.origins["network"] = "default" if network is None else draft.origin_of_given("network")
+    draft.origins["network"] = "default" if network is None else "given"
     _settle_memory(draft, match)
     draft.values["session_hours"] = offer.hours_per_session if offer else None
     draft.values["weekly_hours"] = offer.hours_per_week if offer else None

@@ -74,7 +74,7 @@ def device_links(
     return Links(
         node_bytes_per_s=node,
         pair_bytes_per_s=share * (pair.gb_per_s or 0.0) * GB if pair else node,
-        network_bytes_per_s=share * (network_bytes_per_s or _card_bytes_per_s(efficiency, device)),
+        network_bytes_per_s=share * (network_bytes_per_s or card_bytes_per_s(efficiency, device)),
         host_bytes_per_s=efficiency.value("link.offload") * pcie,
         devices_per_node=max(1, devices_per_node),
         exposed=exposed,
@@ -82,7 +82,7 @@ def device_links(
     )
 
 
-def _card_bytes_per_s(efficiency: Efficiency, device: Device) -> float:
+def card_bytes_per_s(efficiency: Efficiency, device: Device) -> float:
     """Bandwidth of one network card, assumed by generation."""
     own = efficiency.generation(device.generation).nic_bytes_per_s
     return own or efficiency.generation("other").nic_bytes_per_s or 12.5e9
