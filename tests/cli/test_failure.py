@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,7 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
         (["devices", "list", "--min-memory", "12"], "--min-memory: '12' has no unit"),
         (["schema", "estimat"], "Did you mean 'estimate'?"),
         (["completion", "ksh"], "shell: 'ksh' is not one of"),
-        (["sweep", "-", "--jobs", "0"], "--jobs: 0 is not in the range"),
+        (["sweep", "-", "--jobs", "0"], "--jobs must be a whole number from 1 to 256"),
     ],
 )
 def test_wrong_use(run: Run, arguments: list[str], said: str) -> None:
@@ -208,3 +209,21 @@ def test_a_count_before_a_device_is_bounded_like_the_option(run: Run) -> None:
     assert run("estimate", "-m", "gpt2", "-d", "10000000xt4", "-q").code == 0
     for count in (10_000_001, 10**11):
         assert "above the largest that makes sense, 10000000" in run("estimate", "-m", "gpt2", "-d", f"{count}xt4").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sweep", "x", "--jobs", "0"), "--jobs must be a whole number from 1 to 256."),
+        (("sweep", "x", "--jobs", "many"), "--jobs must be a whole number from 1 to 256."),
+        (("compare", "-m", "gpt2", "--top", "0"), "--top must be a whole number of at least 1."),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_in_words(run: Run, arguments: tuple[str, ...], says: str) -> None:
+    result = run(*arguments)
+    assert (result.code, says in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["estimate", "compare", "plan", "sweep", "backtest", "launch", "check"])
+def test_help_names_values_in_plain_words(run: Run, command: str) -> None:
+    assert not re.search(r"\b(TEXT|INTEGER)\b", run(command, "--help").out)

@@ -165,14 +165,32 @@ command = Command(
     params=[
         click.Argument(["file"], required=False, metavar="[FILE]"),
         Grouped(["kinds", "--kind"], multiple=True, group=GROUP, metavar="KIND", help="training, decode, prefill, ..."),
-        Grouped(["backends", "--backend"], multiple=True, group=GROUP, help="What it ran on: cuda, rocm, metal, ..."),
-        Grouped(["devices", "-d", "--device"], multiple=True, group=GROUP, help="Device, as the measurement names it."),
+        Grouped(
+            ["backends", "--backend"],
+            multiple=True,
+            metavar="NAME",
+            group=GROUP,
+            help="What it ran on: cuda, rocm, metal, ...",
+        ),
+        Grouped(
+            ["devices", "-d", "--device"],
+            multiple=True,
+            metavar="NAME",
+            group=GROUP,
+            help="Device, as the measurement names it.",
+        ),
         Grouped(
             ["variants", "--variants"], is_flag=True, group=GROUP, help="Also rows that were run a little otherwise."
         ),
-        Grouped(["worst", "--worst"], type=click.IntRange(0), default=0, help="Show so many rows that we miss most."),
+        Grouped(
+            ["worst", "--worst"],
+            type=click.IntRange(0),
+            metavar="N",
+            default=0,
+            help="Show so many rows that we miss most.",
+        ),
         Grouped(["naive", "--naive"], is_flag=True, help="Show rules of thumb on the same rows."),
-        Grouped(["add", "--add"], multiple=True, group=OWN, metavar="TEXT", help=ADD),
+        Grouped(["add", "--add"], multiple=True, group=OWN, metavar="FIGURES", help=ADD),
         Grouped(["calibrate", "--calibrate"], is_flag=True, group=OWN, help="Let them narrow this machine's ranges."),
         *outputs(),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from click import Choice, Context
+from click import Choice, Context, IntRange
 from click.exceptions import (
     BadOptionUsage,
     BadParameter,
@@ -29,6 +29,8 @@ def translated(error: BaseException) -> LlmfeasError | None:
         return UsageError("bad-option", _sentence(error.message), see)
     if isinstance(error, BadParameter) and error.param is not None and isinstance(error.param.type, Choice):
         return _not_a_choice(error, list(map(str, error.param.type.choices)), see)
+    if isinstance(error, BadParameter) and error.param is not None and isinstance(error.param.type, IntRange):
+        return UsageError("bad-value", f"{_name(error)} must be a whole number {_bounds(error.param.type)}.", see)
     if isinstance(error, BadParameter):
         return UsageError("bad-value", f"{_name(error)}: {_sentence(error.message)}", see)
     return UsageError("usage", _sentence(error.format_message()), see)
@@ -55,6 +57,10 @@ def _near(name: str, ctx: Context | None) -> list[str]:
 
     known = [flag for parameter in ctx.command.params for flag in parameter.opts] if ctx else []
     return get_close_matches(name[:40], known, n=2)
+
+
+def _bounds(kind: IntRange) -> str:
+    return f"of at least {kind.min}" if kind.max is None else f"from {kind.min} to {kind.max}"
 
 
 def _name(error: BadParameter) -> str:

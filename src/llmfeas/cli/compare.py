@@ -84,19 +84,38 @@ def _report(envelope: dict[str, Any], found: Comparison, sort: str) -> Any:
 command = Command(
     "compare",
     params=[
-        Grouped(["models", "-m", "--model"], multiple=True, group="The question", help="Model; may be repeated."),
-        Grouped(["devices", "-d", "--device"], multiple=True, group="The question", help="Device; may be repeated."),
-        Grouped(["backends", "--backend"], multiple=True, group="The question", help="All devices of a backend."),
+        Grouped(
+            ["models", "-m", "--model"],
+            multiple=True,
+            metavar="NAME",
+            group="The question",
+            help="Model; may be repeated.",
+        ),
+        Grouped(
+            ["devices", "-d", "--device"],
+            multiple=True,
+            metavar="NAME",
+            group="The question",
+            help="Device; may be repeated.",
+        ),
+        Grouped(
+            ["backends", "--backend"],
+            multiple=True,
+            metavar="NAME",
+            group="The question",
+            help="All devices of a backend.",
+        ),
         Grouped(["every", "--all"], is_flag=True, group="The question", help="All devices of the catalog."),
         Grouped(
             ["baseline", "--baseline"],
+            metavar="DEVICE",
             group="The question",
             help="Speeds are relative to it.  [the first of each model]",
         ),
         Grouped(
             ["sort", "--sort"], type=click.Choice(SORTS), default="time", group="The question", help="Order of rows."
         ),
-        Grouped(["top", "--top"], type=click.IntRange(1), group="The question", help="Show so many rows."),
+        Grouped(["top", "--top"], type=click.IntRange(1), metavar="N", group="The question", help="Show so many rows."),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if no row is feasible."),
         *settings(hidden=("model", "device")),
         *outputs(),

@@ -92,7 +92,12 @@ command = Command(
         Grouped(["keep", "--keep"], metavar="NAMES", group="The search", help="Settings not to change, with commas."),
         Grouped(["any_device", "--any-device"], is_flag=True, group="The search", help="Try other devices too."),
         Grouped(
-            ["top", "--top"], type=click.IntRange(1), default=6, group="The search", help="Show so many ways.  [6]"
+            ["top", "--top"],
+            type=click.IntRange(1),
+            metavar="N",
+            default=6,
+            group="The search",
+            help="Show so many ways.  [6]",
         ),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if nothing works."),
         *outputs(),

@@ -73,7 +73,9 @@ command = Command(
     "sweep",
     params=[
         click.Argument(["file"], metavar="FILE|-"),
-        Grouped(["jobs", "--jobs"], type=click.IntRange(1, 256), default=1, help="Processes at work.  [1]"),
+        Grouped(
+            ["jobs", "--jobs"], type=click.IntRange(1, 256), metavar="N", default=1, help="Processes at work.  [1]"
+        ),
         Grouped(["extras", "--with"], metavar="WHAT", default="", help="Beside each estimate: ladder, remedies."),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if a scenario does not work."),
         *outputs(FORMATS, "ndjson"),
