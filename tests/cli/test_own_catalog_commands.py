@@ -218,3 +218,9 @@ def test_a_script_gets_unusable_measurements_in_the_answer_and_one_error(run: Ru
     (warning,) = json.loads(outcome.out)["warnings"]
     assert "m.yaml:" in warning["message"] and "-5." in warning["message"]
     assert "-5. The header" in run("backtest", "m.yaml").err
+
+
+def test_measurements_are_found_by_any_name_of_their_device(run: Run) -> None:
+    by_id, by_name = (run("backtest", "--kind", "decode", "-d", name, "--json") for name in ("rtx-4090", "RTX 4090"))
+    assert json.loads(by_name.out)["result"] == json.loads(by_id.out)["result"]
+    assert run("backtest", "-d", "nothing").code == 2

@@ -46,7 +46,7 @@ def run(**values: Any) -> None:
         found = backtest(
             kinds=values["kinds"],
             backends=values["backends"],
-            devices=values["devices"],
+            devices=[_device(name) for name in values["devices"]],
             worst=values["worst"],
             file=Path(file) if file else None,
             naive=naive,
@@ -57,6 +57,17 @@ def run(**values: Any) -> None:
     envelope["warnings"] = _unusable(found.errors)
     output.write(envelope, lambda: _report(found, naive=naive))
     _tell(output, found.errors)
+
+
+def _device(name: str) -> str:
+    """Give the id of the device that a name means, as elsewhere; measurements may name others, which stay."""
+    from ..catalog.search import find_device
+    from ..catalog.store import catalog
+
+    try:
+        return str(find_device(name, catalog()).record.id)
+    except UsageError:
+        return name
 
 
 def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | None) -> None:
@@ -177,7 +188,7 @@ command = Command(
             multiple=True,
             metavar="NAME",
             group=GROUP,
-            help="Device, as the measurement names it.",
+            help="Device that it ran on.",
         ),
         Grouped(
             ["variants", "--variants"], is_flag=True, group=GROUP, help="Also rows that were run a little otherwise."
