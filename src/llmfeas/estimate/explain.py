@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..scenario import Scenario
+from .inputs import network_and_origin
 from .kernels import runs_compiled, runs_fused
 from .result import Estimate, Term
 from .time.decode import cached_tokens
@@ -23,6 +24,14 @@ COMPONENT_FORMULAS: Mapping[str, str] = {
     "workspace_bytes": "16-bit copies of weights, temporaries of backward and optimizer",
     "runtime_bytes": "context, libraries and allocator slack: no tensor (data/runtime.yaml)",
 }
+
+SERVING_FORMULAS: Mapping[str, str] = {
+    "weights_bytes": "stored weights on this device: each tensor x the bits of its format, divided by tp, pp and ep",
+    "activations_bytes": "the widest operator of one pass and what waits beside it",
+    "logits_bytes": "tensors as wide as the vocabulary: rows of logits x vocabulary x bytes",
+    "workspace_bytes": "weights unpacked or copied for one product",
+}
+"""What differs from training, where nothing is kept for a backward pass."""
 
 TRAINING_FORMULAS: Mapping[str, str] = {
     "matrix": "2 tokens x passes x active matrix weights / (peak x efficiency)",
@@ -46,6 +55,14 @@ DECODE_FORMULAS: Mapping[str, str] = {
     "fixed": "time a layer whatever its size: launches and small operators",
     "link": "all-reduces between the devices of one instance",
     "host_layers": "layers that stayed on the host, at its memory bandwidth",
+}
+
+
+PREFILL_FORMULAS: Mapping[str, str] = {
+    "matrix": "2 x active matrix weights / (peak x efficiency)",
+    "attention": "scores and values over the prompt / attention rate",
+    "weights": "bytes of weights, read (the host's layers: sent) once a batch, that work does not hide",
+    "fixed": "time a layer whatever its size, once a batch",
 }
 
 
@@ -84,7 +101,8 @@ def _flop_terms(estimate: Estimate) -> Iterator[Term]:
         rule, exact = "2 x active parameters x tokens", "forward, one token after the other beyond the prompt"
     yield Term(quantity="flops.rule_of_thumb", formula=rule, inputs=given, value=flops.rule_of_thumb, unit="FLOP")
     yield Term(quantity="flops.model", formula=exact, inputs=given[1:], value=flops.model, unit="FLOP")
-    executed = "what runs: the fused kernel's second scores, checkpointing's replay"
+    replayed = "what runs: the fused kernel's second scores, checkpointing's replay"
+    executed = replayed if scenario.is_training else "what runs: the same"
     yield Term(quantity="flops.hardware", formula=executed, inputs=given[1:], value=flops.hardware, unit="FLOP")
 
 
@@ -105,11 +123,12 @@ def _memory_terms(estimate: Estimate) -> Iterator[Term]:
     given = tuple(_input(scenario, name, getattr(scenario, name)) for name in names)
     if scenario.is_training:
         given = (*given, ("kernels", _kernels(scenario), "", "backend"))
+    formulas = COMPONENT_FORMULAS if scenario.is_training else {**COMPONENT_FORMULAS, **SERVING_FORMULAS}
     for name, value in memory.components.items():
         if value:
             yield Term(
                 quantity=f"memory.{name}",
-                formula=COMPONENT_FORMULAS[name],
+                formula=formulas[name],
                 inputs=(),
                 value=value,
                 unit="bytes",
@@ -147,25 +166,36 @@ def _parts(quantity: str, parts: Mapping[str, float], formulas: Mapping[str, str
 
 def _time_terms(estimate: Estimate) -> Iterator[Term]:
     scenario = estimate.scenario
+    network = network_and_origin(scenario)
     device: tuple[Input, ...] = (
         ("bandwidth", scenario.device.bandwidth_gb_per_s, "GB/s", "device"),
+        *((("network", network[0], "GB/s a device", network[1]),) if network[0] is not None else ()),
         _input(scenario, "engine", scenario.engine),
     )
-    if scenario.is_training:
-        training = training_time(scenario)
+    yield from _training_terms(scenario, device) if scenario.is_training else _serving_terms(scenario, device)
+
+
+def _training_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Term]:
+    training = training_time(scenario)
+    if scenario.mfu is None:
         yield from _parts("time.step", training.parts, TRAINING_FORMULAS)
-        step = f"sum of the parts; range of '{training.regime}' runs that were left out of the fit"
-        yield Term(
-            quantity="time.step_seconds", formula=step, inputs=device, value=training.step_seconds.expected, unit="s"
-        )
-        yield Term(
-            quantity="time.total_seconds",
-            formula="tokens / tokens a second",
-            inputs=(_input(scenario, "tokens", scenario.tokens, "tokens"),),
-            value=training.total_seconds.expected,
-            unit="s",
-        )
-        return
+        formula = f"sum of the parts; range of '{training.regime}' runs that were left out of the fit"
+    else:
+        formula = "FLOP of the model in a step / (devices x dense peak x mfu)"
+        device = (_input(scenario, "mfu", scenario.mfu),)
+    yield Term(
+        quantity="time.step_seconds", formula=formula, inputs=device, value=training.step_seconds.expected, unit="s"
+    )
+    yield Term(
+        quantity="time.total_seconds",
+        formula="tokens / tokens a second",
+        inputs=(_input(scenario, "tokens", scenario.tokens, "tokens"),),
+        value=training.total_seconds.expected,
+        unit="s",
+    )
+
+
+def _serving_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Term]:
     serving = inference_time(scenario)
     yield from _parts("time.decode", serving.decode_parts, DECODE_FORMULAS)
     yield Term(
@@ -174,6 +204,21 @@ def _time_terms(estimate: Estimate) -> Iterator[Term]:
         inputs=device,
         value=serving.decode_tokens_per_second.expected,
         unit="tokens/s",
+    )
+    yield from _parts("time.prefill", serving.prefill_parts, PREFILL_FORMULAS)
+    yield Term(
+        quantity="time.prefill_tokens_per_second",
+        formula=f"replicas / sum of the parts, which are of one token; range of '{serving.prefill_regime}'",
+        inputs=device,
+        value=serving.prefill_tokens_per_second.expected,
+        unit="tokens/s",
+    )
+    yield Term(
+        quantity="time.time_to_first_token_seconds",
+        formula="prompt / its speed alone + one step of decoding",
+        inputs=(_input(scenario, "prompt", scenario.prompt, "tokens"),),
+        value=serving.time_to_first_token_seconds.expected,
+        unit="s",
     )
 
 

@@ -35,11 +35,11 @@ def inputs(scenario: Scenario) -> dict[str, dict[str, object]]:
     gives the same answer, since what was not said before counts as not said again.
     """
     origins, task = scenario.origins, scenario.task
-    network, network_origin = _network(scenario)
+    network, network_origin = network_and_origin(scenario)
     result: dict[str, dict[str, object]] = {
         "model": {"value": scenario.model_path or scenario.model.id, "origin": origins["model"]},
         "device": {"value": scenario.offer or scenario.device.id, "origin": origins["device"]},
-        "network": {"value": None if network is None else network / GB, "origin": network_origin},
+        "network": {"value": network, "origin": network_origin},
     }
     for name, (field, tasks) in _PLAIN.items():
         value = getattr(scenario, field) if task in tasks else None
@@ -47,13 +47,13 @@ def inputs(scenario: Scenario) -> dict[str, dict[str, object]]:
     return result
 
 
-def _network(scenario: Scenario) -> tuple[float | None, Origin]:
-    """Give bytes/s of one device's network: as given, else what is assumed of its generation where nodes need one."""
+def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
+    """Give GB/s of one device's network: as given, else what is assumed of its generation where nodes need one."""
     if scenario.network_bytes_per_s is not None:
-        return scenario.network_bytes_per_s, scenario.origins["network"]
+        return scenario.network_bytes_per_s / GB, scenario.origins["network"]
     if scenario.num_devices <= scenario.devices_per_node:
         return None, "default"
-    return card_bytes_per_s(efficiency(), scenario.device), "device"
+    return card_bytes_per_s(efficiency(), scenario.device) / GB, "device"
 
 
 def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:

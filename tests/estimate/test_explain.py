@@ -1,0 +1,47 @@
+"""The derivation names each figure of the screen and speaks of what is done, not of what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.estimate.core import estimate
+from llmfeas.estimate.explain import explanation
+from llmfeas.estimate.resolve import resolution
+from llmfeas.estimate.result import Term
+
+
+def terms(**request: object) -> dict[str, Term]:
+    asked = {"model": "llama-3-8b", "device": "rtx-4090", **request}
+    return {term.quantity: term for term in explanation(estimate(resolution(asked, catalog())))}
+
+
+def inputs(term: Term) -> dict[str, object]:
+    return {name: value for name, value, *_ in term.inputs}
+
+
+@pytest.mark.parametrize("more", [{}, {"quant": "q4_k_m"}, {"prompt": 512, "context": 2048}, {"num_devices": 4}])
+def test_serving_is_derived_without_a_word_of_training(more: dict[str, object]) -> None:
+    found = terms(task="inference", **more)
+    said = " ".join(term.formula for term in found.values())
+    assert not [word for word in ("backward", "checkpointing", "ZeRO", "optimizer") if word in said]
+    for figure in ("decode_tokens_per_second", "prefill_tokens_per_second", "time_to_first_token_seconds"):
+        assert found[f"time.{figure}"].value > 0
+
+
+def test_parts_of_a_prompt_token_add_up_to_all_of_it() -> None:
+    found = terms(task="inference", prompt=512, context=2048)
+    shares = [term.share for name, term in found.items() if name.startswith("time.prefill.")]
+    assert sum(share for share in shares if share is not None) == pytest.approx(1)
+
+
+def test_a_given_share_of_the_peak_is_the_derivation() -> None:
+    found = terms(task="finetune", mfu=0.4)
+    assert not [name for name in found if name.startswith("time.step.")]
+    assert inputs(found["time.step_seconds"]) == {"mfu": 0.4}
+
+
+def test_the_network_stands_where_nodes_need_one() -> None:
+    one, several = (terms(task="finetune", device="h100-sxm", num_devices=n)["time.step_seconds"] for n in (8, 64))
+    assert "network" not in inputs(one)
+    assert inputs(several)["network"] == 50.0
