@@ -143,7 +143,7 @@ OPTIONS: tuple[Option, ...] = (
            "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8")),
     Option("gpu_layers", SERVING, "llama.cpp: layers on the device, the rest on the host.",
            "all that fit", INFERENCE, minimum=0, maximum=10**5),
-    Option("engine", SYSTEM, "Software that runs it: pytorch, megatron, llama.cpp, vllm, mlx ...",
+    Option("engine", SYSTEM, "Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ...",
            "what people use on that backend", kind="text"),
     Option("memory", SYSTEM, "What one device really has, such as 16GiB.",
            "the device's own; the smallest common size of a Mac", kind="bytes", unit="bytes", metavar="SIZE",

@@ -32,6 +32,30 @@ def test_a_compiled_job_runs_the_public_code_compiled(task: str) -> None:
     assert traits_of(scenario(**MPT, engine="pytorch-compile")).eager_only
 
 
+def test_blocks_inputs_lie_on_the_host_under_an_engine_that_streams_them() -> None:
+    asked = {"model": "llama-3.1-8b", "task": "qlora", "quant": "nf4", "checkpointing": "full", "seq_len": 8192}
+    one, many = (training_memory(scenario(**asked, engine="unsloth", micro_batch=batch)) for batch in (1, 2))
+    assert one.host_bytes == 32 * 2 * 4096 * 8192
+    assert many.host_bytes == 2 * one.host_bytes
+    plain = training_memory(scenario(**asked, engine="pytorch"))
+    assert plain.host_bytes == 0
+    assert one.bytes < plain.bytes / 2
+
+
+def test_where_the_host_has_no_memory_of_its_own_nothing_is_streamed() -> None:
+    asked = {"model": "llama-3.1-8b", "task": "qlora", "engine": "unsloth", "seq_len": 8192, "micro_batch": 1}
+    card, board = (resolution({**asked, "device": name}, catalog()).scenario for name in ("rtx-4090", "dgx-spark"))
+    assert training_memory(board).host_bytes == 0
+    assert training_memory(board).bytes > training_memory(card).bytes
+
+
+def test_a_framework_for_adapters_trains_16_bit_weights_in_full() -> None:
+    asked = {"model": "llama-3.1-8b", "task": "finetune", "precision": "bf16-mixed", "seq_len": 512, "micro_batch": 1}
+    held = training_memory(scenario(**asked, engine="unsloth", checkpointing="full")).components
+    assert held["weights_bytes"] == pytest.approx(2 * 8.03e9, rel=0.01)
+    assert held["optimizer_bytes"] == pytest.approx(4 * 8.03e9, rel=0.01)
+
+
 def test_compiling_spares_most_activations_and_logits() -> None:
     public, compiled = (
         training_memory(

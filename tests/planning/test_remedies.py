@@ -56,6 +56,21 @@ def test_a_compiler_is_offered_where_it_makes_room() -> None:
     assert first["status"] == "feasible"
 
 
+def test_adapters_that_do_not_fit_on_one_card_are_offered_what_streams_their_inputs() -> None:
+    request = {"model": "llama-3.1-8b", "device": "rtx-4060ti-16gb", "task": "qlora", "seq_len": 16384}
+    first = answer(request, catalog(), ladder=False).remedies[0]
+    assert first["changes"] == {"engine": "unsloth"}
+    assert first["status"] == "feasible"
+
+
+@pytest.mark.parametrize("device", ["mi210", "dgx-spark", "2xrtx-4060ti-16gb"])
+def test_it_is_offered_for_one_card_with_a_memory_of_its_own_alone(device: str) -> None:
+    request = {"model": "llama-3.1-8b", "device": device, "task": "qlora", "seq_len": 131072}
+    found = answer(request, catalog(), ladder=False)
+    assert found.verdict.memory != "fits"
+    assert not any("unsloth" in str(remedy["changes"]) for remedy in found.remedies)
+
+
 def test_a_compiler_is_not_offered_where_weights_and_states_alone_are_too_large() -> None:
     request = {"model": "llama-3-8b", "device": "rtx-4090", "task": "pretrain", "num_devices": 1}
     assert not any("engine" in str(r["changes"]) for r in answer(request, catalog(), ladder=False).remedies)

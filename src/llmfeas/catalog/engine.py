@@ -23,7 +23,9 @@ class Engine:
     """Can leave layers on the host."""
     fused: bool = False
     """Brings fused attention for every architecture."""
-    kernels: Literal["eager", "fused", "in-place", "in-pieces", "compiled", "frameworks"] = "frameworks"
+    kernels: Literal[
+        "eager", "fused", "in-place", "in-pieces", "streaming", "streaming-2024", "compiled", "frameworks"
+    ] = "frameworks"
     """What training runs: public code, the engine's kernels (data/implementations.yaml), or fused ones where a
     pre-training is divided."""
     checkpointing: Literal["none", "selective", "full"] = "none"

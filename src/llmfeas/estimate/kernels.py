@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from ..catalog.engine import Engine
 from ..catalog.store import catalog
 from ..scenario import Scenario
 from ..walk.implementation import Implementation, compiles, fused_implementation, implementation
+from .time.rates import is_unified
 
 
 @lru_cache(maxsize=256)
@@ -47,7 +49,15 @@ def runs_public_code(scenario: Scenario) -> bool:
     return not kernels_of(scenario) and _declared(scenario.engine) == "frameworks"
 
 
+def has_host(scenario: Scenario) -> bool:
+    """Tell whether the host has a memory of its own, so that the device's is less full when something lies there."""
+    return scenario.device.backend != "cpu" and not is_unified(scenario.device)
+
+
 def traits_of(scenario: Scenario) -> Implementation:
     """Give how the scenario's engine runs its model."""
     name, kernels = scenario.model.architecture.implementation, kernels_of(scenario)
-    return fused_implementation(name, kernels) if kernels else implementation(name)
+    if not kernels:
+        return implementation(name)
+    traits = fused_implementation(name, kernels)
+    return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)

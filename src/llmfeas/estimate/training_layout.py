@@ -47,6 +47,8 @@ SCHEMES: Final[dict[str, Scheme]] = {
     "megatron": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
     "nemo": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
     "deepspeed": Scheme(2, 2, 4),
+    # 16-bit weights are the master ones unless asked otherwise.
+    "unsloth": Scheme(2, 2, 0, state=2),
     "llm.c": Scheme(2, 2, 4, whole_gradients=True),
     # LLM.Q: master weights are the 16-bit ones, moments as in its published runs; fp8 weights are cast where used.
     "llmq": Scheme(2, 2, 0, state=2, whole_gradients=True, narrow_inputs=True),

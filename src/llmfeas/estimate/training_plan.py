@@ -10,7 +10,7 @@ from ..walk.implementation import Implementation
 from ..walk.moments import Held, MomentLines, Moments, Peak
 from ..walk.parallel import rank_architecture
 from ..walk.setup import Recipe, Setup
-from .kernels import runs_fused, traits_of
+from .kernels import has_host, runs_fused, traits_of
 from .training_layout import Layout, host_bytes, layout_of, rank_held
 
 _MAX_PLANS = 4096
@@ -68,6 +68,7 @@ def training_plan(scenario: Scenario) -> Plan:
         (s.lora_rank, s.lora_targets, s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.dp, s.num_devices > 1),
         s.expert_tp,
         (min(s.pp, micro_steps), micro_steps > 1, s.micro_batch == 1),
+        has_host(s),
         a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
     )
     plan = _plans.get(key)
@@ -99,7 +100,10 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe) -> str:
         return traits.approximate
     if recipe.fp8:
         return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
-    if traits.compiled and (a.experts or a.linear_attention or a.mla or recipe.checkpointing != "none"):
+    other = bool(a.experts or a.linear_attention or a.mla)
+    if traits.adapters == "kernel" and (other or not recipe.adapters):
+        return "no step of this kind was measured under this engine; adapters on dense models were"
+    if traits.compiled and (other or recipe.checkpointing != "none"):
         return "no compiled step of this kind was measured; dense models without checkpointing were"
     return ""
 
@@ -117,7 +121,8 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     eager = scenario.attention == "eager" or traits.eager_only
     return Recipe(
         weight_bytes=2 if sixteen and not full else 4,
-        autocast=mixed and not (layout.pure and not adapted),
+        # Kernels for adapters choose their types themselves.
+        autocast=mixed and not layout.pure and not (adapted and traits.adapters == "kernel"),
         fp8=precision == "fp8-mixed" and layout.scheme.narrow_inputs,
         adapters=scenario.lora_rank if adapted else 0,
         adapt_mlp=scenario.lora_targets == "all-linear",

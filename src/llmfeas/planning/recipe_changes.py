@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import floor, log10
 
 from ..catalog.store import Catalog
-from ..estimate.kernels import runs_public_code
+from ..estimate.kernels import has_host, runs_public_code
 from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import Scenario
@@ -192,12 +192,23 @@ def _held_fits(found: Estimate) -> bool:
     return held < (memory.usable_bytes or 0.0)
 
 
+def _streaming_helps(found: Estimate) -> bool:
+    """Tell whether adapters that do not fit on one card would profit from a framework that is written for them."""
+    scenario = found.scenario
+    alone = scenario.num_devices == 1 and scenario.device.backend == "cuda" and has_host(scenario)
+    adapted = scenario.task in ("lora", "qlora") and scenario.quant in ("none", "nf4")
+    return found.verdict.memory != "fits" and alone and adapted and runs_public_code(scenario) and _held_fits(found)
+
+
 def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield a compiler for public code that does not fit, and what people use where the given engine does not run."""
+    """Yield a compiler or kernels for adapters where public code does not fit; what runs where an engine does not."""
     scenario: Scenario = found.scenario
     if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
         yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "compiled")
+    if _streaming_helps(found):
+        text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
+        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "streaming")
     if scenario.said("engine") and found.verdict.software == "unsupported":
         yield Change({"engine": AUTO}, f"not {scenario.engine}, but what people use on this device", 1)
 

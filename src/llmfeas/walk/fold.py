@@ -24,6 +24,7 @@ from .storage import (
     FIELD_BITS,
     FIELD_MASK,
     GRADIENTS,
+    HOST,
     LOGITS,
     MONOMIALS,
     SYMBOLIC,
@@ -232,6 +233,7 @@ def _moments(marks: list[Mark], start: int, kept: int, end: int, inventory: Inve
         gradient_bytes=end >> GRADIENTS & FIELD_MASK,
         weight_bytes=start & FIELD_MASK,
         inventory=inventory,
+        streamed=packed_fields(kept, HOST),
     )
 
 

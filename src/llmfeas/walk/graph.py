@@ -131,7 +131,7 @@ class Node:
 class Frame:
     """A checkpointed block: its arguments (held by `run`), how many tensors it would keep, and those replayed."""
 
-    __slots__ = ("count", "kept", "products", "run")
+    __slots__ = ("count", "kept", "output", "products", "run")
 
     def __init__(self, run: Callable[[], object]) -> None:
         self.products: dict[int, Storage] = {}
@@ -139,3 +139,4 @@ class Frame:
         self.run = run
         self.count = 0
         self.kept: dict[int, Storage] | None = None
+        self.output: object = None

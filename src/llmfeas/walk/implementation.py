@@ -53,6 +53,8 @@ class Implementation:
     eager_only: bool = False
     loss: str = "written"
     compiled: bool = False
+    adapters: str = "written"
+    streams_inputs: bool = False
     approximate: str = ""
 
 

@@ -69,6 +69,12 @@ class Moments:
     gradient_bytes: int
     weight_bytes: int
     inventory: Inventory
+    streamed: Polynomial = (0, 0, 0, 0, 0, 0)
+    """Bytes in the memory of the host after forward."""
+
+    def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
+        """Give the bytes of blocks' inputs that lie in the memory of the host between forward and backward."""
+        return _value(self.streamed, micro_batch, seq_len)
 
     def lines(self, seq_len: int, held: Held) -> tuple[MomentLines, ...]:
         """Give, for each moment's name, the levels that are the fullest for some micro-batch at this length.

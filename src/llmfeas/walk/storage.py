@@ -23,6 +23,8 @@ COMPONENT_BITS: Final = FIELD_BITS * MONOMIALS
 COMPONENTS: Final = ("weights", "gradients", "arriving", "activations", "logits", "workspace")
 """`arriving`: gradients of weights not handed over yet."""
 WEIGHTS, GRADIENTS, ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE = (COMPONENT_BITS * i for i in range(6))
+HOST: Final = COMPONENT_BITS * 6
+"""What lies in the memory of the host: in no level of the device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ class Tape:
         self.produced = 0
         self.compiled = False
         """A compiler writes the code between two products as one kernel."""
+        self.reentrant = False
+        """A checkpointed block is run again to its end, and its output lives until its backward is done."""
         self.bytes_kept = 2
         """Bytes of an element of a product's kept 2-byte input."""
 
@@ -104,7 +106,7 @@ class Tape:
                 assert replay.kept is not None
                 replay.kept[self.replayed] = x.storage
                 self.replayed += 1
-                if self.replayed == replay.count:
+                if self.replayed == replay.count and not self.reentrant:
                     raise StopReplay
             elif frame is not None:
                 node.saved.append((frame, frame.count))
@@ -143,7 +145,8 @@ class Tape:
         self.component = ACTIVATIONS
         self.enter_autocast()
         try:
-            frame.run()
+            output = frame.run()
+            frame.output = output if self.reentrant else None
         except StopReplay:
             pass
         finally:

@@ -6,6 +6,7 @@ from dataclasses import field
 
 from ...record import dataclass
 from ..graph import Leaf, Parameter, Tensor
+from ..operators.adapted import adapted_linear
 from ..operators.basic import add, cast, dropout, scaled
 from ..operators.products import linear
 from ..setup import Setup
@@ -112,6 +113,8 @@ class Context:
         tape = self.tape
         if layer.down is None or layer.up is None:
             return linear(tape, x, layer.weight, layer.bias)
+        if self.setup.implementation.adapters == "kernel":
+            return adapted_linear(tape, x, (layer.weight, layer.down, layer.up))
         y = linear(tape, x, layer.weight, layer.bias)
         # Under autocast a compiler sees that the fp32 copy is only read in 2 bytes again.
         wide = x if tape.compiled and tape.autocast else cast(tape, x, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Tensor
+from ..operators.adapted import Adapted, adapted_feed_forward
 from ..operators.basic import mul
 from ..operators.views import split
 from .activations import activated, activation_kind, gated
@@ -37,6 +38,9 @@ class FeedForward:
             gate, up = split(tape, up, up.n // 2, up.n // 2)
             up = mul(tape, up, activated(tape, gate, self.kind))
             return context.apply(self.down, up)
+        adapted = self._adapted()
+        if adapted is not None:
+            return adapted_feed_forward(tape, x, *adapted)
         if self.gate is not None and context.setup.implementation.gate_up in ("kernel", "compiled"):
             return context.apply(self.down, gated(tape, context.apply(self.gate, x), context.apply(self.up, x)))
         if self.gate is None:
@@ -46,3 +50,14 @@ class FeedForward:
         return context.apply(
             self.down, mul(tape, activated(tape, context.apply(self.gate, x), self.kind), context.apply(self.up, x))
         )
+
+    def _adapted(self) -> tuple[Adapted, Adapted, Adapted] | None:
+        """Gate, up and down with their factors, where one kernel runs all three."""
+        if self.gate is None or self.context.setup.implementation.adapters != "kernel":
+            return None
+        parts: list[Adapted] = []
+        for layer in (self.gate, self.up, self.down):
+            if layer.down is None or layer.up is None:
+                return None
+            parts.append((layer.weight, layer.down, layer.up))
+        return parts[0], parts[1], parts[2]

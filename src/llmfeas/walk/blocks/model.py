@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...record import dataclass
 from ..graph import Parameter, Tensor
 from ..operators.basic import add, dropout, scaled
-from ..operators.loss import LOSSES, loss_in_pieces
+from ..operators.loss import LOSSES, LOSSES_WITH_HEAD
 from ..operators.products import embedding, linear
 from ..operators.views import respread
-from ..storage import ACTIVATIONS, LOGITS, Storage
+from ..storage import ACTIVATIONS, HOST, LOGITS, Storage
 from .attend import softcapped
 from .attention import rotary_width
 from .context import Context, Linear
@@ -97,6 +97,12 @@ class Model:
             context.parameter(a.indexer.head_dim)
             context.linear(a.hidden, a.indexer.heads)
 
+    def _add_buffers(self) -> None:
+        """Where inputs of checkpointed blocks come back from the host: one is read while the next one arrives."""
+        context, recipe = self.context, self.context.setup.recipe
+        if context.setup.implementation.streams_inputs and recipe.checkpointing in ("full", "selective"):
+            context.buffers.append(context.tape.new(2 * context.stream, recipe.weight_bytes))
+
     def _embedded(self, ids: Tensor) -> Tensor:
         """The token embedding, or what the stage before sends."""
         context, tape = self.context, self.context.tape
@@ -119,6 +125,7 @@ class Model:
         """Run everything below the head."""
         context, tape, sizes = self.context, self.context.tape, self.context.sizes
         setup = context.setup
+        self._add_buffers()
         embedded = self._embedded(ids)
         places = tape.new(sizes.bs if setup.implementation.positions_per_sequence else sizes.s, 8)
         hidden = embedded
@@ -214,6 +221,10 @@ class Model:
 
     def _layer(self, layer: Layer | ShortcutLayer, x: Tensor, around: Around) -> Tensor:
         if self.context.setup.recipe.checkpointing in ("full", "selective"):
+            if self.context.setup.implementation.streams_inputs:
+                # The stream itself lives as long as it has a name; the replay reads the copy through a buffer.
+                away = Storage(self.context.tape.ledger, x.n * x.width, HOST)
+                x = Tensor(away, x.n, x.width, x.node)
             return self.context.tape.checkpoint(Replay(layer, x, around))
         return layer(x, around)
 
@@ -223,8 +234,8 @@ class Model:
         if self.head is None:
             return hidden
         loss = self.context.setup.implementation.loss
-        if loss == "in-pieces":
-            return loss_in_pieces(self.context.tape, hidden, self.head, self.head_bias)
+        if loss in LOSSES_WITH_HEAD:
+            return LOSSES_WITH_HEAD[loss](self.context.tape, hidden, self.head, self.head_bias)
         logits = linear(self.context.tape, hidden, self.head, self.head_bias, logits=True)
         logits = self._shaped(logits)
         return LOSSES[loss](self.context.tape, logits)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..graph import Node, Parameter, Tensor
-from ..storage import LOGITS
+from ..graph import Leaf, Node, Parameter, Tensor
+from ..storage import ARRIVING, LOGITS, Storage
 from ..tape import Tape
 from .basic import cast
 
@@ -100,6 +100,35 @@ def loss_in_pieces(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | N
     return tape.new(1, 4, node)
 
 
+CHUNKS: Final = 16
+"""Parts of the tokens that a loss in chunks takes one after the other. The software cuts as finely as half of the free
+memory asks, so that they never make the peak; in so many they do not here either."""
+
+
+def _in_chunks_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+    """What forward made, times the incoming number in place."""
+    saved = iter(node.saved)
+    results: list[Tensor | None] = []
+    for edge in node.edges:
+        kept = next(saved) if edge is not None else None
+        results.append(Tensor(kept, edge[2], edge[3]) if edge is not None and isinstance(kept, Storage) else None)
+    return results
+
+
+def loss_in_chunks(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Head, cross entropy and their gradients, one chunk of tokens after the other, in forward: keeps the gradients."""
+    tape.ledger.moment = "loss"
+    inputs = (x, weight, bias)
+    node = tape.open(_in_chunks_back, inputs)
+    wanted = [each for each in inputs if each is not None and each.node is not None]
+    tape.keep(node, *(tape.new(w.n, w.width, None, ARRIVING if type(w.node) is Leaf else -1) for w in wanted))
+    logits = tape.new(tape.sizes.bs * weight.shape[0] // CHUNKS, 4, None, LOGITS)
+    loss = tape.new(1, 4, node)
+    del logits
+    tape.ledger.moment = "forward"
+    return loss
+
+
 def causal_loss(tape: Tape, logits: Tensor) -> Tensor:
     """Cross entropy of shifted labels; keeps the log-softmax and the labels."""
     sizes = tape.sizes
@@ -136,3 +165,9 @@ LOSSES: Final[Mapping[str, Callable[[Tape, Tensor], Tensor]]] = {
     "compiled": compiled_loss,
 }
 """Losses over the logits of all tokens, by the trait that names them."""
+
+LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Tape, Tensor, Parameter, Parameter | None], Tensor]]] = {
+    "in-pieces": loss_in_pieces,
+    "in-chunks": loss_in_chunks,
+}
+"""Losses that run the head themselves, a part of the tokens after the other."""
