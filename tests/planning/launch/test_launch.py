@@ -144,7 +144,9 @@ def test_a_recipe_of_another_engine_is_estimated_again_and_that_is_said() -> Non
 
 
 def test_a_batch_that_followed_from_the_layout_follows_the_new_one() -> None:
-    inputs = bare_answer({**ASKED, "device": "8xrtx-4090", "task": "lora", "model": "llama-3-70b"}).to_dict()["inputs"]
+    inputs = bare_answer({**ASKED, "device": "8xrtx-4090", "task": "pretrain", "model": "llama-3-8b"}).to_dict()[
+        "inputs"
+    ]
     assert inputs["tp"]["value"] * inputs["pp"]["value"] > 1  # type: ignore[index]
     scenario = prepared(inputs, LAUNCHERS["deepspeed"], CATALOG).estimate.scenario  # type: ignore[arg-type]
     assert scenario.dp * scenario.tp == 8

@@ -22,6 +22,7 @@ from ..floor import rank_floor_bytes
 from ..memory import peak_bytes
 from ..parameters import parameters
 from ..result import Note
+from ..time.training import layout_tokens_per_second
 from ..usable_memory import usable_bytes
 from . import engine as engines
 from . import layout, lengths, recipe
@@ -204,7 +205,13 @@ def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
     """
     assert question.draft is not None
     probe = question.scenario.with_batch({"micro_batch": micro_batch, "global_batch": lengths.MANY}, {})
-    probe = layout.fitted_layout(probe, question.draft, peak_bytes, rank_floor_bytes, usable_bytes(probe), batch)
+
+    def tokens_per_second(candidate: Scenario) -> float:
+        settled = batch or lengths.global_batch(candidate, micro_batch)
+        return layout_tokens_per_second(candidate.with_batch({"global_batch": settled}, {}))
+
+    judge = layout.Judge(peak_bytes, rank_floor_bytes, usable_bytes(probe), tokens_per_second)
+    probe = layout.fitted_layout(probe, question.draft, judge, batch)
     return _laid_out(probe, question.draft)
 
 

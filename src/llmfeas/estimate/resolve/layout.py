@@ -8,7 +8,9 @@ from dataclasses import replace
 from ...catalog.architecture import Architecture, Model
 from ...errors import UsageError
 from ...ranges import Range
+from ...record import dataclass
 from ...scenario import Scenario
+from ..kernels import runs_fused
 from .draft import Draft
 
 MAX_SHOWN = 12
@@ -108,6 +110,12 @@ CONTEXT_PARALLEL_TOKENS = 8192
 """Tokens of a sequence that a rank keeps at least when a sequence is spread over several."""
 
 
+MOST_SPLITTING = 8
+"""How much more than needed a layout may split the model where that is faster."""
+
+WORTH_SPLITTING = 0.97
+"""A layout that splits less is taken where it has this share of the speed of the fastest."""
+
 MAX_STAGES = 128
 """Stages of a pipeline that nobody asked for."""
 
@@ -127,11 +135,10 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     """Yield (tp, pp), least splitting first, tensor parallel inside a node before pipeline stages."""
     architecture, n = scenario.model.architecture, scenario.num_devices
     node = min(scenario.devices_per_node, n)
-    tps = (
-        [scenario.tp]
-        if draft.said("tp")
-        else [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
-    )
+    sizes = [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
+    # Adapter libraries on public code have no tensor parallelism.
+    whole = scenario.task in ("lora", "qlora") and not runs_fused(scenario)
+    tps = [scenario.tp] if draft.said("tp") else [1] if whole else sizes
     # Who shards weights (ZeRO-3, FSDP) has no pipeline.
     stages = [1] if scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
     pps = [scenario.pp] if draft.said("pp") else stages
@@ -140,18 +147,26 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     yield from sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[1]))
 
 
-def fitted_layout(
-    scenario: Scenario,
-    draft: Draft,
-    peak: Callable[[Scenario], Range],
-    floor_bytes: Callable[[Scenario], float],
-    usable_bytes: float,
-    batch: int = 0,
-) -> Scenario:
-    """Choose tp and pp where the user left them open: the least splitting whose expected peak fits with room to spare.
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What layouts are chosen by: bytes of the peak and of its quick floor, what is usable, and tokens a second."""
 
-    Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do (the floor,
-    which is quick to tell), the one with the least of them. `batch` is a global batch that was given, else 0.
+    peak_bytes: Callable[[Scenario], Range]
+    floor_bytes: Callable[[Scenario], float]
+    usable_bytes: float
+    tokens_per_second: Callable[[Scenario], float]
+
+    def hopeless(self, candidate: Scenario) -> bool:
+        """Tell whether not even weights and states fit."""
+        return self.floor_bytes(candidate) > self.usable_bytes
+
+
+def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0) -> Scenario:
+    """Choose tp and pp where the user left them open, among those whose expected peak fits with room to spare.
+
+    Who shards all weights splits no more than it must; others up to MOST_SPLITTING times as much where that is faster.
+    Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do, the one with
+    the least of them. `batch` is a global batch that was given, else 0.
     """
     if scenario.num_devices == 1:
         return scenario
@@ -160,17 +175,31 @@ def fitted_layout(
     laid_out = [
         _completed(replace(scenario, tp=tp, pp=pp), draft, batch) for tp, pp in _candidates(scenario, draft)
     ] or [_completed(scenario, draft, batch)]
-    floors = [floor_bytes(candidate) for candidate in laid_out]
-    if min(floors) > usable_bytes:
-        return laid_out[floors.index(min(floors))]
+    if all(judge.hopeless(candidate) for candidate in laid_out):
+        return min(laid_out, key=judge.floor_bytes)
+    fitting: list[Scenario] = []
     peaks: dict[float, Scenario] = {}
-    for candidate, least in zip(laid_out, floors, strict=True):
-        if least <= usable_bytes:
-            expected = peak(candidate).expected
-            if expected < usable_bytes:
+    for candidate in laid_out:
+        if fitting and _ranks(candidate) > MOST_SPLITTING * _ranks(fitting[0]):
+            break
+        if judge.hopeless(candidate):
+            continue
+        expected = judge.peak_bytes(candidate).expected
+        peaks.setdefault(expected, candidate)
+        if expected < judge.usable_bytes:
+            if scenario.zero >= 3:
                 return candidate
-            peaks.setdefault(expected, candidate)
-    return peaks[min(peaks)]
+            fitting.append(candidate)
+    if not fitting:
+        return peaks[min(peaks)]
+    speeds = [judge.tokens_per_second(candidate) for candidate in fitting] if len(fitting) > 1 else [1.0]
+    fast = WORTH_SPLITTING * max(speeds)
+    return next(candidate for candidate, speed in zip(fitting, speeds, strict=True) if speed >= fast)
+
+
+def _ranks(scenario: Scenario) -> int:
+    """Devices that share one copy of the model."""
+    return scenario.tp * scenario.pp
 
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:

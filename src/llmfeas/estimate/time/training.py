@@ -74,6 +74,11 @@ def step_tokens(scenario: Scenario) -> float:
     return float(scenario.micro_steps * scenario.micro_batch * scenario.seq_len * scenario.dp)
 
 
+def layout_tokens_per_second(scenario: Scenario) -> float:
+    """Give the expected speed of a layout, to compare it with other layouts of the same job."""
+    return step_tokens(scenario) / sum(step_parts(efficiency(), scenario).values())
+
+
 @whatever_the_batch
 def model_flop_per_token(scenario: Scenario) -> float:
     """FLOP that training one token needs: forward and twice that backward; adapters skip the weight gradients."""
