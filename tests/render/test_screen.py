@@ -187,3 +187,12 @@ def test_a_cost_says_when_electricity_is_in_it(hourly: float | None, says: str) 
     envelope["inputs"]["price"] = {"value": hourly, "origin": "given"}
     envelope["result"]["cost"]["usd"] = {"low": 1.0, "expected": 2.0, "high": 3.0}
     assert says in " ".join(screen(envelope).replace(GLUE, " ").split())
+
+
+def test_a_device_alone_communicates_with_its_host() -> None:
+    name = next(name for name in CASES if read_case(name)["result"]["time"].get("decode_bound_by"))
+    envelope = copy.deepcopy(read_case(name))
+    envelope["result"]["time"]["decode_bound_by"] = "communication"
+    for devices, words in ((1, "transfers from the host"), (2, "communication between devices")):
+        envelope["inputs"]["num_devices"]["value"] = devices
+        assert words in screen(envelope, 200)

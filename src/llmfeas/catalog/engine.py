@@ -21,6 +21,8 @@ class Engine:
     """How one served model spreads over several devices."""
     partial: bool = False
     """Can leave layers on the host."""
+    streams: bool = False
+    """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
     fused: bool = False
     """Brings fused attention for every architecture."""
     kernels: Literal[

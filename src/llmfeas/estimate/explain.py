@@ -55,13 +55,15 @@ DECODE_FORMULAS: Mapping[str, str] = {
     "fixed": "time a layer whatever its size: launches and small operators",
     "link": "all-reduces between the devices of one instance",
     "host_layers": "layers that stayed on the host, at its memory bandwidth",
+    "offload": "weights of the layers over PCIe once a step",
 }
 
 
 PREFILL_FORMULAS: Mapping[str, str] = {
     "matrix": "2 x active matrix weights / (peak x efficiency)",
     "attention": "scores and values over the prompt / attention rate",
-    "weights": "bytes of weights, read (the host's layers: sent) once a batch, that work does not hide",
+    "weights": "bytes of weights, read once a batch, that work does not hide",
+    "offload": "the host's layers over PCIe once a batch, offloaded weights once a pass over the prompt",
     "fixed": "time a layer whatever its size, once a batch",
 }
 

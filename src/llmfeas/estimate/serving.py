@@ -45,6 +45,11 @@ def shares_memory(scenario: Scenario) -> bool:
     return device.backend == "cpu" or (device.kind in ("unified", "apu") and device.backend != "metal")
 
 
+def streams_weights(scenario: Scenario) -> bool:
+    """Tell whether the layers' weights stay on a host with memory of its own and pass through the device."""
+    return scenario.offload == "all" and not shares_memory(scenario)
+
+
 def replicas(scenario: Scenario) -> int:
     """Give how many copies of the model serve side by side: devices / (tp pp cp), at least 1."""
     return max(1, scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp))
@@ -69,7 +74,7 @@ def serving_of(scenario: Scenario) -> Serving:
         expert_ranks=scenario.ep * scenario.expert_tp,
         pp=scenario.pp,
         host_layers=layers - kept,
-        streamed=scenario.offload == "all" and not one_pool,
+        streamed=streams_weights(scenario),
         one_pool=one_pool,
         stored=scenario.stored,
     )

@@ -42,7 +42,10 @@ def techniques(scenario: Scenario) -> Iterator[str]:
             yield "zero"
         if scenario.offload != "none":
             yield "offload"
-    elif scenario.kv_dtype in ("fp8", "int8"):
+        return
+    if scenario.offload != "none":
+        yield "offload"
+    if scenario.kv_dtype in ("fp8", "int8"):
         yield f"kv-{scenario.kv_dtype}"
 
 

@@ -37,7 +37,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         _reasons(result["verdict"]),
         _memory(inputs, result["memory"]),
         _compute(result["flops"], inputs["task"]["value"]),
-        *_time(result),
+        *_time(inputs, result),
         *_cost(result["cost"], inputs),
         _ladder(result["ladder"], inputs),
         _remedies(result["remedies"]),
@@ -111,16 +111,16 @@ def _condition(verdict: Json) -> str:
     return ", if it did fit" if verdict["memory"] == "exceeds" else ""
 
 
-def _time(result: Json) -> list[Section]:
+def _time(inputs: Json, result: Json) -> list[Section]:
     time, condition = result["time"], _condition(result["verdict"])
     if time.get("total_seconds"):
         share = f" at {_share_of_peak(time['mfu'])}" if time.get("mfu") else ""
-        bound = f", limited by {LIMITS.get(time['bound_by'], time['bound_by'])}" if time.get("bound_by") else ""
+        bound = _limited(inputs, time, "bound_by")
         speed = f"{rate(time['tokens_per_second'])}{share}{bound}"
         total = f"{figure(time['total_seconds'], format_duration)}{condition}"
         return [Section(label="Time", paragraphs=((Span(total, "strong"),), (Span(speed),)), apart=False)]
     if time.get("decode_tokens_per_second"):
-        first, *others = _speeds(time, condition)
+        first, *others = _speeds(inputs, time, condition)
         lines = ((Span(first, "strong"),), *((Span(line),) for line in others))
         return [Section(label="Speed", paragraphs=lines, apart=False)]
     return []
@@ -130,15 +130,21 @@ def _share_of_peak(mfu: Json) -> str:
     return figure(mfu, format_percent).replace("%", glued("% of peak"), 1)
 
 
-def _speeds(time: Json, condition: str) -> list[str]:
-    def limited(key: str) -> str:
-        return f", limited by {LIMITS.get(time[key], time[key])}" if time.get(key) else ""
+def _limited(inputs: Json, time: Json, key: str) -> str:
+    """Say what limits; all that one device communicates with is its host."""
+    bound = time.get(key)
+    if not bound:
+        return ""
+    alone = bound == "communication" and inputs["num_devices"]["value"] == 1
+    return f", limited by {'transfers from the host' if alone else LIMITS.get(bound, bound)}"
 
-    lines = [
-        f"writes {rate(time['decode_tokens_per_second'])}{limited('decode_bound_by')}{condition}",
-    ]
+
+def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
+    written = _limited(inputs, time, "decode_bound_by")
+    lines = [f"writes {rate(time['decode_tokens_per_second'])}{written}{condition}"]
     if time.get("prefill_tokens_per_second"):
-        lines.append(f"reads the prompt at {rate(time['prefill_tokens_per_second'])}{limited('prefill_bound_by')}")
+        read = _limited(inputs, time, "prefill_bound_by")
+        lines.append(f"reads the prompt at {rate(time['prefill_tokens_per_second'])}{read}")
     if time.get("time_to_first_token_seconds"):
         lines.append(f"first token after {figure(time['time_to_first_token_seconds'], format_duration)}")
     return lines

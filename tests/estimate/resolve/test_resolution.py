@@ -249,3 +249,31 @@ def test_no_simple_layout_that_fits_is_much_faster_than_the_one_chosen(model: st
     assert chosen > 0
     for tp, pp in ((1, 1), (8, 1), (1, 16), (2, 4), (4, 4), (8, 8)):
         assert speed(tp=tp, pp=pp) < 1.15 * chosen, (tp, pp)
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "offload"),
+    [
+        ("rtx-4090", {"offload": "all"}, "all"),
+        ("rtx-4090", {"offload": "optimizer"}, "none"),
+        ("m4-max-40c", {"offload": "all"}, "none"),
+        ("gb10", {"offload": "all"}, "none"),
+        ("epyc-9654", {"offload": "all"}, "none"),
+    ],
+)
+def test_serving_offloads_weights_to_a_host_that_has_its_own_memory(
+    device: str, asked: dict[str, str], offload: str
+) -> None:
+    found = settled("llama-3-8b", device, task="inference", **asked)
+    assert found.scenario.offload == offload
+    assert ("option-unused" in codes(found)) == (offload == "none")
+
+
+def test_offloaded_weights_are_served_by_what_streams_them() -> None:
+    def asked(**said: str) -> Resolution:
+        return settled("llama-3-8b", "rtx-4090", task="inference", **said)
+
+    assert asked(offload="all").scenario.engine == "transformers"
+    assert asked(offload="all", quant="awq-int4").scenario.engine == "vllm"
+    assert "engine-offload" in codes(asked(offload="all", quant="q4_k_m"))
+    assert "engine-offload" not in codes(asked(offload="all"))

@@ -123,6 +123,54 @@ def test_layers_on_the_host_rule_the_speed() -> None:
     assert decode(inference_time(scenario(gpu_layers=32))) == pytest.approx(decode(device))
 
 
+PCIE_BYTES_PER_S = 0.7 * 31.5e9
+
+
+def streamed(**changes: object) -> Scenario:
+    return scenario(engine="vllm", quant="none", offload="all", **changes)
+
+
+def test_offloaded_weights_cross_pcie_for_each_token() -> None:
+    found = inference_time(streamed())
+    layers = 2 * 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+    assert found.decode_parts["offload"] == pytest.approx(layers / PCIE_BYTES_PER_S, rel=1e-3)
+    assert decode(found) < PCIE_BYTES_PER_S / layers
+    assert found.decode_bound_by == found.prefill_bound_by == "communication"
+    assert inference_time(streamed(concurrency=16)).decode_parts["offload"] == found.decode_parts["offload"]
+
+
+def test_offloaded_weights_cross_pcie_for_each_pass_over_a_prompt() -> None:
+    short, once, twice = (
+        inference_time(streamed(prompt=length)).prefill_parts["offload"] * length for length in (64, 2048, 4096)
+    )
+    assert short == pytest.approx(once)
+    assert twice == pytest.approx(2 * once)
+    whole = streamed(prompt=4096)
+    eager = inference_time(replace(whole, engine="transformers")).prefill_parts["offload"] * 4096
+    assert eager == pytest.approx(once)
+    assert inference_time(whole).time_to_first_token_seconds.expected > twice
+
+
+def test_prompts_of_a_service_wait_for_offloaded_weights_too() -> None:
+    asked = {"concurrency": 32, "prompt": 4096, "context": 4608}
+    seconds = 32 * 512 / decode(inference_time(streamed(**asked)))
+    crossings = inference_time(streamed(**asked)).decode_parts["offload"] * (512 + 32 * 4096 / 2048)
+    assert seconds > crossings
+
+
+def test_offloaded_experts_cross_as_far_as_a_batch_touches_them() -> None:
+    alone, many = (inference_time(streamed(model=MIXTURE, concurrency=n)).decode_parts["offload"] for n in (1, 64))
+    assert 2.5 * alone < many < 4.5 * alone
+
+
+def test_several_devices_share_the_crossing_and_the_memory_of_the_host() -> None:
+    one, two, eight = (
+        inference_time(streamed(num_devices=n, devices_per_node=8, tp=n)).decode_parts["offload"] for n in (1, 2, 8)
+    )
+    assert two == pytest.approx(one / 2)
+    assert one / 8 < eight < two
+
+
 def test_layer_split_is_as_fast_as_one_card_and_tensor_parallel_faster() -> None:
     one = decode(inference_time(scenario()))
     assert decode(inference_time(scenario(num_devices=4, pp=4))) == pytest.approx(one)

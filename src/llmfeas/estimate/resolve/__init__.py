@@ -171,13 +171,14 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
     settle_hardware(draft, hardware_named(draft.given["device"], catalog))
+    recipe.settle_offload(draft, draft.values["device"])
     engine = engines.settle_engine(draft, model, catalog)
     backend = catalog.backends[draft.values["device"].backend]
     recipe.settle_precision(draft, model, draft.values["device"])
     recipe.settle_quant(draft, model, catalog)
     recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
     draft.settle("mfu", None)
-    for name, default in (("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1), ("offload", "none")):
+    for name, default in (("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
     if draft.values["task"] in TRAINING_TASKS:
         recipe.settle_training_recipe(draft, model, engine)

@@ -8,6 +8,7 @@ from ...catalog.architecture import Model
 from ...catalog.backend import default_engine
 from ...catalog.device import Device
 from ...catalog.engine import Engine
+from ...catalog.quantization import quantization
 from ...catalog.store import Catalog
 from ...catalog.stored import StoredWeights
 from ...errors import UsageError
@@ -16,6 +17,8 @@ from .draft import Draft
 
 SOME_GGUF_FORMAT = "q8_0"
 """Stands for all formats of GGUF where only the software matters."""
+STREAMING = "transformers"
+"""What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
 
@@ -41,14 +44,31 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         default = default_engine(catalog.backends[device.backend], device, task, str(quant))
         if draft.said("gpu_layers") and not engine_record(default, catalog).partial:
             default = "llama.cpp"
+        elif _streams(draft) and not engine_record(default, catalog).streams and _reads(STREAMING, str(quant)):
+            default = STREAMING
     engine = engine_record(draft.settle("engine", default, "backend"), catalog)
     _known(draft, engine, catalog)
+    if _streams(draft) and not engine.streams and engine.id in catalog.engines:
+        able = ", ".join(known.id for known in catalog.engines.values() if known.streams)
+        way = "; its own way is --gpu-layers" if engine.partial else ""
+        draft.warn("engine-offload", f"{engine.id} is not known to stream weights from the host{way}; {able} would")
     if draft.said("gpu_layers") and not engine.partial:
         able = ", ".join(known.id for known in catalog.engines.values() if known.partial)
         raise UsageError(
             "contradiction", f"--gpu-layers is not something {engine.id} can do", f"engines that can: {able}"
         )
     return engine
+
+
+def _streams(draft: Draft) -> bool:
+    """Tell whether a served model's weights are to lie on the host and to pass through the device."""
+    return (draft.values["task"], draft.values["offload"]) == ("inference", "all")
+
+
+def _reads(engine: str, quant: str) -> bool:
+    """Tell whether an engine is known to run a format."""
+    able = quantization().format(quant, engine).engines
+    return quant == "none" or not able or engine in able
 
 
 def _is_gguf(draft: Draft) -> bool:

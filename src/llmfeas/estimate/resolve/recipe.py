@@ -8,6 +8,7 @@ from ...catalog.engine import Engine
 from ...catalog.quantization import quantization
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ..time.rates import is_unified
 from .draft import Draft
 
 MIXED = ("bf16-mixed", "fp16-mixed", "fp8-mixed")
@@ -45,6 +46,20 @@ def settle_precision(draft: Draft, model: Model, device: Device) -> None:
             "no-bf16",
             f"{device.name} has no bf16 units; {precision} runs emulated; it is built for {default}",
         )
+
+
+def settle_offload(draft: Draft, device: Device) -> None:
+    """Settle `offload`; in serving only weights can lie on the host, and only where that has a memory of its own."""
+    offload = draft.settle("offload", "none")
+    if draft.values["task"] != "inference" or offload == "none":
+        return
+    if offload == "optimizer":
+        draft.warn("option-unused", "--offload optimizer has no meaning for --task inference and was ignored")
+    elif device.backend == "cpu" or is_unified(device):
+        draft.warn("option-unused", f"{device.name} shares its memory with the host: --offload all was ignored")
+    else:
+        return
+    draft.put("offload", "none", "default")
 
 
 def settle_quant(draft: Draft, model: Model, catalog: Catalog) -> None:

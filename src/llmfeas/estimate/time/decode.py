@@ -1,8 +1,8 @@
 """Seconds of one decoding step of all sequences: read weights and cache, unpack, multiply, launch, synchronise.
 
-    step = (max(read + cache, work)^3 + unpack^3)^(1/3) + fixed + link        (physics of decoding)
+    step = (max(read + cache, work)^3 + unpack^3)^(1/3) + fixed + link + host        (physics of decoding)
 
-Reading and unpacking overlap as a soft maximum; work counts with several sequences only.
+Reading and unpacking overlap as a soft maximum; work counts with several sequences only. What waits for the host: host.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ...catalog.efficiency import Efficiency
 from ...record import dataclass
 from ...scenario import Scenario
 from ...tape.sums import Sums, architecture_sums
-from ..weights import decode_read_bytes, native_bytes
-from .links import device_links, pcie_bytes_per_s
+from .host import host_layer_seconds, host_share, streamed_seconds, weights_read_bytes
+from .links import device_links
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s
 
@@ -124,12 +124,6 @@ def sequences_per_replica(scenario: Scenario) -> float:
     return scenario.concurrency / replicas(scenario)
 
 
-def weights_read_bytes(scenario: Scenario, sequences: float) -> float:
-    """Bytes of weights that one step of `sequences` sequences reads, in the stored format."""
-    architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
-    return decode_read_bytes(architecture, scenario.quant, scenario.engine, native, sequences, scenario.stored)
-
-
 def is_packed(quant: str) -> bool:
     """Tell whether weights must be unpacked before they are multiplied (fp8 goes into the matrix units as it is)."""
     return quant not in ("none", "fp8")
@@ -153,13 +147,6 @@ def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
     return 2 * sums.blocks * rates.reduce_seconds * (1 + 0.25 * (tp > 2) + 0.25 * (tp > 4))
 
 
-def host_share(scenario: Scenario, sums: Sums) -> float:
-    """Share of the layers that llama.cpp leaves on the host."""
-    if scenario.gpu_layers is None:
-        return 0.0
-    return max(0.0, 1 - scenario.gpu_layers / sums.layers)
-
-
 def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> dict[str, float]:
     """Give the seconds of one decoding step after `tokens` tokens, all sequences together, by part; they add up."""
     sums = architecture_sums(scenario.model.architecture)
@@ -167,7 +154,7 @@ def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> d
     rates = decode_rates(efficiency, scenario.device, scenario.engine, scenario.quant, fused)
     sequences, tp = sequences_per_replica(scenario), scenario.tp
     weights = weights_read_bytes(scenario, sequences)
-    on_host = host_share(scenario, sums)
+    on_host = host_share(scenario)
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
     matrices = sums.active + sums.head_weights
@@ -182,17 +169,8 @@ def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> d
         "weights": read,
         "cache": cache,
         "compute": busy - moved,
-        "host_layers": _host_seconds(efficiency, scenario, weights * on_host),
+        "host_layers": host_layer_seconds(efficiency, scenario, weights),
+        "offload": streamed_seconds(efficiency, scenario, sequences),
         "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
         "link": reduce_seconds(sums, rates, tp),
     }
-
-
-def _host_seconds(efficiency: Efficiency, scenario: Scenario, weight_bytes: float) -> float:
-    """Read the host's layers at the host's bandwidth (nobody states it: a default of the data), and cross PCIe."""
-    if not weight_bytes:
-        return 0.0
-    server = "_server" if scenario.device.kind == "datacenter" else ""
-    bandwidth = efficiency.value(f"host.bandwidth{server}") * efficiency.value("decode.bandwidth.cpu")
-    crossing = 2 * scenario.model.architecture.hidden * 4 / pcie_bytes_per_s(scenario.device)
-    return weight_bytes / bandwidth + crossing

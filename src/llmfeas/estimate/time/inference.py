@@ -10,8 +10,10 @@ from ...ranges import Range
 from ...record import dataclass
 from ...scenario import Scenario, whatever_the_batch
 from ...tape.sums import architecture_sums
+from ..serving import streams_weights
 from .decode import cached_tokens, decode_parts, decode_rates, generated_tokens, replicas, sequences_per_replica
-from .prefill import prefill_parts, prefill_rates, prompt_tokens
+from .host import host_share, streamed_seconds
+from .prefill import pass_tokens, prefill_parts, prefill_rates, prompt_tokens
 from .rates import peak_flop_per_s
 from .regimes import Interval, calibrated, decode_regime, interval, prefill_regime
 
@@ -59,7 +61,7 @@ def decode_bound_by(parts: Mapping[str, float]) -> BoundBy:
         "bandwidth": parts["weights"] + parts["cache"],
         "compute": parts["compute"],
         "host": parts["fixed"] + parts["host_layers"],
-        "communication": parts["link"],
+        "communication": parts["link"] + parts["offload"],
     }
     return max(shares, key=lambda kind: shares[kind])
 
@@ -70,17 +72,24 @@ def prefill_bound_by(parts: Mapping[str, float]) -> BoundBy:
         "compute": parts["matrix"] + parts["attention"],
         "bandwidth": parts["weights"],
         "host": parts["fixed"],
+        "communication": parts["offload"],
     }
     return max(shares, key=lambda kind: shares[kind])
 
 
 def prompt_work_seconds(numbers: Efficiency, scenario: Scenario, sequences: float) -> float:
-    """Seconds that a serving engine spends on the prompts of a batch: matrix and attention work at a batch's rate."""
+    """Seconds that a serving engine spends on the prompts of a batch: matrix and attention work at a batch's rate.
+
+    Weights that lie on the host cross once a pass.
+    """
     sums = architecture_sums(scenario.model.architecture)
     device = scenario.device
     peak = peak_flop_per_s(device, "fp8-mixed") if scenario.quant == "fp8" else device.peak16_flop_per_s
     flop = scenario.prompt * (2 * sums.active + sums.attention_flop(max(1, scenario.prompt)))
-    return sequences * flop / (peak * numbers.value("decode.compute") * scenario.tp)
+    tokens = max(1.0, sequences * scenario.prompt)
+    one_pass = pass_tokens(scenario, tokens)
+    crossing = streamed_seconds(numbers, scenario, one_pass) * tokens / one_pass
+    return sequences * flop / (peak * numbers.value("decode.compute") * scenario.tp) + crossing
 
 
 def sustained_speed(numbers: Efficiency, scenario: Scenario, step: float) -> float:
@@ -100,7 +109,7 @@ def sustained_speed(numbers: Efficiency, scenario: Scenario, step: float) -> flo
 @whatever_the_batch
 def _intervals(scenario: Scenario, numbers: Efficiency, sequences: float) -> tuple[Interval, Interval]:
     device, engine, quant = scenario.device, scenario.engine, scenario.quant
-    host = int(scenario.gpu_layers is not None and scenario.gpu_layers < scenario.model.architecture.layers)
+    host = int(host_share(scenario) > 0 or streams_weights(scenario))
     decode = decode_rates(numbers, device, engine, quant, fused=False)
     name = decode_regime(numbers, device, engine, sequences, scenario.tp)
     prefill = prefill_rates(numbers, device, engine, quant, fused=False)

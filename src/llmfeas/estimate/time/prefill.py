@@ -12,13 +12,12 @@ from functools import lru_cache
 
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
+from ...catalog.runtime import runtime
 from ...record import dataclass
 from ...scenario import Scenario
 from ...tape.sums import architecture_sums
 from ...units import TERA
-from ..weights import native_bytes, weight_bytes
-from .decode import host_share, weights_read_bytes
-from .links import pcie_bytes_per_s
+from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s
 
@@ -96,10 +95,9 @@ def prompt_tokens(scenario: Scenario) -> int:
     return scenario.prompt if scenario.prompt > 0 else NOTIONAL_PROMPT
 
 
-def head_bytes(scenario: Scenario) -> float:
-    """Bytes of the output head in the stored format."""
-    architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
-    return weight_bytes(architecture, scenario.quant, scenario.engine, native, scenario.stored).head
+def pass_tokens(scenario: Scenario, tokens: float) -> float:
+    """Tokens that the engine takes through the layers at once, of `tokens` that wait."""
+    return min(tokens, float(runtime().behaviour(scenario.engine).pass_tokens or tokens))
 
 
 def split_gain(efficiency: Efficiency, scenario: Scenario, tokens: float) -> float:
@@ -114,16 +112,8 @@ def split_gain(efficiency: Efficiency, scenario: Scenario, tokens: float) -> flo
     return gain
 
 
-def sent_seconds(efficiency: Efficiency, scenario: Scenario, weights: float) -> float:
-    """Seconds of one batch to send the host's layers to the device, which multiplies them too."""
-    share = host_share(scenario, architecture_sums(scenario.model.architecture))
-    if not share:
-        return 0.0
-    return weights * share / (pcie_bytes_per_s(scenario.device) * efficiency.value("link.offload"))
-
-
 def prefill_parts(efficiency: Efficiency, scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
-    """Give the seconds a prompt token by part (matrix, attention, weights, fixed); they add up."""
+    """Give the seconds a prompt token by part (matrix, attention, weights, offload, fixed); they add up."""
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
     rates = prefill_rates(efficiency, scenario.device, scenario.engine, scenario.quant, fused)
@@ -134,9 +124,12 @@ def prefill_parts(efficiency: Efficiency, scenario: Scenario, prompt: int, seque
     read = weights / rates.read / batch
     work = matrix + attention
     gain = split_gain(efficiency, scenario, prompt * sequences)
+    one_pass = pass_tokens(scenario, prompt * sequences)
     return {
         "matrix": matrix / gain,
         "attention": attention / gain,
-        "weights": (math.hypot(work, read) - work) / gain + sent_seconds(efficiency, scenario, weights) / batch,
+        "weights": (math.hypot(work, read) - work) / gain,
+        "offload": sent_seconds(efficiency, scenario, weights) / batch
+        + streamed_seconds(efficiency, scenario, one_pass) / one_pass,
         "fixed": rates.layer_seconds * sums.layers / batch / gain,
     }
