@@ -12,7 +12,18 @@ from heapq import heappop, heappush
 from sys import getrefcount
 
 from .graph import Edge, Frame, Leaf, Node, Parameter, Rule, StopReplay, Tensor
-from .storage import ACTIVATIONS, ARRIVING, GRADIENTS, LOGITS, WEIGHTS, WORKSPACE, Ledger, Sizes, Storage
+from .storage import (
+    ACTIVATIONS,
+    ARRIVING,
+    GRADIENTS,
+    LOGITS,
+    SYMBOLIC,
+    WEIGHTS,
+    WORKSPACE,
+    Ledger,
+    Sizes,
+    Storage,
+)
 
 
 class Tape:
@@ -236,8 +247,7 @@ class Tape:
         node.grads[slot] = gradient if first is None else self._sum(first, gradient)
 
     def _sum(self, first: Tensor, second: Tensor) -> Tensor:
-        # Counted references: `first` here, in the caller and as an argument; its storage in it and as an argument.
-        if first.plain and getrefcount(first) <= 4 and getrefcount(first.storage) <= 2:
+        if first.plain and getrefcount(first) <= _UNSHARED[0] and getrefcount(first.storage) <= _UNSHARED[1]:
             return first
         return self.new(first.n, first.width)
 
@@ -257,3 +267,25 @@ class Tape:
         if first.plain or (self.compiled and first.width == second.width == 4):
             return first
         return self.new(first.n, second.width, component=ARRIVING)
+
+
+class _Probe(Tape):
+    """Counts the references to a gradient, and to its storage, that nothing but the sum of two holds."""
+
+    counted = (0, 0)
+
+    def _sum(self, first: Tensor, second: Tensor) -> Tensor:
+        self.counted = getrefcount(first), getrefcount(first.storage)
+        return first
+
+
+def _unshared() -> tuple[int, int]:
+    """Tell how often this Python counts what has no other holder: since 3.14 locals may lend their reference."""
+    tape = _Probe(SYMBOLIC, autocast=False)
+    node = Node(1, lambda tape, node, grads: (), [], (), 1, 0)
+    node.grads = [tape.new(1, 1)]
+    tape._deliver(node, 0, tape.new(1, 1), [])
+    return tape.counted
+
+
+_UNSHARED = _unshared()
