@@ -196,3 +196,10 @@ def test_a_device_alone_communicates_with_its_host() -> None:
     for devices, words in ((1, "transfers from the host"), (2, "communication between devices")):
         envelope["inputs"]["num_devices"]["value"] = devices
         assert words in screen(envelope, 200)
+
+
+def test_where_nothing_near_makes_it_fit_that_is_said(envelope: dict[str, Any]) -> None:
+    envelope["result"]["remedies"] = []
+    for memory, said in (("exceeds", True), ("tight", False)):
+        envelope["result"]["verdict"]["memory"] = memory
+        assert ("'llmfeas plan' looks further" in screen(envelope)) == said

@@ -15,6 +15,7 @@ from .selection import HARDWARE, apart, worth_showing
 SHOWN = 3
 SHOWN_HARDWARE = 2
 ENOUGH = 12
+MOST_DOUBLINGS = 6
 
 Group = tuple[Axis, ...]
 """Axes that change together."""
@@ -28,7 +29,7 @@ def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog
     search = Search(request, estimated.scenario, catalog)
     recipe = list(_helpful(axes_of(estimated, catalog, HARDWARE), estimated))
     names = [axis.name for axis in recipe]
-    hardware = [axis for axis in axes_of(estimated, catalog, names, any_device=True) if axis.name in HARDWARE]
+    hardware = [_few(axis) for axis in axes_of(estimated, catalog, names, any_device=True) if axis.name in HARDWARE]
     found = _fewest(search, recipe)
     kept = worth_showing(found)[:SHOWN] if found else []
     shown = 1 if kept else SHOWN_HARDWARE
@@ -38,6 +39,11 @@ def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
         larger = _least_painful(search, pairs, shown, None)
     return [way.to_dict() for way in (*kept, *larger)]
+
+
+def _few(axis: Axis) -> Axis:
+    """Leave the largest counts to `plan`: their layouts take long to try."""
+    return Axis(axis.name, axis.alternatives[:MOST_DOUBLINGS]) if axis.name == "num_devices" else axis
 
 
 def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:

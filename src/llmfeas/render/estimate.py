@@ -40,7 +40,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         *_time(inputs, result),
         *_cost(result["cost"], inputs),
         _ladder(result["ladder"], inputs),
-        _remedies(result["remedies"]),
+        _remedies(result["remedies"], result["verdict"]["memory"]),
         assumptions(inputs),
         _warnings(envelope["warnings"]),
     )
@@ -211,9 +211,12 @@ def _ladder(ladder: list[Json], inputs: Json) -> Section | None:
     return Section(label="Also here", items=tuple(items)) if items else None
 
 
-def _remedies(remedies: list[Json]) -> Section | None:
+NOTHING_NEAR = "no one or two changes do; 'llmfeas plan' looks further"
+
+
+def _remedies(remedies: list[Json], memory: str) -> Section | None:
     if not remedies:
-        return None
+        return Section(label="To make it work", paragraphs=((Span(NOTHING_NEAR),),)) if memory == "exceeds" else None
     pairs = []
     for remedy in remedies:
         right = [mark(remedy["status"]), Span(" " + amounts(remedy))]
