@@ -213,6 +213,19 @@ def test_cheapest_is_the_least_over_devices_counts_and_prices() -> None:
                     assert other.cost.usd is not None and other.cost.usd.expected >= least
 
 
+def test_nobody_rents_for_less_than_an_hour() -> None:
+    request: Ask = {"model": "llama-3-8b", "task": "finetune", "deadline": "1d"}
+    found = solved("cheapest", request, catalog())
+    ranked = found.answer["ranked"]
+    assert isinstance(ranked, list)
+    assert any("one hour" in note for note in found.notes)
+    for row in ranked:
+        assert row["paid_hours"] == max(1.0, row["seconds"] / 3600)
+        assert row["usd"] == pytest.approx(row["usd_per_device_hour"] * row["num_devices"] * row["paid_hours"])
+    less = solved("cheapest", {**request, "budget": 0.99 * ranked[0]["usd"]}, catalog())
+    assert less.answer["device"] is None
+
+
 def test_every_price_of_a_device_is_compared() -> None:
     found = solved("cheapest", {"model": "gpt2", "deadline": "7d", "device": "h100-sxm", "num_devices": 8}, catalog())
     ranked = found.answer["ranked"]

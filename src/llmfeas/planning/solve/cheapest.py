@@ -17,6 +17,9 @@ from .answer import FEASIBLE, Answer, Request, estimated, without
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SHOWN = 8
 HOUR, WEEK = 3600.0, 7 * 86400.0
+LEAST_HOURS = 1.0
+"""Hours of each device that are paid at least: prices are by the hour, and setting up a machine takes its time too."""
+HOURS_NOTE = "at least one hour of each device is counted as paid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,20 @@ class Bid:
 
     @property
     def usd(self) -> float:
-        """Cost of the job, in inference of a million tokens; infinite where unknown."""
-        cost = self.found.cost
-        money = cost.usd.expected if cost.usd else cost.usd_per_million_tokens
-        return float("inf") if money is None else money
+        """Cost of the job, an hour of each device at least; in inference of a million tokens; infinite: unknown."""
+        return paid_usd(self.found)
+
+    @property
+    def paid_hours(self) -> float | None:
+        """Hours that are paid of each device; None in inference."""
+        working = _working_hours(self.found)
+        return None if working is None else max(LEAST_HOURS, working)
+
+    @property
+    def within_budget(self) -> bool:
+        """Tell whether what is paid is within the budget, if there is one."""
+        budget = self.found.scenario.budget_usd
+        return budget is None or self.usd <= budget
 
     @property
     def seconds(self) -> float | None:
@@ -59,16 +72,33 @@ class Bid:
             "as_of": self.as_of,
             "usd_per_device_hour": self.found.cost.usd_per_device_hour,
             "usd": self.usd,
+            "paid_hours": self.paid_hours,
             "usd_per": "job" if scenario.is_training else "million tokens",
             "seconds": self.seconds,
             "status": self.found.verdict.status,
         }
 
 
+def _working_hours(found: Estimate) -> float | None:
+    total = found.time.get("total_seconds")
+    return float(total["expected"]) / HOUR if isinstance(total, dict) else None
+
+
+def paid_usd(found: Estimate) -> float:
+    """Give the cost of a job with the rent of an hour that is not filled; in inference of a million tokens."""
+    cost, hours = found.cost, _working_hours(found)
+    money = cost.usd.expected if cost.usd else cost.usd_per_million_tokens
+    if money is None:
+        return float("inf")
+    idle = 0.0 if hours is None else max(0.0, LEAST_HOURS - hours)
+    return money + idle * found.scenario.num_devices * (cost.usd_per_device_hour or 0.0)
+
+
 def cheapest(request: Request, catalog: Catalog) -> Answer:
     """Give device, count and provider that cost least within the deadline, over all prices that the catalog knows.
 
-    A device or a count that is given is kept. Cards of desktops and workstations come by the machine, unless asked.
+    An hour of each device is paid at least. A device or a count that is given is kept. Cards of desktops and
+    workstations come by the machine, unless asked.
 
     Raises:
         UsageError: without a deadline for training, or with a price.
@@ -80,10 +110,11 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
         raise UsageError("contradiction", "solve cheapest compares the catalog's prices", "Leave --price out.")
     late: list[Estimate] = []
     bids = sorted(_bids(request, catalog, late), key=lambda bid: (bid.usd, bid.seconds or 0.0))
+    notes = () if inference else (HOURS_NOTE,)
     if not bids:
-        return Answer("cheapest", {"device": None}, None, _fastest(late), (_nothing(request),))
+        return Answer("cheapest", {"device": None}, None, _fastest(late), (_nothing(request), *notes))
     rows = [bid.to_dict() for bid in bids[:SHOWN]]
-    return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].found)
+    return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].found, notes=notes)
 
 
 def _nothing(request: Request) -> str:
@@ -142,12 +173,13 @@ def _rented(
         if found.memory.verdict == "exceeds" or found.verdict.time == "over_deadline":
             late.append(found)
         else:
-            money = found.cost.usd.expected if found.cost.usd else found.cost.usd_per_million_tokens or 0.0
-            works.append((money, count))
+            works.append((paid_usd(found), count))
     for price in prices if works else ():
         found = estimated({**base, "num_devices": min(works)[1], **_price(price.usd_per_hour)}, catalog)
         if found is not None and found.verdict.status in FEASIBLE:
-            yield Bid(found, price.provider, price.as_of, price.kind)
+            bid = Bid(found, price.provider, price.as_of, price.kind)
+            if bid.within_budget:
+                yield bid
 
 
 def _price(usd_per_hour: float) -> dict[str, object]:
@@ -160,5 +192,5 @@ def _offered(asked: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
         return
     bid = Bid(found, offer.provider, None, offer.tier)
     limit = resolution(asked, catalog).scenario.deadline_seconds
-    if bid.seconds is None or limit is None or bid.seconds <= limit:
+    if (bid.seconds is None or limit is None or bid.seconds <= limit) and bid.within_budget:
         yield bid
