@@ -118,3 +118,19 @@ def test_a_technique_must_answer_for_every_device() -> None:
 def test_a_task_without_engine_is_an_error_in_the_data() -> None:
     with pytest.raises(KeyError):
         default_engine(a_backend(), CATALOG.devices["t4"], "inference")
+
+
+def test_an_engine_may_be_for_many_requests_only() -> None:
+    card = CATALOG.devices["rtx-4090"]
+    backend = CATALOG.backends["cuda"]
+    assert default_engine(backend, card, "inference", "none", 4) == "llama.cpp"
+    assert default_engine(backend, card, "inference", "none", 64) == "vllm"
+    assert default_engine(backend, card, "inference", "q4_k_m", 64) == "llama.cpp"
+
+
+def test_no_default_for_many_requests_is_unsupported() -> None:
+    for device in CATALOG.devices.values():
+        backend = CATALOG.backends[device.backend]
+        for quant in QUANTS.split():
+            few, many = (default_engine(backend, device, "inference", quant, n) for n in (1, 64))
+            assert many == few or support(backend, device, many).status != "unsupported"

@@ -68,7 +68,18 @@ class EngineChoice:
     """Tasks it is chosen for; none named: every task."""
     quants: tuple[Identifier, ...] = ()
     """Formats it is chosen for; none named: every format."""
+    concurrency: int = 1
+    """Requests at once from which on it is chosen."""
     when: Condition = _EVERY_DEVICE
+
+    def fits(self, device: Device, task: str, quant: str, concurrency: int) -> bool:
+        """Tell whether it is chosen for this."""
+        return (
+            (not self.quants or quant in self.quants)
+            and (not self.tasks or task in self.tasks)
+            and concurrency >= self.concurrency
+            and self.when.holds(device)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +137,14 @@ def support(backend: Backend, device: Device, technique: str) -> Support:
     return _WORKS
 
 
-def default_engine(backend: Backend, device: Device, task: str, quant: str = "none") -> str:
-    """Name what people use on this backend and device for a task and a weight format.
+def default_engine(backend: Backend, device: Device, task: str, quant: str = "none", concurrency: int = 1) -> str:
+    """Name what people use on this backend and device for a task, a weight format and so many requests at once.
 
     Raises:
         KeyError: the catalog names none.
     """
     for choice in backend.engines:
-        fits_format = not choice.quants or quant in choice.quants
-        if fits_format and (not choice.tasks or task in choice.tasks) and choice.when.holds(device):
+        if choice.fits(device, task, quant, concurrency):
             return choice.engine
     raise KeyError(f"no engine for {task} with {quant} on {backend.id}")
 

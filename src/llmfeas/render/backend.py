@@ -53,7 +53,8 @@ def _choice(choice: Mapping[str, Any]) -> str:
     quants = f" for {', '.join(choice['quants'])}" if choice["quants"] else ""
     tasks = f" to {', '.join(choice['tasks'])}" if choice["tasks"] else ""
     when = _condition(choice["when"])
-    return printable(f"{choice['engine']}{tasks}{quants}{f' on {when}' if when else ''}", 200)
+    many = f" from {choice['concurrency']} requests at once" if choice["concurrency"] > 1 else ""
+    return printable(f"{choice['engine']}{tasks}{quants}{f' on {when}' if when else ''}{many}", 200)
 
 
 def _condition(when: Mapping[str, Any]) -> str:

@@ -277,3 +277,26 @@ def test_offloaded_weights_are_served_by_what_streams_them() -> None:
     assert asked(offload="all", quant="awq-int4").scenario.engine == "vllm"
     assert "engine-offload" in codes(asked(offload="all", quant="q4_k_m"))
     assert "engine-offload" not in codes(asked(offload="all"))
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "engine", "told"),
+    [
+        ("rtx-4090", {"concurrency": 4}, "llama.cpp", False),
+        ("rtx-4090", {"concurrency": 64}, "vllm", True),
+        ("rtx-4090", {"concurrency": 64, "quant": "q4_k_m"}, "llama.cpp", False),
+        ("rtx-4090", {"concurrency": 64, "gpu_layers": 8}, "llama.cpp", False),
+        ("rtx-4090", {"concurrency": 64, "engine": "transformers"}, "transformers", False),
+        ("rtx-4090", {"concurrency": 64, "quant": "gptq-int4"}, "vllm", True),
+        ("rx-7900xtx", {"concurrency": 64}, "vllm", True),
+        ("rx-6900xt", {"concurrency": 64}, "llama.cpp", False),
+        ("gtx-1080ti", {"concurrency": 64}, "llama.cpp", False),
+        ("h100-sxm", {"concurrency": 64}, "vllm", False),
+    ],
+)
+def test_many_requests_are_served_by_what_people_take_for_them(
+    device: str, asked: dict[str, object], engine: str, told: bool
+) -> None:
+    found = settled("llama-3-8b", device, task="inference", **asked)
+    assert (found.scenario.engine, found.scenario.concurrency) == (engine, asked["concurrency"])
+    assert ("engine-for-many" in codes(found)) == told

@@ -140,6 +140,8 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         if name not in given:
             raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
     rest = [item for item in given.items() if item[0] not in BATCH]
+    if "concurrency" in given:
+        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), catalog)))
     # a file may change between two questions
     ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
     question = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
@@ -160,6 +162,8 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
 @lru_cache(maxsize=MAX_QUESTIONS, typed=True)
 def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: Any) -> Question:
     """Settle all but the batch; `items` are names and values in turn, `asked` names the batch's too.
+
+    Of requests at once they hold as many as tell which engine it is.
 
     Raises:
         UsageError, DataError: as `resolution`.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import lru_cache
 
 from ...catalog.architecture import Model
-from ...catalog.backend import default_engine
+from ...catalog.backend import Backend, default_engine
 from ...catalog.device import Device
 from ...catalog.engine import Engine
 from ...catalog.quantization import quantization
@@ -29,7 +30,7 @@ def engine_record(name: str, catalog: Catalog) -> Engine:
 
 
 def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
-    """Settle `engine` by backend, task, format and, for training, the number of devices.
+    """Settle `engine` by backend, task, format, requests at once and, for training, the number of devices.
 
     Raises:
         UsageError: where the engine cannot do the task, or `--gpu-layers` asks for what it cannot do.
@@ -41,7 +42,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         quant = draft.given.get("quant") or (model.published_quant if task == "inference" else "none")
         if quant == "none" and task == "inference" and _is_gguf(draft):
             quant = SOME_GGUF_FORMAT
-        default = default_engine(catalog.backends[device.backend], device, task, str(quant))
+        default = _usual(draft, catalog.backends[device.backend], str(quant))
         if draft.said("gpu_layers") and not engine_record(default, catalog).partial:
             default = "llama.cpp"
         elif _streams(draft) and not engine_record(default, catalog).streams and _reads(STREAMING, str(quant)):
@@ -58,6 +59,26 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
             "contradiction", f"--gpu-layers is not something {engine.id} can do", f"engines that can: {able}"
         )
     return engine
+
+
+def many_requests(concurrency: int, catalog: Catalog) -> int:
+    """Give the least number of requests at once for which engines are chosen as for `concurrency` of them."""
+    return max(step for step in _steps(catalog) if step <= concurrency)
+
+
+@lru_cache(maxsize=8)
+def _steps(catalog: Catalog) -> frozenset[int]:
+    return frozenset({1, *(choice.concurrency for each in catalog.backends.values() for choice in each.engines)})
+
+
+def _usual(draft: Draft, backend: Backend, quant: str) -> str:
+    """Name what people use, and say where that is because of many requests."""
+    device, task, many = draft.values["device"], draft.values["task"], draft.given.get("concurrency", 1)
+    few = default_engine(backend, device, task, quant)
+    chosen = default_engine(backend, device, task, quant, many)
+    if chosen != few and not any(draft.said(name) for name in ("engine", "gpu_layers")):
+        draft.warn("engine-for-many", f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
+    return chosen
 
 
 def _streams(draft: Draft) -> bool:
