@@ -7,7 +7,7 @@ import pytest
 
 from llmfeas.cli import main
 from llmfeas.errors import UsageError
-from llmfeas.evidence.backtest import backtest, quantile
+from llmfeas.evidence.backtest import backends_named, backtest, quantile
 
 MINE = """\
 groups:
@@ -53,6 +53,37 @@ def test_figures_are_set_beside_measurements(mine: Path) -> None:
     assert lines["prefill", "cuda"].median_error < 0.5
     assert found.worst[0].measurement.id == "slow"
     assert found.worst[0].measurement.reason == "a slow host"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("hpu", {"hpu"}),
+        ("habana", {"hpu"}),
+        ("Gaudi", {"hpu"}),
+        ("metal", {"metal", "mlx"}),
+        ("mlx", {"mlx"}),
+        ("xpu", {"xpu", "sycl"}),
+        ("vulkan", {"vulkan"}),
+        ("NVIDIA", {"cuda"}),
+    ],
+)
+def test_backends_go_by_the_names_of_the_catalog_and_of_software(name: str, meant: set[str]) -> None:
+    assert backends_named([name]) == meant
+
+
+def test_a_backend_that_nobody_knows_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="unknown backend 'cudda'") as caught:
+        backends_named(["cuda", "cudda"])
+    assert {"cuda", "hpu", "metal", "mlx", "sycl", "vulkan", "xpu"} <= set(caught.value.candidates)
+
+
+def test_rows_without_a_backend_are_those_of_their_device(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(MINE.replace("  backend: cuda\n", ""))
+    assert {line.backend for line in backtest(file=path, backends=["nvidia"]).lines} == {"all", "cuda"}
+    with pytest.raises(UsageError, match="no measurement"):
+        backtest(file=path, backends=["rocm"])
 
 
 def test_kinds_and_devices_can_be_chosen(mine: Path) -> None:

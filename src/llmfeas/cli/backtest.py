@@ -30,7 +30,7 @@ def run(**values: Any) -> None:
     """Compare the calculator with measurements and write the summary.
 
     Raises:
-        UsageError: an unknown kind, or nothing to compare.
+        UsageError: an unknown kind or backend, or nothing to compare.
         DataError: the file cannot be read; or rows of it could not be used, after the others were shown.
     """
     from ..evidence.backtest import backtest
@@ -181,7 +181,7 @@ command = Command(
             multiple=True,
             metavar="NAME",
             group=GROUP,
-            help="What it ran on: cuda, rocm, metal, ...",
+            help="What it ran on: cuda, rocm, metal, hpu, ..., or vulkan, mlx, sycl alone.",
         ),
         Grouped(
             ["devices", "-d", "--device"],

@@ -6,10 +6,21 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
+from ..catalog.search import find_backend, find_hardware
+from ..catalog.store import catalog
 from ..errors import LlmfeasError, UsageError
+from ..text import printable
 from .compare import Comparison, compared
 from .measurements import KINDS, Measurement, measurement_files, read_measurements
+from .measurements import Backend as RanOn
+
+RAN_ON: tuple[str, ...] = get_args(RanOn)
+SAME = {"habana": "hpu"}
+"""Names of software that mean a backend of the catalog."""
+SOFTWARE = {"metal": ("mlx",), "xpu": ("sycl",)}
+"""Software that runs on one backend of the catalog alone, by that backend; measurements tell it apart."""
 
 Progress = Callable[[int], None]
 """Told of each row that is done."""
@@ -134,15 +145,52 @@ def lines_of(comparisons: Iterable[Comparison]) -> list[Line]:
     return [line_of(KINDS[order], backend, found[order, backend]) for order, backend in keys]
 
 
+def backends_named(names: Sequence[str]) -> frozenset[str]:
+    """Give what measurements call the backends of these names: the catalog's, its aliases, or that of a software.
+
+    Raises:
+        UsageError: `unknown-backend`, with all that are known.
+    """
+    known, found = catalog().backends, set[str]()
+    for name in names:
+        text = name.strip().lower()
+        if text in RAN_ON and text not in known:
+            found.add(SAME.get(text, text))
+            continue
+        try:
+            meant = str(find_backend(text, catalog()).record.id)
+        except UsageError:
+            able = tuple(dict.fromkeys((*known, *(text for text in RAN_ON if text not in SAME))))
+            hint = f"Backends: {', '.join(able)}."
+            raise UsageError("unknown-backend", f"unknown backend '{printable(name, 40)}'", hint, able) from None
+        found |= {meant, *SOFTWARE.get(meant, ())}
+    return frozenset(found)
+
+
+def _backend_of(row: Measurement) -> str | None:
+    """Name what a row ran on: as it says, else the backend of its device; None where that is not known."""
+    if row.backend is not None:
+        return row.backend
+    try:
+        return find_hardware(str(row.scenario.get("device", "")), catalog()).device.backend
+    except UsageError:
+        return None
+
+
 def wanted(
     measurements: Iterable[Measurement], backends: Sequence[str], devices: Sequence[str], *, variants: bool
 ) -> list[Measurement]:
-    """Keep the rows of some backends and devices; variants only where asked for."""
+    """Keep the rows of some backends and devices; variants only where asked for.
+
+    Raises:
+        UsageError: an unknown backend.
+    """
+    named = backends_named(backends)
     return [
         row
         for row in measurements
         if (variants or not row.variant)
-        and (not backends or row.backend in backends)
+        and (not named or _backend_of(row) in named)
         and (not devices or row.scenario.get("device") in devices)
     ]
 
@@ -161,7 +209,7 @@ def backtest(
     """Run the calculator on measurements, the built-in ones or those of `file`.
 
     Raises:
-        UsageError: an unknown kind, or nothing left to compare.
+        UsageError: an unknown kind or backend, or nothing left to compare.
         DataError: the file cannot be read at all.
     """
     for kind in kinds:

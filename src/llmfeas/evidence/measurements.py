@@ -42,7 +42,7 @@ KINDS: tuple[Kind, ...] = (
     "flops",
     "cache",
 )
-Backend = Literal["cuda", "rocm", "vulkan", "sycl", "metal", "mlx", "tpu", "habana", "xpu", "cpu"]
+Backend = Literal["cuda", "rocm", "vulkan", "sycl", "metal", "mlx", "tpu", "hpu", "habana", "xpu", "cpu"]
 MemoryKind = Literal["allocated", "reserved", "device", "unknown"]
 Trust = Literal["high", "medium"]
 
@@ -214,7 +214,7 @@ def _joined(group: Group, row: Row, document: Document, place: tuple[str | int, 
         url=row.url or group.url,
         as_of=row.as_of or group.as_of,
         trust=row.trust or group.trust,
-        backend=group.backend,
+        backend="hpu" if group.backend == "habana" else group.backend,
         framework=group.framework,
         memory_kind=row.memory_kind or group.memory_kind,
         weight=group.weight,
