@@ -214,3 +214,20 @@ def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
 
     assert stored_bits("none") == stored_bits("gguf-16bit") == 16
     assert all(1 < stored_bits(name) <= 32 for name in quantization().formats)
+
+
+def test_adapters_do_not_learn_what_a_pre_training_does() -> None:
+    ask: Ask = {"model": "llama-3-8b", "device": "h100-sxm", "task": "pretrain", "tokens": 100e9, "deadline": "30d"}
+    adapted = [way for way in plan(ask, catalog()).ways if way.settings.get("task") in ("lora", "qlora")]
+    assert adapted
+    for way in adapted:
+        assert way.settings["tokens"] == way.estimate.scenario.tokens == 10e6
+        assert "no pre-training" in way.to_dict()["message"]  # type: ignore[operator]
+    kept = plan(ask, catalog(), keep=["tokens"])
+    assert not any("task" in way.settings for way in kept.ways)
+
+
+def test_fine_tuning_keeps_its_tokens_under_adapters() -> None:
+    ask: Ask = {"model": "llama-3-8b", "device": "rtx-4090", "task": "finetune", "tokens": 50e6}
+    adapted = [way for way in plan(ask, catalog()).ways if way.settings.get("task") == "lora"]
+    assert adapted and all(way.estimate.scenario.tokens == 50e6 for way in adapted)

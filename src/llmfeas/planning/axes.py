@@ -37,6 +37,8 @@ def axes_of(found: Estimate, catalog: Catalog, keep: Collection[str] = (), *, an
 
 def _touches(change: Change, scenario: Scenario, keep: Collection[str]) -> bool:
     """Tell whether a change gives another value to a setting that is to be kept."""
+    if any(name in keep for name in change.alone):
+        return True
     others = (name for name in change.settings if name in keep and name != "device")
     return any(value_and_origin(scenario, name)[0] != change.settings[name] for name in others)
 

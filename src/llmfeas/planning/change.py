@@ -22,6 +22,8 @@ class Change:
     """How little a person wants it: 0 costs nothing, 9 is another job than the one that was asked for."""
     heavier: bool = False
     """Buys speed with memory: no use where memory alone is short."""
+    alone: tuple[str, ...] = ()
+    """Settings that no other change may touch beside this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from ..estimate.core import estimate
 from ..estimate.result import Estimate
 from ..record import dataclass
 from .change import Axis
-from .search import Search, expected
+from .search import Search, expected, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def nearest(search: Search, axes: Sequence[Axis], kept: Sequence[str]) -> Neares
 
     `kept` names settings that could change but are to be kept: said where they leave nothing to try.
     """
-    for changes in ((), tuple(axis.alternatives[-1] for axis in axes), search.lightest):
+    for changes in ((), together([axis.alternatives[-1] for axis in axes]), search.lightest):
         search.way(changes, heavy=True)
     settled = search.settled(search.nearest)
     assert settled is not None

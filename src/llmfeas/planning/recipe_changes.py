@@ -7,6 +7,7 @@ from math import floor, log10
 
 from ..catalog.store import Catalog
 from ..estimate.kernels import has_host, runs_public_code
+from ..estimate.resolve.lengths import FINETUNE_TOKENS
 from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import Scenario
@@ -123,18 +124,21 @@ def task_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield adapters instead of all weights, and a 4-bit base under them or a 16-bit one."""
     scenario = found.scenario
     unsaid = {"quant": AUTO} if scenario.said("quant") else {}
+    pre = scenario.task == "pretrain"
+    # nobody adapts a model on as many tokens as one is made from
+    fewer = {"tokens": FINETUNE_TOKENS} if pre and scenario.said("tokens") else {}
+    only = ("tokens",) if pre else ()
     if scenario.task == "qlora":
         text = "adapters on 16-bit weights: more memory than on 4-bit ones"
         yield Change({"task": "lora", **unsaid}, text, 2)
     if scenario.task in FULL:
-        pre = scenario.task == "pretrain"
         text = "only adapters are trained" + (", on a model that exists: no pre-training" if pre else "")
-        yield Change({"task": "lora"}, text, 8 if pre else 4)
+        yield Change({"task": "lora", **fewer}, text, 8 if pre else 4, alone=only)
     if scenario.task in (*FULL, "lora"):
         hurt = {"pretrain": 9.0, "finetune": 5.0, "lora": 3.0}[scenario.task]
-        yield Change(
-            {"task": "qlora"}, "only adapters are trained, on a 4-bit base: some loss of quality, slower steps", hurt
-        )
+        base = "a 4-bit base that exists: no pre-training," if pre else "a 4-bit base:"
+        text = f"only adapters are trained, on {base} some loss of quality, slower steps"
+        yield Change({"task": "qlora", **fewer}, text, hurt, alone=only)
 
 
 def offload_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:

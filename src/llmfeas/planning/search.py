@@ -84,6 +84,21 @@ def settings_of(changes: Sequence[Change]) -> dict[str, object]:
     return {name: value for change in changes for name, value in change.settings.items()}
 
 
+def _clash(changes: Sequence[Change]) -> bool:
+    """Tell whether one change touches what another has for itself."""
+    pairs = [(one, other) for one in changes for other in changes if one is not other]
+    return any(name in other.settings for one, other in pairs for name in one.alone)
+
+
+def together(changes: Sequence[Change]) -> Changes:
+    """Leave out of changes what cannot go with those before it."""
+    kept: Changes = ()
+    for change in changes:
+        if not _clash((*kept, change)):
+            kept = (*kept, change)
+    return kept
+
+
 def miss(found: Estimate) -> float:
     """Say how far an estimate is from feasible: the largest of needed over allowed; at most 1 where it is."""
     verdict, scenario, peak = found.verdict, found.scenario, found.memory.peak_bytes.expected
@@ -165,7 +180,7 @@ class Search:
 
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
-        if not heavy and self.too_heavy(changes):
+        if (not heavy and self.too_heavy(changes)) or _clash(changes):
             return None
         settled = self.settled(changes)
         if settled is None:
