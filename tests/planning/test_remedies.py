@@ -10,6 +10,8 @@ from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
 from llmfeas.planning.answer import answer
+from llmfeas.planning.hardware import device_changes
+from llmfeas.planning.remedies import nearest_remedies
 
 MODELS = (
     "gpt2-xl", "llama-2-7b", "llama-3-8b", "mistral-7b", "llama-2-13b", "qwen2.5-14b", "falcon-40b", "mixtral-8x7b",
@@ -122,3 +124,22 @@ def test_other_hardware_comes_in_the_order_of_what_it_asks_for() -> None:
     counts = [remedy["changes"].get("num_devices") for remedy in found.remedies]  # type: ignore[union-attr]
     given = [count for count in counts if count is not None]
     assert given == sorted(given)
+
+
+@pytest.mark.parametrize("device", ["t4", "rtx-4090"])
+def test_other_hardware_is_what_somebody_lets(device: str) -> None:
+    ask = {"model": "gpt-3-175b", "device": device, "task": "finetune"}
+    found = nearest_remedies(ask, estimate(resolution(ask, catalog())), catalog())
+    named = [str(remedy["changes"]["device"]) for remedy in found if "device" in remedy["changes"]]  # type: ignore[index,operator]
+    assert named
+    assert all(catalog().devices[name].prices for name in named)
+
+
+def test_of_devices_that_hurt_alike_those_with_a_price_come_first() -> None:
+    found = estimate(resolution({"model": "llama-3-70b", "device": "t4", "task": "lora"}, catalog()))
+    pains = {change.settings["device"]: change.pain for change in device_changes(found, catalog())}
+    devices = [catalog().devices[str(name)] for name in pains]
+    alike = [device for device in devices if (device.backend, device.kind) == ("cuda", "datacenter")]
+    assert any(device.prices for device in alike)
+    assert {pains[device.id] for device in alike if device.prices} == {5.0}
+    assert all(5.0 < pains[device.id] < 5.5 for device in alike if not device.prices)

@@ -15,10 +15,13 @@ MORE = {"datacenter": (7, 3.0), "workstation": (4, 4.0), "consumer": (4, 4.5)}
 """By kind of device: how often a count is doubled, and how hard it is to have two: easy to rent, hard at home."""
 HARDLY_MORE = (2, 6.5)
 """The same for Macs, PCs and boards."""
-MOST_ALIKE, MOST_OTHERS = 6, 12
-"""Devices that are tried, of the same backend and kind and of others."""
+MOST_ALIKE, MOST_RELATED, MOST_OTHERS = 6, 6, 12
+"""Devices that are tried: of the same backend and kind, of that backend alone, of others."""
 GENERATION_YEARS = 3
 """Nobody changes to a device that came out so many years before the one at hand."""
+
+UNPRICED = 0.25
+"""Pain of a device that nobody is known to let; it decides between devices that hurt alike: others differ by a half."""
 
 OWN = ("memory", "price", "devices_per_node")
 """What was said of the device at hand holds for no other one."""
@@ -62,9 +65,11 @@ def count_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield other devices, none much older: a few of the same backend and kind, and well-known ones of others.
+    """Yield other devices, none much older: a few of the same backend and kind, of that backend some that are
+    well-known or let by somebody, and well-known ones of others.
 
-    Where memory is the problem they have more of it, the smallest step first; else the fastest come first.
+    Where memory is the problem they have more of it: what is enough alone by the smallest step, what is not from the
+    largest down; else the fastest come first.
     """
     own = found.scenario.device
     short = found.memory.verdict == "exceeds"
@@ -73,18 +78,19 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         device
         for device in _candidates(catalog, own)
         if device.id != own.id
-        and (device.representative or _like(device, own))
+        and (device.representative or _like(device, own) or (device.prices and device.backend == own.backend))
         and _year(device) >= _year(own) - GENERATION_YEARS
         and not (short and device.memory_bytes <= found.scenario.memory_bytes)
     ]
-    able.sort(key=lambda device: device.memory_bytes if short else -device.peak16_flop_per_s)
+    able.sort(key=lambda device: _step(device, needed) if short else (-device.peak16_flop_per_s,))
     able.sort(key=lambda device: (device.memory_bytes < needed, device.backend != own.backend, device.kind != own.kind))
     alike = [device for device in able if _like(device, own)][:MOST_ALIKE]
-    others = [device for device in able if not _like(device, own)][:MOST_OTHERS]
+    related = [device for device in able if device.backend == own.backend and device.kind != own.kind][:MOST_RELATED]
+    others = [device for device in able if device.backend != own.backend][:MOST_OTHERS]
     scenario = found.scenario
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
     kept |= {name: AUTO for name in OWN if scenario.said(name)}
-    for device in sorted((*alike, *others), key=lambda device: device.memory_bytes if short else 0.0):
+    for device in sorted((*alike, *related, *others), key=lambda device: device.memory_bytes if short else 0.0):
         yield Change({"device": device.id, **kept}, f"another device: {device.name}", _device_pain(device, own))
 
 
@@ -105,8 +111,15 @@ def _year(device: Device) -> int:
     return int(year) if year.isdigit() else 0
 
 
+def _step(device: Device, needed_bytes: float) -> tuple[float, ...]:
+    """Order devices of more memory: those that somebody lets first, the smallest that is enough, else the largest."""
+    enough = device.memory_bytes >= needed_bytes
+    return not device.prices, device.memory_bytes if enough else -device.memory_bytes
+
+
 def _device_pain(device: Device, own: Device) -> float:
-    return 5.0 + (device.backend != own.backend) + (device.kind != own.kind)
+    """Say how much another device hurts: one with a known price is easier to come by than a like one without."""
+    return 5.0 + (device.backend != own.backend) + (device.kind != own.kind) + (0.0 if device.prices else UNPRICED)
 
 
 HARDWARE_SOURCES: tuple[tuple[str, Source], ...] = (
