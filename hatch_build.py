@@ -21,9 +21,9 @@ class DataHook(BuildHookInterface):  # type: ignore[type-arg]
         root = Path(self.root)
         sys.path.insert(0, str(root / "src"))
         try:
+            from llmfeas.catalog.integrity import problems
             from llmfeas.catalog.source import read_yaml
             from llmfeas.catalog.store import digest
-            from llmfeas.catalog.validation import problems
         finally:
             sys.path.pop(0)
         data = root / "data"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,33 @@ def own_imports(path: Path) -> Iterator[tuple[str, int]]:
         parts = module.split(".")
         if parts[0] == "llmfeas" and len(parts) > 1 and any(parts[1] in layer for layer in LAYERS):
             yield parts[1], line
+
+
+def run(tree: ast.Module) -> ast.Module:
+    """Keep what runs at any time: nothing for type checkers only."""
+
+    class Inside(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST | None:
+            return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
+
+    return Inside().visit(tree)  # type: ignore[no-any-return]
+
+
+def module_of(path: Path) -> str:
+    return ".".join(("llmfeas", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def test_no_modules_import_each_other_not_even_late() -> None:
+    """Names of a package are taken for what they are: its modules, or what its `__init__` defines."""
+    known = {module_of(path): path for path in MODULES}
+    graph = {
+        name: {found for found, _ in imports(path, run(parsed(path))) if found in known and found != name}
+        for name, path in known.items()
+    }
+    for name, found in graph.items():
+        # `from .package import module` names both; a package that only holds modules ties nothing.
+        graph[name] = {other for other in found if not any(one.startswith(f"{other}.") for one in found)}
+    assert list(TopologicalSorter(graph).static_order())
 
 
 def eager(tree: ast.Module) -> ast.Module:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from llmfeas.catalog.integrity import problems
 from llmfeas.catalog.records import merged
 from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, catalog, data_directory
-from llmfeas.catalog.validation import problems
 from llmfeas.errors import DataError
 
 DEVICE = """

@@ -21,8 +21,9 @@ from .backend import Backend
 from .device import Device
 from .offer import Offer
 from .records import merged
+from .sections import BACKENDS, DEVICES, MODELS, OFFERS, Section
 from .source import Document, read_yaml
-from .store import BACKENDS, DEVICES, MODELS, OFFERS, Catalog, DataFile, Records, Section
+from .store import Catalog, DataFile, Records
 
 R = TypeVar("R")
 

@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
@@ -20,29 +20,12 @@ from .device import Device
 from .engine import Engine
 from .offer import Offer
 from .records import built, merged
+from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
 
 if TYPE_CHECKING:
     from .source import Document
 
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Section(Generic[R]):
-    """Where entries of a kind stand: in `file` under `key`; `base` is a section of defaults, chosen by `base_field`."""
-
-    file: str
-    key: str
-    record: type[R]
-    base: str = ""
-    base_field: str = ""
-
-
-DEVICES: Final = Section("hardware", "devices", Device, "generations", "generation")
-OFFERS: Final = Section("hardware", "offers", Offer)
-MODELS: Final = Section("models", "models", Model, "families", "family")
-BACKENDS: Final = Section("backends", "backends", Backend)
-ENGINES: Final = Section("engines", "engines", Engine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ import difflib
 import functools
 import json
 import typing
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +17,7 @@ from ..text import printable
 from .source import Document
 
 if TYPE_CHECKING:
-    from .store import Records, Section
+    from .sections import Section
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
@@ -153,68 +152,3 @@ def unusable_list(section: Section[Any], listed: Any, document: Document) -> Dat
             )
         seen.add(entry["id"])
     return DataError("bad-data", f"{document.where((section.key,))}: unusable", "See the header of the file.")
-
-
-def problems(directory: Path) -> Iterator[DataError]:
-    """Validate all records of a data directory: entries, references between them, names that are taken twice."""
-    from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Records, data_file
-
-    sections: tuple[Section[Any], ...] = (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
-    known: dict[str, Records[Any]] = {}
-    for section in sections:
-        try:
-            file = data_file(directory, section.file)
-            records = known[section.key] = Records(section, file)
-        except DataError as error:
-            yield error
-            continue
-        for key in records:
-            try:
-                records[key]
-            except DataError as error:
-                yield error
-        if file.document is not None:
-            yield from _taken_names(section, records, file.document)
-    yield from _dangling_references(known, directory)
-
-
-def _taken_names(section: Section[Any], records: Records[Any], document: Document) -> Iterator[DataError]:
-    from .names import name_key
-
-    owners: dict[str, str] = {}
-    for key, entry in records.names():
-        for name in {
-            name_key(str(name)) for name in (key, *(entry.get("aliases") or ()), *(entry.get("default_for") or ()))
-        }:
-            owner = owners.setdefault(name, key)
-            if owner != key:
-                where = document.where((section.key, key))
-                yield DataError(
-                    "bad-data", f"{where}: the name '{printable(name, 40)}' belongs to '{owner}'", "Keep one."
-                )
-
-
-def _dangling_references(known: Mapping[str, Records[Any]], directory: Path) -> Iterator[DataError]:
-    """Find offers of devices, and bases of entries, that do not exist."""
-    from .store import data_file
-
-    for records in known.values():
-        section = records.section
-        file = data_file(directory, section.file)
-        if file.document is None:
-            continue
-        bases = file.data.get(section.base) or {}
-        for key, entry in records.names():
-            wanted = entry.get(section.base_field) if section.base else None
-            if section.base and wanted not in bases:
-                place = (section.key, key, section.base_field)
-                yield _no_such(file.document, place, section.base_field, wanted, bases)
-            device = entry.get("device") if section.key == "offers" else None
-            if device is not None and device not in known.get("devices", {}):
-                yield _no_such(file.document, (section.key, key, "device"), "device", device, known.get("devices", {}))
-
-
-def _no_such(document: Document, place: Place, what: str, name: object, known: Mapping[str, Any]) -> DataError:
-    near = difflib.get_close_matches(str(name), list(known), 2)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Add it, or mend the name."
-    return DataError("bad-data", f"{document.where(place)}: there is no {what} '{printable(name, 40)}'", hint, near)

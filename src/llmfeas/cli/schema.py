@@ -85,7 +85,7 @@ def _more(option: Option) -> list[str]:
 def _record(name: str) -> Json:
     from pydantic import TypeAdapter
 
-    from ..catalog.store import BACKENDS, DEVICES, MODELS, OFFERS
+    from ..catalog.sections import BACKENDS, DEVICES, MODELS, OFFERS
 
     sections = {section.key.removesuffix("s"): section for section in (DEVICES, MODELS, BACKENDS, OFFERS)}
     return TypeAdapter(sections[name].record).json_schema()
