@@ -129,10 +129,12 @@ def test_an_allocator_gives_back_what_it_caches_before_a_step_fails() -> None:
     assert sum(tight.components.values()) == pytest.approx(tight.peak_bytes.expected)
 
 
-def test_what_exceeds_without_a_cache_is_told_with_it() -> None:
-    plenty, over = squeezed(-0.1)
+def test_what_exceeds_does_so_without_a_cache() -> None:
+    plenty, over = squeezed(-0.01)
     assert over.verdict == "exceeds"
-    assert over.peak_bytes == plenty.peak_bytes
+    assert over.usable_bytes < over.peak_bytes.expected < 1.01 * over.usable_bytes
+    assert over.peak_bytes.expected < plenty.peak_bytes.expected
+    assert over.peak_bytes.high == pytest.approx(plenty.peak_bytes.high)
 
 
 def test_the_automatic_micro_batch_leaves_the_allocator_its_room() -> None:

@@ -58,10 +58,10 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     """Give the bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
 
     What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
-    fills the memory and does not exceed it. The low end is negative where software may keep less than the tensors that
-    were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of left-out groups. Sources:
-    data/runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html (cached blocks are freed before an
-    allocation fails).
+    fills the memory, and only what cannot be given back exceeds it. The low end is negative where software may keep
+    less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of
+    left-out groups. Sources: data/runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html (cached blocks
+    are freed before an allocation fails).
     """
     tensors = sum(components.values())
     fixed, allocator = _overheads(scenario, components)
@@ -70,7 +70,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     if own is not None:
         expected, width = expected * own.factor, own.width
     usable = usable_bytes(scenario)
-    squeezed = usable if expected - allocator <= usable < expected else expected
+    squeezed = expected if expected <= usable else max(usable, expected - allocator)
     return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
 
 
