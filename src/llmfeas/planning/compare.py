@@ -16,6 +16,7 @@ from ..estimate.verdict import why
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
+from .bounds import least_bytes
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
@@ -126,6 +127,8 @@ def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Cat
         return found.scenario
     device = found.scenario.device.id
     count = found.scenario.num_devices * 2
+    while count <= MOST_DEVICES and least_bytes({"num_devices": count}, found.scenario) > found.scenario.memory_bytes:
+        count *= 2
     open_layout = {key: value for key, value in request.items() if key not in ("tp", "pp", "ep", "num_devices")}
     while count <= MOST_DEVICES:
         asked = {**open_layout, "device": device, "num_devices": count, "micro_batch": 1}
