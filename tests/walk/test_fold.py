@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import repeated_pattern, telling_places, training_moments
+from llmfeas.walk import shared
+from llmfeas.walk.fold import training_moments
 from llmfeas.walk.implementation import implementation
 from llmfeas.walk.moments import Held, Line, upper_lines
 from llmfeas.walk.setup import Recipe, Setup
@@ -78,23 +79,29 @@ def test_a_stage_in_the_midst_of_a_model_folds_to_its_own_plain_walk(model: str)
     assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
 
 
-@given(
-    st.lists(st.sampled_from("abc"), max_size=4),
-    st.lists(st.sampled_from("abc"), min_size=1, max_size=5),
-    st.integers(1, 6),
+@pytest.mark.parametrize("recipe", ["mixed", "adapters"])
+@pytest.mark.parametrize(
+    "model", ["deepseek-v2-lite", "gpt-oss-20b", "qwen3-next-80b-a3b", "llama-4-scout", "longcat-flash"]
 )
-def test_a_repeated_pattern_is_found_with_at_most_its_own_length(
-    prefix: list[str], period: list[str], times: int
-) -> None:
-    kinds: list[object] = [*prefix, *period * times]
-    start, length = repeated_pattern(kinds)
-    assert start + length <= len(prefix) + len(period)
-    assert all(kinds[i] == kinds[i + length] for i in range(start, len(kinds) - length))
+def test_a_walk_between_two_numbers_of_experts_is_that_of_its_own(model: str, recipe: str) -> None:
+    def found(experts: int) -> tuple[object, ...]:
+        asked = setup(model, replace(RECIPES[recipe], rank_experts=experts))
+        moments = training_moments(asked)
+        held = Held(weights=float(moments.weight_bytes), optimizer=0.0)
+        peaks = [moments.peak(b, s, held) for b in (1, 8) for s in (128, 2048)]
+        return moments.weight_bytes, moments.gradient_bytes, moments.inventory, [peak.bytes for peak in peaks]
 
+    def forget() -> None:
+        shared.walks.cache_clear()
+        training_moments.cache_clear()
 
-def test_the_ends_of_a_run_of_like_layers_tell() -> None:
-    assert telling_places(["a"] * 6) == frozenset((0, 1, 2, 6, 7))
-    assert telling_places(["a", "b", "b", "b", "b"]) == frozenset((0, 1, 2, 5, 6))
+    forget()
+    between = [found(experts) for experts in (8, 2, 4, 16)][2:]
+    alone = []
+    for experts in (4, 16):
+        forget()
+        alone.append(found(experts))
+    assert between == alone
 
 
 candidate = training_moments(setup("gpt2", RECIPES["mixed"])).end

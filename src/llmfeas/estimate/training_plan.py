@@ -135,7 +135,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
         tp=scenario.tp,
         sequence_parallel=layout.sequence_parallel and not adapted and a.hidden % scenario.tp == 0,
-        ep=scenario.ep,
+        rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.task == "qlora",
     )
 

@@ -7,16 +7,16 @@ are symbolic, so each level is a polynomial; levels that another one exceeds eve
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
 from ..record import dataclass
-from .graph import Leaf
 from .inventory import Inventory, extrapolated_inventory, inventory_of
 from .moments import Candidate, Moments
+from .pattern import layer_kinds, repeated_pattern, telling_places
 from .setup import Setup
-from .step import Walked, walked_step
+from .shared import first_layers
+from .step import Mark, Walked
 from .storage import (
     ACTIVATIONS,
     ARRIVING,
@@ -27,64 +27,12 @@ from .storage import (
     HOST,
     LOGITS,
     MONOMIALS,
-    SYMBOLIC,
     WORKSPACE,
     packed_fields,
 )
 
 _COMPONENT_MASK = (1 << COMPONENT_BITS) - 1
 _SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(MONOMIALS + 1))
-_MAX_PERIOD = 12
-
-Mark = tuple[int, str, int]
-
-
-def repeated_pattern(kinds: list[object]) -> tuple[int, int]:
-    """The shortest (prefix, period) with which a list of layer kinds repeats."""
-    depth = len(kinds)
-    best = (depth, 1)
-    for period in range(1, min(_MAX_PERIOD, depth) + 1):
-        prefix = depth - period
-        while prefix > 0 and kinds[prefix - 1] == kinds[prefix - 1 + period]:
-            prefix -= 1
-        if prefix + period < sum(best):
-            best = (prefix, period)
-    return best
-
-
-def layer_kinds(setup: Setup) -> list[object]:
-    """What decides a layer's program, for each layer of the stage."""
-    a = setup.architecture
-    span = range(setup.first_layer, setup.first_layer + setup.depth)
-    # Windowed layers also differ where they have rotation tables of their own.
-    windowed = setup.recipe.windowed or setup.implementation.rotary_tables > 1
-    every = a.no_rope_every
-    return [
-        (
-            a.is_expert_layer(i),
-            a.is_linear_layer(i),
-            windowed and a.window_of(i) is not None,
-            every is not None and (i + 1) % every == 0,
-        )
-        for i in span
-    ]
-
-
-@lru_cache(maxsize=32)
-def _walk(setup: Setup, layers: int) -> Walked:
-    """Walk the first layers of a stage. Few walks are kept, since levels are large."""
-    return walked_step(setup, SYMBOLIC, layers)
-
-
-def _first_layers(setup: Setup, layers: int) -> Walked:
-    """Walk the first layers of a stage; stages of one model whose layers run alike share the walk."""
-    if setup.architecture.window is not None:
-        return _walk(setup, layers)  # which masks a stage makes depends on all of its layers
-    kinds = layer_kinds(replace(setup, first_layer=0, layers=0))
-    first = setup.first_layer
-    alike = kinds[first : first + layers]
-    start = next(at for at in range(first + 1) if kinds[at : at + layers] == alike)
-    return _walk(replace(setup, first_layer=start, layers=layers), layers)
 
 
 @lru_cache(maxsize=1024)
@@ -97,7 +45,7 @@ def training_moments(setup: Setup) -> Moments:
         if periods <= walked_periods:
             break
         depth = prefix + walked_periods * period + rest
-        walk = _first_layers(setup, depth)
+        walk = first_layers(setup, depth)
         head = prefix + period
         added = _added(walk, head, period)
         if added is not None:
@@ -110,7 +58,7 @@ def training_moments(setup: Setup) -> Moments:
                 for level, more in ((walk.start, added.built), (walk.kept, added.held), (walk.end, added.done))
             )
             return _moments(marks, start, kept, end, grown)
-    walk = _first_layers(setup, setup.depth)
+    walk = first_layers(setup, setup.depth)
     places = telling_places(kinds)
     marks = [mark for mark in walk.marks if _index(mark) in places]
     return _moments(marks, walk.start, walk.kept, walk.end, inventory_of(walk.weights))
@@ -142,8 +90,7 @@ def _added(walk: Walked, head: int, period: int) -> _Added | None:
     third = range(head + 1 + period, head + 1 + 2 * period)
     weights = [weight for weight in walk.weights if weight.place in third]
     built = walk.built[third.stop - 1] - walk.built[third.start - 1]
-    gradients = sum(weight.node.arrived for weight in weights if type(weight.node) is Leaf)
-    done = built + gradients
+    done = built + sum(weight.gradient for weight in weights)
     return _Added(built, built + forward, done + backward, done, inventory_of(weights))
 
 
@@ -160,13 +107,6 @@ def _difference(places: dict[int, list[Mark]], twins: list[tuple[int, int]]) -> 
         found.update(b[0] - a[0] for a, b in zip(first, second, strict=True))
     difference, times = found.most_common(1)[0] if found else (0, 0)
     return difference if 2 * times > found.total() else None
-
-
-def telling_places(kinds: list[object]) -> frozenset[int]:
-    """The places whose levels can be the fullest: in a run of like layers the levels are linear, so its ends tell."""
-    last = len(kinds) - 1
-    ends = {i + 1 for i, kind in enumerate(kinds) if i < 2 or i == last or kind != kinds[i - 1] or kind != kinds[i + 1]}
-    return frozenset((*ends, 0, last + 2))
 
 
 def _index(mark: Mark) -> int:

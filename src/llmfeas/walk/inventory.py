@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from math import prod
 
 from ..record import dataclass
-from .graph import Parameter
 from .storage import BLOCK_BYTES
 
 SMALL_TENSOR = 4096
 """8-bit optimizers keep full states of tensors below this many elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A weight that a walk leaves."""
+
+    shape: tuple[int, ...]
+    width: int
+    """Bytes of an element."""
+    place: int
+    """Layer i + 1; 0 outside the layers."""
+    routed: bool
+    """Belongs to routed experts."""
+    trains: bool
+    gradient: int
+    """Packed bytes of the gradient that stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +61,19 @@ class Inventory:
 _MAXIMA = frozenset(("largest", "iterated", "layer_elements", "trained_width"))
 
 
-def inventory_of(weights: Iterable[Parameter]) -> Inventory:
+def inventory_of(weights: Iterable[Weight]) -> Inventory:
     """Sum up weights."""
     totals = dict.fromkeys((f.name for f in fields(Inventory)), 0)
     totals["trained_width"] = 4
     per_layer: dict[int, int] = {}
     for weight in weights:
-        n, shape = weight.n, weight.shape
+        shape = weight.shape
+        n = prod(shape)
         per_layer[weight.place] = per_layer.get(weight.place, 0) + n
         totals["elements"] += n
         totals["outside_elements"] += 0 if weight.place else n
         totals["expert_elements"] += n if weight.routed else 0
-        if weight.node is None:
+        if not weight.trains:
             continue
         totals["trained"] += n
         totals["trained_experts"] += n if weight.routed else 0

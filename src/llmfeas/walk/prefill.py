@@ -7,8 +7,8 @@ from functools import lru_cache
 from ..catalog.architecture import Architecture
 from .blocks.context import Context
 from .blocks.model import Model
-from .fold import layer_kinds, repeated_pattern
 from .implementation import Implementation
+from .pattern import layer_kinds, repeated_pattern
 from .setup import Recipe, Setup
 from .storage import ACTIVATIONS, COMPONENT_BITS, LOGITS, SYMBOLIC, WEIGHTS, WORKSPACE, Polynomial, packed_fields
 from .tape import Tape

@@ -28,7 +28,8 @@ class Recipe:
     """The sequence reaches the attention window."""
     tp: int = 1
     sequence_parallel: bool = False
-    ep: int = 1
+    rank_experts: int = 0
+    """Routed experts of a layer that this rank holds; 0: all."""
     quantized: bool = False
     """The frozen base is stored in few bits; each matrix is unpacked where it is used."""
     fp8: bool = False

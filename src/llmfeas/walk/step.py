@@ -5,26 +5,28 @@ from __future__ import annotations
 from ..record import dataclass
 from .blocks.context import Context
 from .blocks.model import Model
-from .graph import Parameter
+from .graph import Leaf, Parameter
+from .inventory import Weight
 from .setup import Setup
 from .storage import Sizes
 from .tape import Tape
+
+Mark = tuple[int, str, int]
+"""Packed level, moment, place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
     """What one walk leaves: every local maximum, the levels around it, the weights."""
 
-    marks: list[tuple[int, str, int]]
-    """Packed level, moment, place."""
+    marks: list[Mark]
     start: int
     """Packed level before the step: weights, buffers, ids."""
     kept: int
     """Packed level after forward."""
     end: int
     """Packed level after backward: the start and all gradients."""
-    weights: list[Parameter]
-    """All weights; their storages count for nothing any more."""
+    weights: list[Weight]
     built: list[int]
     """Packed level before the first layer was made, and after each one."""
 
@@ -52,4 +54,10 @@ def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
     tape.backward(loss)
     del loss
     ledger.mark()
-    return Walked(ledger.marks, start, kept, ledger.level, context.weights, model.built)
+    return Walked(ledger.marks, start, kept, ledger.level, [_left(weight) for weight in context.weights], model.built)
+
+
+def _left(weight: Parameter) -> Weight:
+    leaf = weight.node
+    gradient = leaf.arrived if type(leaf) is Leaf else 0
+    return Weight(weight.shape, weight.width, weight.place, weight.routed, leaf is not None, gradient)

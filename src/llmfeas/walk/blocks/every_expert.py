@@ -22,7 +22,7 @@ class EveryExpert:
         experts = a.experts
         assert experts is not None
         self.context = context
-        self.count = -(-experts.count // context.setup.recipe.ep)
+        self.count = context.setup.recipe.rank_experts or experts.count
         self.joint = context.parameter(self.count, 2 * experts.width, a.hidden)
         self.down = context.parameter(self.count, a.hidden, experts.width)
         self.joint.routed = self.down.routed = True

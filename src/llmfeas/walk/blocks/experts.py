@@ -47,7 +47,7 @@ class Experts:
         assert experts is not None
         self.context = context
         self.router = context.parameter(experts.count + experts.zero, a.hidden)
-        count = -(-experts.count // context.setup.recipe.ep)
+        count = context.setup.recipe.rank_experts or experts.count
         self.joint = context.parameter(count, (2 if a.gated else 1) * experts.width, a.hidden)
         self.down = context.parameter(count, a.hidden, experts.width)
         self.joint.routed = self.down.routed = True
