@@ -45,3 +45,9 @@ def test_the_network_stands_where_nodes_need_one() -> None:
     one, several = (terms(task="finetune", device="h100-sxm", num_devices=n)["time.step_seconds"] for n in (8, 64))
     assert "network" not in inputs(one)
     assert inputs(several)["network"] == 50.0
+
+
+def test_adapters_are_not_said_to_have_the_gradients_of_all_weights() -> None:
+    full, adapted = (terms(task=task)["flops.model"].formula for task in ("finetune", "lora"))
+    assert full == "forward + 2 x forward, attention over the full square"
+    assert adapted == "forward + gradients of activations and adapters, attention over the full square"

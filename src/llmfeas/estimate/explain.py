@@ -10,6 +10,7 @@ from .kernels import runs_compiled, runs_fused
 from .result import Estimate, Term
 from .time.decode import cached_tokens
 from .time.inference import inference_time
+from .time.step import ADAPTER_TASKS
 from .time.training import training_time
 
 Input = tuple[str, object, str, str]
@@ -97,7 +98,9 @@ def _flop_terms(estimate: Estimate) -> Iterator[Term]:
     active: Input = ("active parameters", estimate.parameters.active, "", "model")
     if scenario.is_training:
         given = (active, _input(scenario, "tokens", scenario.tokens, "tokens"))
-        rule, exact = "6 x active parameters x tokens (Kaplan 2020)", "3 x forward, attention over the full square"
+        rule = "6 x active parameters x tokens (Kaplan 2020)"
+        backward = "2 x forward" if scenario.task not in ADAPTER_TASKS else "gradients of activations and adapters"
+        exact = f"forward + {backward}, attention over the full square"
     else:
         given = (active, _input(scenario, "context", scenario.context, "tokens"))
         rule, exact = "2 x active parameters x tokens", "forward, one token after the other beyond the prompt"
