@@ -8,13 +8,14 @@ from training_scenarios import scenario
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.explain import explanation
-from llmfeas.estimate.kernels import runs_compiled, runs_fused, traits_of
+from llmfeas.estimate.kernels import runs_compiled, runs_fused, runs_patched, traits_of
 from llmfeas.estimate.memory import memory
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.training_memory import training_memory
 from llmfeas.evidence.measurements import measurement_files, read_measurements, settings_of
 from llmfeas.scenario import Scenario
 
+LIGER = "pytorch-liger"
 MPT = {"model": "mpt-7b", "device": "h100-sxm", "micro_batch": 2, "seq_len": 2048}
 
 
@@ -30,6 +31,34 @@ def test_a_compiled_job_runs_the_public_code_compiled(task: str) -> None:
     assert runs_compiled(compiled)
     assert not runs_fused(compiled)
     assert traits_of(scenario(**MPT, engine="pytorch-compile")).eager_only
+
+
+@pytest.mark.parametrize("num_devices", [1, 8])
+def test_a_librarys_kernels_lie_in_the_public_code(num_devices: int) -> None:
+    asked = scenario(model="llama-3.1-8b", engine="pytorch-liger", task="finetune", num_devices=num_devices)
+    assert runs_patched(asked)
+    assert not runs_fused(asked)
+    assert not runs_compiled(asked)
+    assert traits_of(asked).norm == "cast-scale"
+
+
+def test_a_family_that_the_library_does_not_know_is_computed_as_public_code_and_that_is_said() -> None:
+    asked = {"model": "gpt2", "device": "rtx-4090", "task": "finetune", "micro_batch": 1}
+    found = {engine: estimate(resolution({**asked, "engine": engine}, catalog())) for engine in ("pytorch", LIGER)}
+    assert found[LIGER].memory.peak_bytes.expected == found["pytorch"].memory.peak_bytes.expected
+    assert any("no kernels of the library" in warning.message for warning in found[LIGER].warnings)
+
+
+def test_published_runs_with_ligers_kernels_are_not_refused_and_their_peaks_are_met() -> None:
+    rows = [row for row in read_measurements(measurement_files())[0] if row.scenario.get("engine") == LIGER]
+    assert len(rows) >= 15
+    for row in rows:
+        asked = resolution(settings_of(row), catalog()).scenario
+        found = memory(asked).memory
+        assert found.verdict != "exceeds", row.id
+        expected = training_memory(asked).bytes if row.memory_kind == "allocated" else found.peak_bytes.expected
+        if row.measured.peak_bytes:
+            assert expected == pytest.approx(row.measured.peak_bytes, rel=0.12), row.id
 
 
 def test_blocks_inputs_lie_on_the_host_under_an_engine_that_streams_them() -> None:

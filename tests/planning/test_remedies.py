@@ -58,6 +58,31 @@ def test_a_compiler_is_offered_where_it_makes_room() -> None:
     assert first["status"] == "feasible"
 
 
+@pytest.mark.parametrize("task", ["pretrain", "finetune", "lora"])
+def test_a_librarys_kernels_are_offered_where_logits_are_too_much(task: str) -> None:
+    request = {
+        "model": "qwen2.5-0.5b", "device": "rtx-4090", "task": task, "micro_batch": 32, "seq_len": 1024,
+        "checkpointing": "full", "tokens": 1e8,
+    }  # fmt: skip
+    found = answer(request, catalog(), ladder=False)
+    assert found.verdict.memory == "exceeds"
+    offered = [remedy for remedy in found.remedies if remedy["changes"] == {"engine": "pytorch-liger"}]
+    assert [remedy["status"] for remedy in offered] == ["feasible"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "gpt2", "device": "rtx-4090", "task": "pretrain", "micro_batch": 32},
+        {"model": "llama-3.1-8b", "device": "rtx-4060ti-16gb", "task": "qlora", "seq_len": 16384},
+    ],
+)
+def test_they_are_not_offered_where_they_change_nothing_or_another_engine_streams(asked: dict[str, object]) -> None:
+    found = answer(asked, catalog(), ladder=False)
+    assert found.verdict.memory != "fits"
+    assert not any("liger" in str(remedy["changes"]) for remedy in found.remedies)
+
+
 def test_adapters_that_do_not_fit_on_one_card_are_offered_what_streams_their_inputs() -> None:
     request = {"model": "llama-3.1-8b", "device": "rtx-4060ti-16gb", "task": "qlora", "seq_len": 16384}
     first = answer(request, catalog(), ladder=False).remedies[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..scenario import Scenario
 from .inputs import network_and_origin
-from .kernels import runs_compiled, runs_fused
+from .kernels import runs_compiled, runs_fused, runs_patched
 from .result import Estimate, Term
 from .time.decode import cached_tokens
 from .time.inference import inference_time
@@ -115,6 +115,8 @@ def _kernels(scenario: Scenario) -> str:
     """Say whose code keeps the activations."""
     if runs_fused(scenario):
         return "fused, of a training framework"
+    if runs_patched(scenario):
+        return "the model's public code, with a library's kernels in it"
     return "the model's public code" + (", compiled with its loss" if runs_compiled(scenario) else "")
 
 

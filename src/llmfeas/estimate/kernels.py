@@ -8,7 +8,7 @@ from functools import lru_cache
 from ..catalog.engine import Engine
 from ..catalog.store import catalog
 from ..scenario import Scenario
-from ..walk.implementation import Implementation, compiles, fused_implementation, implementation
+from ..walk.implementation import Implementation, compiles, fused_implementation, implementation, lies_over, patches
 from .time.rates import is_unified
 
 
@@ -34,14 +34,19 @@ def kernels_of(scenario: Scenario) -> str:
 
 
 def runs_fused(scenario: Scenario) -> bool:
-    """Tell whether training runs a framework's own model on fused kernels, not the public code, compiled or not."""
+    """Tell whether training runs a framework's own model on fused kernels, not the public code, changed or not."""
     kernels = kernels_of(scenario)
-    return bool(kernels) and not compiles(kernels)
+    return bool(kernels) and not lies_over(kernels)
 
 
 def runs_compiled(scenario: Scenario) -> bool:
     """Tell whether training runs the public code through a compiler."""
     return compiles(kernels_of(scenario))
+
+
+def runs_patched(scenario: Scenario) -> bool:
+    """Tell whether training runs the public code with a library's kernels in it."""
+    return patches(kernels_of(scenario))
 
 
 def runs_public_code(scenario: Scenario) -> bool:

@@ -10,7 +10,7 @@ from ..walk.implementation import Implementation
 from ..walk.moments import Held, MomentLines, Moments, Peak
 from ..walk.parallel import rank_architecture
 from ..walk.setup import Recipe, Setup
-from .kernels import has_host, runs_fused, traits_of
+from .kernels import has_host, runs_fused, runs_patched, traits_of
 from .training_layout import Layout, host_bytes, layout_of, rank_held
 
 _MAX_PLANS = 4096
@@ -92,10 +92,11 @@ def _planned(scenario: Scenario) -> Plan:
         moments = training_moments(setup)
         stages.append(Stage(moments, rank_held(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
-    return Plan(tuple(stages), host, _doubt(architecture, traits, recipe))
+    unpatched = runs_patched(scenario) and not traits.patched
+    return Plan(tuple(stages), host, _doubt(architecture, traits, recipe, unpatched))
 
 
-def _doubt(a: Architecture, traits: Implementation, recipe: Recipe) -> str:
+def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool) -> str:
     if traits.approximate:
         return traits.approximate
     if recipe.fp8:
@@ -103,6 +104,12 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe) -> str:
     other = bool(a.experts or a.linear_attention or a.mla)
     if traits.adapters == "kernel" and (other or not recipe.adapters):
         return "no step of this kind was measured under this engine; adapters on dense models were"
+    if unpatched:
+        return "of this family no kernels of the library are known; it is computed as the model's public code"
+    if traits.patched and other:
+        return (
+            "no step of this kind was measured with the library's kernels; experts are taken as public code runs them"
+        )
     if traits.compiled and (other or recipe.checkpointing != "none"):
         return "no compiled step of this kind was measured; dense models without checkpointing were"
     return ""

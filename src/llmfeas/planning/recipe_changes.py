@@ -12,6 +12,7 @@ from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import Scenario
 from ..units import format_count
+from ..walk.implementation import fused_implementation
 from .change import AUTO, Change, Source
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
@@ -204,12 +205,23 @@ def _streaming_helps(found: Estimate) -> bool:
     return found.verdict.memory != "fits" and alone and adapted and runs_public_code(scenario) and _held_fits(found)
 
 
+def _patching_helps(found: Estimate) -> bool:
+    """Tell whether kernels of a library inside the public code would make room in a training that does not fit."""
+    scenario = found.scenario
+    near = found.verdict.memory != "fits" and scenario.is_training and runs_public_code(scenario)
+    streamed = scenario.task == "qlora" and _streaming_helps(found)
+    return near and not streamed and _held_fits(found)
+
+
 def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield a compiler or kernels for adapters where public code does not fit; what runs where an engine does not."""
+    """Yield a compiler or a library's kernels where public code does not fit; what runs where an engine does not."""
     scenario: Scenario = found.scenario
     if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
         yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "compiled")
+    if _patching_helps(found) and fused_implementation(scenario.model.architecture.implementation, "liger").patched:
+        text = "a library's kernels in the model's code: logits come in parts, less is kept"
+        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "liger")
     if _streaming_helps(found):
         text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
         yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "streaming")

@@ -53,6 +53,7 @@ class Implementation:
     eager_only: bool = False
     loss: str = "written"
     compiled: bool = False
+    patched: bool = False
     adapters: str = "written"
     streams_inputs: bool = False
     approximate: str = ""
@@ -80,10 +81,11 @@ def implementation(name: str) -> Implementation:
 
 @cache
 def fused_implementation(name: str, kernels: str = "fused") -> Implementation:
-    """Give how a training framework with kernels of its own, or a compiler, runs what the record `name` describes.
+    """Give how a training framework with kernels of its own, a compiler, or a library of kernels runs what the record
+    `name` describes.
 
-    Of a framework's own model only where it drops out is taken from the record; a compiler runs the public code, so it
-    changes what its entry of `kernels` in that file says and leaves the rest.
+    Of a framework's own model only where it drops out is taken from the record; a compiler or a library runs the public
+    code, so it changes what its entry of `kernels` in that file says and leaves the rest.
     Source: Korthikanti 2022, table 2; the code of the frameworks that data/engines.yaml names; that file.
 
     Raises:
@@ -91,8 +93,9 @@ def fused_implementation(name: str, kernels: str = "fused") -> Implementation:
     """
     public = implementation(name)
     entry = _kernels()[kernels]
-    if compiles(kernels):
-        return replace(public, **entry)
+    if lies_over(kernels):
+        changed = {field: value for field, value in entry.items() if field != "families"}
+        return replace(public, **changed) if name in entry.get("families", (name,)) else public
     own = _built(_kernels(), kernels)
     return replace(
         own,
@@ -105,6 +108,16 @@ def fused_implementation(name: str, kernels: str = "fused") -> Implementation:
 def compiles(kernels: str) -> bool:
     """Tell whether an entry of `kernels` is the model's public code through a compiler."""
     return bool(kernels) and bool(_kernels()[kernels].get("compiled"))
+
+
+def patches(kernels: str) -> bool:
+    """Tell whether an entry of `kernels` is the model's public code with some operators replaced."""
+    return bool(kernels) and bool(_kernels()[kernels].get("patched"))
+
+
+def lies_over(kernels: str) -> bool:
+    """Tell whether an entry of `kernels` changes the model's public code instead of replacing it."""
+    return compiles(kernels) or patches(kernels)
 
 
 @cache

@@ -36,6 +36,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
     tape = Tape(sizes, autocast=setup.recipe.autocast)
     tape.selective = setup.recipe.checkpointing == "selective"
     tape.compiled = setup.implementation.compiled
+    tape.overwrites = setup.implementation.compiled or setup.implementation.patched
     tape.reentrant = setup.implementation.streams_inputs
     tape.bytes_kept = 1 if setup.recipe.fp8 else 2
     context = Context(tape, setup)

@@ -47,6 +47,8 @@ class Tape:
         self.produced = 0
         self.compiled = False
         """A compiler writes the code between two products as one kernel."""
+        self.overwrites = False
+        """The gradients of a gate and of what it gates are written over them."""
         self.reentrant = False
         """A checkpointed block is run again to its end, and its output lives until its backward is done."""
         self.bytes_kept = 2

@@ -50,6 +50,7 @@ TRAINING: tuple[dict[str, object], ...] = (
     {"ep": 2},
     {"dropout": 0.1},
     {"attention": "eager"},
+    {"engine": "pytorch-liger"},
 )
 SERVING: tuple[dict[str, object], ...] = (
     {},

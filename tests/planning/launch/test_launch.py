@@ -124,6 +124,24 @@ def test_a_compiled_recipe_compiles(name: str, engine: str, compiles: bool) -> N
     assert contents(found)["recipe.json"]["training"].get("torch_compile", False) == compiles
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "place", "key"),
+    [
+        ("accelerate", "recipe.json", "training", "use_liger_kernel"),
+        ("torchrun-fsdp", "recipe.json", "training", "use_liger_kernel"),
+        ("trl", "sft.yaml", "", "use_liger_kernel"),
+        ("axolotl", "axolotl.yaml", "", "liger_fused_linear_cross_entropy"),
+    ],
+)
+@pytest.mark.parametrize(("engine", "patched"), [("pytorch", False), ("pytorch-liger", True)])
+def test_a_recipe_with_ligers_kernels_turns_them_on(
+    name: str, file: str, place: str, key: str, engine: str, patched: bool
+) -> None:
+    found = launched(name, model="qwen2.5-0.5b", device="rtx-4090", task="finetune", precision="bf16", engine=engine)
+    settings = contents(found)[file]
+    assert (settings[place] if place else settings).get(key, False) == patched
+
+
 def test_what_was_said_is_never_changed() -> None:
     assert refused("accelerate", model="mixtral-8x7b", device="8xh100-sxm", task="lora", ep=8).code == "engine-cannot"
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ...estimate.kernels import runs_patched
 from ...scenario import TRAINING_TASKS, Scenario
 from . import torchrun, trainer
 from .launcher import File, Launch, Launcher, Objection
@@ -11,6 +14,15 @@ from .text import as_yaml
 
 CONFIG = "axolotl.yaml"
 OPTIMIZERS = {**trainer.OPTIMIZERS, "muon": "muon"}
+
+LIGER: Mapping[str, object] = {
+    "plugins": ["axolotl.integrations.liger.LigerPlugin"],
+    "liger_rope": True,
+    "liger_rms_norm": True,
+    "liger_glu_activation": True,
+    "liger_fused_linear_cross_entropy": True,
+}
+"""What turns on the kernels that Hugging Face's Trainer takes by default."""
 
 
 def attention(scenario: Scenario) -> str:
@@ -88,6 +100,8 @@ def config(scenario: Scenario) -> dict[str, object]:
         "gradient_checkpointing": scenario.checkpointing == "full" and not sharded,
         "output_dir": "output",
     }
+    if runs_patched(scenario):
+        settings |= LIGER
     if "optim_args" in shared:
         settings["optim_args"] = shared["optim_args"]
     return {**settings, **data(scenario), **adapters(scenario), **layout(scenario)}
@@ -103,6 +117,8 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("precision", "its adapters and FSDP's weights are fp32", instead="bf16-mixed")
     if not adapted and scenario.precision == "fp16-mixed":
         return Objection("precision", "it trains fp16 weights as adapters only")
+    if scenario.tp > 1 and runs_patched(scenario):
+        return Objection("tp", "Liger's norms do not run on weights that tensor parallelism divides", instead=1)
     if scenario.cp > 1 and scenario.attention != "flash":
         return Objection("attention", "only the flash kernel divides a sequence")
     if scenario.quant == "int8" and sharded:
@@ -126,7 +142,7 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="axolotl",
     name="Axolotl",
-    engines=("pytorch",),
+    engines=("pytorch", "pytorch-liger"),
     tasks=TRAINING_TASKS,
     backends=frozenset({"cuda", "rocm"}),
     choices={

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ...catalog.store import data_directory
-from ...estimate.kernels import runs_compiled
+from ...estimate.kernels import runs_compiled, runs_patched
 from ...scenario import TRAINING_TASKS, Scenario
 from .launcher import File, Objection
 from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, model_name, steps, training_notes
@@ -115,6 +115,8 @@ def training(scenario: Scenario) -> dict[str, object]:
         arguments["tf32"] = True
     if runs_compiled(scenario):
         arguments["torch_compile"] = True
+    if runs_patched(scenario):
+        arguments["use_liger_kernel"] = True
     if scenario.optimizer == "sgd-momentum":
         arguments["optim_args"] = "momentum=0.9"
     if scenario.checkpointing == "full":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...estimate.kernels import runs_patched
 from ...scenario import Scenario
 from . import accelerate, trainer
 from .launcher import File, Launch, Launcher
@@ -53,13 +54,14 @@ def write(scenario: Scenario) -> Launch:
     )
     files = (File(CONFIG, as_yaml(config(scenario))), accelerate.config_file(scenario))
     chunks = "TRL computes the loss in chunks of the sequence: logits take less memory than estimated"
-    return Launch(files, line, (*trainer.notes(scenario), chunks, *nodes_note(nodes)))
+    own = () if runs_patched(scenario) else (chunks,)
+    return Launch(files, line, (*trainer.notes(scenario), *own, *nodes_note(nodes)))
 
 
 LAUNCHER = Launcher(
     id="trl",
     name="TRL",
-    engines=("pytorch",),
+    engines=("pytorch", "pytorch-liger"),
     tasks=("finetune", "lora", "qlora"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "dropout": (None,)},

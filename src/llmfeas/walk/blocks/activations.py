@@ -68,7 +68,7 @@ def activated(tape: Tape, x: Tensor, kind: str) -> Tensor:
 def _glu_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     g = grads[0]
     assert g is not None
-    if tape.compiled:
+    if tape.overwrites:
         return [node.overwritten(tape, i) for i in range(len(node.edges))]
     return [node.result(tape, i, g.width) for i in range(len(node.edges))]
 

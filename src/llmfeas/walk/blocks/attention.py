@@ -86,7 +86,7 @@ class Attention:
 
     def _copies(self, which: int) -> bool:
         """Tell whether the gradient of q, k or v (0, 1, 2) arrives as [b, heads, s, d]."""
-        late = self.context.setup.implementation.rotation == "complex"
+        late = self.context.setup.implementation.rotation in ("complex", "in-place")
         return (self.rotates and which < 2 and not late) or self.context.setup.recipe.eager
 
     def _seen(self, x: Tensor, norm: Norm | None, copied: bool) -> Tensor:

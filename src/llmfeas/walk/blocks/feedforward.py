@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..graph import Tensor
 from ..operators.adapted import Adapted, adapted_feed_forward
 from ..operators.basic import mul
-from ..operators.views import split
+from ..operators.views import copy, split
 from .activations import activated, activation_kind, gated
 from .context import Context, Linear
 
@@ -36,12 +36,14 @@ class FeedForward:
         if self.joint:
             up = context.apply(self.up, x)
             gate, up = split(tape, up, up.n // 2, up.n // 2)
+            if context.setup.implementation.patched:
+                return context.apply(self.down, gated(tape, copy(tape, gate), copy(tape, up)))
             up = mul(tape, up, activated(tape, gate, self.kind))
             return context.apply(self.down, up)
         adapted = self._adapted()
         if adapted is not None:
             return adapted_feed_forward(tape, x, *adapted)
-        if self.gate is not None and context.setup.implementation.gate_up in ("kernel", "compiled"):
+        if self.gate is not None and self._in_one():
             return context.apply(self.down, gated(tape, context.apply(self.gate, x), context.apply(self.up, x)))
         if self.gate is None:
             hidden = context.apply(self.up, x)
@@ -50,6 +52,11 @@ class FeedForward:
         return context.apply(
             self.down, mul(tape, activated(tape, context.apply(self.gate, x), self.kind), context.apply(self.up, x))
         )
+
+    def _in_one(self) -> bool:
+        """Tell whether activation and product are one kernel."""
+        traits = self.context.setup.implementation
+        return traits.patched or traits.gate_up in ("kernel", "compiled")
 
     def _adapted(self) -> tuple[Adapted, Adapted, Adapted] | None:
         """Gate, up and down with their factors, where one kernel runs all three."""

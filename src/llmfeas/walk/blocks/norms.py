@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..graph import Parameter, Tensor
 from ..operators.basic import cast, less, mean, mul, power, rsqrt, shifted
-from ..operators.products import compiled_norm, layer_norm
+from ..operators.products import compiled_norm, layer_norm, patched_norm
 from ..tape import Tape
 from .context import Context
 
@@ -33,7 +33,7 @@ class Norm:
             self.width //= context.ranks
         self.weight = context.parameter(width) if _has_weight(context, kind) else None
         self.bias = context.parameter(width) if bias else None
-        kind = kind or _kind(context)
+        kind = kind or _kind(context, streams)
         # A written-out layer norm without weights is the kernel.
         self.run = NORMS["kernel" if self.weight is None and kind == "centred" else kind]
 
@@ -42,11 +42,13 @@ class Norm:
         return self.run(tape, self, x)
 
 
-def _kind(context: Context) -> str:
+def _kind(context: Context, streams: bool) -> str:
     """The program's norm, or the plainest of the architecture's kind where the two differ (an imported model)."""
     kind, norm = context.setup.implementation.norm, context.setup.architecture.norm
     if kind in ("fused", "compiled"):
         return kind
+    if norm == "rms" and streams and context.setup.implementation.patched:
+        return "patched"
     if norm == "rms":
         return "cast-scale" if kind in LAYER_NORMS else kind
     return kind if kind in LAYER_NORMS else "kernel"
@@ -65,6 +67,11 @@ def _compiled(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
     """One generated kernel, which writes the type that the products read; a norm of the embedding writes the stream."""
     width = 2 if tape.autocast and norm.streams else x.width
     return compiled_norm(tape, x, norm.weight, norm.bias, x.n // norm.width, width)
+
+
+def _patched(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+    """One kernel in the stream's type."""
+    return patched_norm(tape, x, norm.weight, x.n // norm.width)
 
 
 def _kernel_fp32(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
@@ -140,6 +147,7 @@ LAYER_NORMS = ("kernel", "kernel-fp32", "centred")
 NORMS: dict[str, Callable[[Tape, Norm, Tensor], Tensor]] = {
     "fused": _kernel,
     "compiled": _compiled,
+    "patched": _patched,
     "kernel": _kernel,
     "kernel-fp32": _kernel_fp32,
     "cast-scale": _cast_scale,

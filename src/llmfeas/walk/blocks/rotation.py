@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...record import dataclass
 from ..graph import Tensor
 from ..operators.basic import add, cast, less, mul, scaled
-from ..operators.rules import made
+from ..operators.rules import made, passed
 from ..operators.views import joined, sliced, split
 from ..tape import Tape
 
@@ -86,6 +86,11 @@ def turned_by_kernel(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
     return tape.new(x.n, x.width, tape.open(made, (x,)))
 
 
+def _in_place(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
+    """A kernel that overwrites x, and the incoming gradient."""
+    return Tensor(x.storage, x.n, x.width, tape.open(passed, (x,)))
+
+
 ROTATIONS: dict[str, Callable[[Tape, Tensor, Rotation], Tensor]] = {
     "halves": _halves,
     "alternating": _alternating,
@@ -95,6 +100,7 @@ ROTATIONS: dict[str, Callable[[Tape, Tensor, Rotation], Tensor]] = {
     "halves-cast-back": _halves_cast_back,
     "kernel": turned_by_kernel,
     "compiled": turned_by_kernel,
+    "in-place": _in_place,
 }
 
 
@@ -102,7 +108,7 @@ def rotated(tape: Tape, x: Tensor, rotation: Rotation, kind: str, rotating: int,
     """Rotate x, or its first `rotating` elements, joined with those that pass."""
     turn = ROTATIONS.get(kind, _halves)
     whole = rotating == x.n and not joins
-    if whole or kind in ("kernel", "compiled"):
+    if whole or kind in ("kernel", "compiled", "in-place"):
         out = turn(tape, x, rotation)
         # Joined parts lie as the public code joins them, in whatever kernel.
         out.heads_first = out.heads_first or (kind == "compiled" and not whole)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..graph import Leaf, Node, Parameter, Tensor
-from ..storage import ARRIVING, LOGITS, Storage
+from ..storage import ARRIVING, LOGITS, WORKSPACE, Storage
 from ..tape import Tape
-from .basic import cast
+from .basic import cast, copied_weight
 
 
 def _nll_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
@@ -129,6 +129,47 @@ def loss_in_chunks(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | N
     return loss
 
 
+def loss_in_parts(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """As in chunks, of as many tokens each that their logits are about as large as x; logits come in the product's type
+    and their gradient overwrites them.
+
+    Autocast shares its copy of the weight with the product for x's gradient, and makes another for that of the logits.
+    Each part's gradient of the weight comes from a product in 2 bytes and through a copy in fp32, but is added by the
+    product itself to one that is kept in fp32.
+    """
+    tape.ledger.moment = "loss"
+    inputs = (x, weight, bias)
+    node = tape.open(_in_chunks_back, inputs)
+    wanted = [each for each in inputs if each is not None and each.node is not None]
+    tape.keep(node, *(tape.new(w.n, w.width, None, ARRIVING if type(w.node) is Leaf else -1) for w in wanted))
+    width = 2 if tape.autocast else x.width
+    logits = tape.new(_part_logits(tape.sizes.bs, *weight.shape), width, None, LOGITS)
+    _part_passes(tape, weight)
+    loss = tape.new(1, 4, node)
+    del logits
+    tape.ledger.moment = "forward"
+    return loss
+
+
+def _part_logits(rows: int, vocab: int, width: int) -> int:
+    """Logits of a part of rows / (vocab / width, rounded up) rows, rounded up to a power of two (as `rows` is one)."""
+    parts: int = 1 << (-(-vocab // width)).bit_length() - 1
+    return rows * (vocab // parts)
+
+
+def _part_passes(tape: Tape, weight: Parameter) -> None:
+    """What a part makes for a moment beside its logits: copies of the weight, its gradient."""
+    recording, tape.recording = tape.recording, False
+    if tape.autocast and weight.width == 4:
+        copied_weight(tape, weight)
+        tape.new(weight.n, 2, None, WORKSPACE)
+    tape.recording = recording
+    if weight.node is not None and weight.width == 2:
+        product = tape.new(weight.n, 2, None, WORKSPACE)
+        wide = tape.new(weight.n, 4, None, WORKSPACE)
+        del product, wide
+
+
 def causal_loss(tape: Tape, logits: Tensor) -> Tensor:
     """Cross entropy of shifted labels; keeps the log-softmax and the labels."""
     sizes = tape.sizes
@@ -169,5 +210,6 @@ LOSSES: Final[Mapping[str, Callable[[Tape, Tensor], Tensor]]] = {
 LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Tape, Tensor, Parameter, Parameter | None], Tensor]]] = {
     "in-pieces": loss_in_pieces,
     "in-chunks": loss_in_chunks,
+    "in-parts": loss_in_parts,
 }
 """Losses that run the head themselves, a part of the tokens after the other."""

@@ -176,6 +176,22 @@ def compiled_norm(
     return tape.new(x.n, out, node)
 
 
+def _patched_norm_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+    """The input's gradient overwrites the incoming one."""
+    g = grads[0]
+    assert g is not None
+    return [Tensor(g.storage, g.n, g.width) if node.wants(0) else None, node.result(tape, 1, g.width)]
+
+
+def patched_norm(tape: Tape, x: Tensor, weight: Parameter | None, rows: int) -> Tensor:
+    """A norm without a mean as one kernel that autocast does not reach: keeps its input as it is and one fp32 number a
+    row.
+    """
+    node = tape.open(_patched_norm_back, (x, weight))
+    tape.keep(node, x, tape.new(rows, 4))
+    return tape.new(x.n, x.width, node)
+
+
 def _kernel_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     g = grads[0]
     assert g is not None
