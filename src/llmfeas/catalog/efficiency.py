@@ -35,6 +35,8 @@ class Generation:
     training: str = "other"
     attention: AttentionKind = "standard"
     nic_bytes_per_s: float | None = None
+    plain: str = ""
+    """Whose factor `training.plain.*` holds back matrix products under plain frameworks; empty: nothing does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Name -> (centre, spread): the logarithm is pulled towards that of the centre, weakly, as the inverse square of the
 spread. Centres are judgement from the hardware (a TPU's arrays are filled more easily; the best bf16 product that
-anyone measured on an MI300X reaches 51 % of its peak where an A100 reaches 87 %; a V100's tensor cores, the first, wait
-for registers), never the result of a former fit.
+anyone measured reaches 51 % of the peak on an MI300X and 74 % on a Gaudi 3, where an A100 reaches 87 %; a V100's tensor
+cores, the first, wait for registers), never the result of a former fit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ TRAINING: Mapping[str, Centre] = {
     "training.matrix": (0.5, 1.0),
     "training.geforce": (1.2, 0.3),
     "training.native": (1.1, 0.3),
+    "training.plain.cdna": (0.85, 0.3),
     "training.fp8_gain": (0.75, 0.3),
     "training.attention": (0.45, 0.3),
     "training.attention_new": (0.7, 0.3),
@@ -43,7 +44,9 @@ TRAINING: Mapping[str, Centre] = {
     "training.generation.tpu-v5": (1.15, 0.2),
     "training.generation.tpu-v7": (1.15, 0.2),
     "training.generation.gaudi": (1.0, 0.2),
+    "training.generation.gaudi3": (0.75, 0.2),
     "training.generation.cdna": (0.75, 0.2),
+    "training.generation.cdna4": (0.75, 0.2),
 }
 
 DECODE: Mapping[str, Centre] = {
@@ -80,12 +83,14 @@ DECODE: Mapping[str, Centre] = {
     "decode.fixed.compiled": (4e-5, 0.4),
     "decode.fixed.mlx": (8e-5, 0.4),
     "decode.fixed.server": (1.3e-4, 0.4),
+    "decode.fixed.server-2025": (5e-5, 0.4),
     "decode.fixed.eager": (6e-4, 0.4),
 }
 
 PREFILL: Mapping[str, Centre] = {
     "prefill.integer": (2.66e13, 0.5),
     "prefill.integer_power": (0.7, 0.3),
+    "prefill.llama.cpp-2025": (1.5, 0.5),
     "prefill.half": (0.54, 0.3),
     "prefill.half_geforce": (1.4, 0.3),
     "prefill.metal": (0.6, 0.3),
@@ -94,6 +99,7 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.sycl": (0.35, 0.4),
     "prefill.vulkan": (0.35, 0.4),
     "prefill.cpu_quantized": (0.25, 0.5),
+    "prefill.cpu_power": (0.7, 0.3),
     "prefill.compiled": (0.6, 0.3),
     "prefill.attention": (0.2, 0.5),
     "prefill.attention_fused": (0.35, 0.5),

@@ -24,6 +24,8 @@ from .rates import peak_flop_per_s
 BATCH_TOKENS = 512
 NOTIONAL_PROMPT = 512
 """Prompt for which speed is quoted when none is given."""
+CPU_INTEGER_TOP_PER_S = 4.0
+"""int8 rate of a CPU of 16 cores: where `prefill.cpu_quantized` is the share that is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,14 @@ class PrefillRates:
     priors: int
 
 
-def _llama_cuda_rate(efficiency: Efficiency, device: Device, *, quantized: bool) -> tuple[float, str]:
+def _llama_cuda_rate(efficiency: Efficiency, device: Device, path: Path, *, quantized: bool) -> tuple[float, str]:
     value, rates = efficiency.value, device.tflop_per_s
     if not device.has_matrix_units:
         return device.fp32_flop_per_s * value("prefill.vector"), "prefill.vector"
     if quantized and rates.int8 is not None:
         scale: float = (rates.int8 / 100) ** value("prefill.integer_power")
-        return value("prefill.integer") * scale, "prefill.integer"
+        builds = efficiency.parameters.get(f"prefill.{path.fixed}")
+        return value("prefill.integer") * scale * (builds.value if builds else 1.0), "prefill.integer"
     geforce = value("prefill.half_geforce") if device.is_geforce_like else 1.0
     return device.peak16_flop_per_s * value("prefill.half") * geforce, "prefill.half"
 
@@ -56,7 +59,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str)
     value, half, quantized = efficiency.value, device.peak16_flop_per_s, quant not in ("none", "fp8")
     if path.backend == "cpu":
         if quantized and device.tflop_per_s.int8 is not None:
-            return device.tflop_per_s.int8 * TERA * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
+            scale: float = (device.tflop_per_s.int8 / CPU_INTEGER_TOP_PER_S) ** value("prefill.cpu_power")
+            return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
         return half * value("prefill.cpu"), "prefill.cpu"
     if path.family == "compiled":
         tensor = device.tflop_per_s.fp16_matrix
@@ -67,7 +71,7 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str)
     if path.family in ("eager", "autoawq"):
         return half * value("prefill.eager"), "prefill.eager"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
-        return _llama_cuda_rate(efficiency, device, quantized=quantized)
+        return _llama_cuda_rate(efficiency, device, path, quantized=quantized)
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
     return half * value(name), name
 

@@ -63,6 +63,8 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, engin
     share = value("training.matrix") * generation.value
     if device.is_geforce_like and precision not in ("fp32", "tf32"):
         share *= value("training.geforce")
+    if traits.plain and not tuned:
+        share *= value(f"training.plain.{traits.plain}")
     if engine_style == "native":
         share *= value("training.native")
     peak = peak_flop_per_s(device, precision)
