@@ -20,19 +20,21 @@ def walks(setup: Setup, layers: int) -> dict[int, Walked]:
 
 def first_layers(setup: Setup, layers: int) -> Walked:
     """Walk the first layers of a stage; stages of one model whose layers run alike share the walk."""
+    experts, held = setup.architecture.experts, setup.recipe.rank_experts
+    if not setup.layers and (experts is None or held == experts.count):
+        return walked_step(setup, SYMBOLIC, layers)  # a whole model on one rank is like no other
     if setup.architecture.window is None:  # else all layers of a stage decide which masks it makes
         kinds = layer_kinds(replace(setup, first_layer=0, layers=0))
         first = setup.first_layer
         alike = kinds[first : first + layers]
         start = next(at for at in range(first + 1) if kinds[at : at + layers] == alike)
         setup = replace(setup, first_layer=start, layers=layers)
-    experts = setup.recipe.rank_experts
     known = walks(replace(setup, recipe=replace(setup.recipe, rank_experts=0)), layers)
-    walk = known.get(experts)
+    walk = known.get(held)
     if walk is None:
-        walk = _between(known, experts) or walked_step(setup, SYMBOLIC, layers)
+        walk = _between(known, held) or walked_step(setup, SYMBOLIC, layers)
         if len(known) < 2:
-            known[experts] = walk
+            known[held] = walk
     return walk
 
 
