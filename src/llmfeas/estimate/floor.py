@@ -6,6 +6,9 @@ from ..scenario import Scenario
 from .parameters import block_parameters
 from .training_layout import Scheme, layout_of, shards
 
+SAFE = 0.95
+"""The floor stays so much below the weights of the layers: some get no gradient (relative positions)."""
+
 MOMENTS = {"adamw": 2.0, "adamw-foreach": 2.0, "adamw-8bit": 0.5, "lion": 1.0, "muon": 1.0, "sgd-momentum": 1.0}
 """Moments that an optimizer keeps of a parameter at least, in its wide format."""
 
@@ -41,7 +44,7 @@ def rank_floor_bytes(scenario: Scenario) -> float:
     held = weights * (part if scenario.zero >= 2 else whole) + gradients * (part if scenario.zero >= 2 else whole)
     if scenario.offload == "none":
         held += states * (part if scenario.zero >= 1 else whole)
-    return held
+    return SAFE * held
 
 
 def _rank_layers(scenario: Scenario) -> tuple[float, float]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..catalog.store import Catalog
-from ..estimate.floor import FROZEN_BYTES, Each, pure_bytes, scheme_bytes
+from ..estimate.floor import FROZEN_BYTES, SAFE, Each, pure_bytes, scheme_bytes
 from ..estimate.parameters import block_parameters
 from ..estimate.training_layout import SCHEMES
 from ..scenario import TRAINING_TASKS, Scenario
 from ..units import parse_bytes
 from .serving_changes import encoded_bits
 
-SAFE = 0.9
-"""In inference the floor stays so much below the weights, for what a format stores otherwise."""
+STORED = 0.95
+"""In inference the floor stays so much lower, for what a format stores otherwise."""
 
 
 def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
@@ -53,14 +53,14 @@ def least_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
 
 
 def _layers(asked: Scenario) -> float:
-    return float(sum(kind.repeat * kind.total for kind in block_parameters(asked.model.architecture)))
+    return SAFE * sum(kind.repeat * kind.total for kind in block_parameters(asked.model.architecture))
 
 
 def _served_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     quant = str(settings.get("quant", asked.quant))
     if quant == "auto" or asked.stored is not None:
         return 0.0
-    return SAFE * min(encoded_bits(quant)) / 8
+    return STORED * min(encoded_bits(quant)) / 8
 
 
 def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:

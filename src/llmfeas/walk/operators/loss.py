@@ -27,8 +27,8 @@ def _log_softmax_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> lis
     return [out]
 
 
-def _fused_loss_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    """The gradient is written over the kept softmax, then cast to the logits' type."""
+def _written_over_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+    """The gradient is written over what was kept, and is of the logits' type."""
     tape.ledger.moment = "loss"
     edge = node.edges[0]
     assert edge is not None
@@ -40,7 +40,7 @@ def _fused_loss_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list
 def fused_loss(tape: Tape, logits: Tensor) -> Tensor:
     """Cross entropy in one kernel: an fp32 copy becomes the softmax, and in backward the gradient, in place."""
     tape.ledger.moment = "loss"
-    node = tape.open(_fused_loss_back, (logits,))
+    node = tape.open(_written_over_back, (logits,))
     scores = tape.new(logits.n, 4, None, LOGITS)
     labels = tape.new(tape.sizes.bs, 8)
     tape.keep(node, scores, labels)
@@ -49,18 +49,9 @@ def fused_loss(tape: Tape, logits: Tensor) -> Tensor:
     return loss
 
 
-def _in_place_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    tape.ledger.moment = "loss"
-    edge = node.edges[0]
-    assert edge is not None
-    out = tape.new(edge[2], edge[3], component=LOGITS)
-    tape.ledger.moment = "backward"
-    return [out]
-
-
 def loss_in_place(tape: Tape, logits: Tensor) -> Tensor:
     """Cross entropy whose gradient overwrites the logits: they go when forward ends, it comes in their place."""
-    return tape.new(1, 4, tape.open(_in_place_back, (logits,)))
+    return tape.new(1, 4, tape.open(_written_over_back, (logits,)))
 
 
 def _compiled_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
