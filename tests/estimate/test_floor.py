@@ -28,6 +28,8 @@ ASKS: tuple[dict[str, object], ...] = (
     {"device": "h200", "task": "lora"},
     {"device": "8xh200", "task": "lora", "lora_targets": "attention", "lora_rank": 1},
     {"device": "8xh200", "task": "qlora"},
+    {"device": "8xh200", "task": "lora", "precision": "fp8-mixed", "engine": "nemo"},
+    {"device": "8xh200", "task": "lora", "precision": "fp8-mixed", "engine": "megatron", "zero": 2, "lora_rank": 1},
     {"device": "h200", "task": "finetune", "engine": "unsloth"},
     {"device": "h200", "engine": "pytorch-liger"},
     {"device": "h200", "engine": "pytorch-compile"},

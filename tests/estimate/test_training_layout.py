@@ -50,6 +50,65 @@ def test_sequence_parallelism_divides_what_tensor_parallelism_leaves_whole() -> 
     assert alone / 4 < whole < alone
 
 
+ADAPTED: dict[str, Any] = {"task": "lora", "lora_rank": 16, "checkpointing": "none", "zero": 1}
+
+
+@pytest.mark.parametrize("engine", ["megatron", "nemo"])
+def test_what_adapters_leave_frozen_lies_in_one_byte_beside_8_bit_products(engine: str) -> None:
+    wide, narrow = (
+        found(**ADAPTED, engine=engine, precision=precision).components["weights_bytes"]
+        for precision in ("bf16-mixed", "fp8-mixed")
+    )
+    tables = 2 * 32000 * 4096
+    assert wide == pytest.approx(2 * N, rel=0.02)
+    assert narrow == pytest.approx(N + tables, rel=0.02)
+
+
+def test_adapters_that_are_part_of_the_model_train_as_it_does() -> None:
+    few, many = (
+        found(**{**ADAPTED, "lora_rank": rank}, num_devices=1, engine="megatron", precision="bf16-mixed").components
+        for rank in (16, 32)
+    )
+    added = {name: many[name] - few[name] for name in ("weights_bytes", "optimizer_bytes")}
+    assert added["optimizer_bytes"] == pytest.approx(6 * added["weights_bytes"], rel=1e-6)
+
+
+def test_sequence_parallelism_reaches_adapters_that_are_part_of_the_model() -> None:
+    own, beside = (
+        found(**ADAPTED, tp=4, engine=engine, precision="bf16").components["activations_bytes"]
+        for engine in ("megatron", "maxtext")
+    )
+    assert own < beside
+
+
+def test_tuned_recipes_reduce_gradients_in_16_bits() -> None:
+    default, tuned = (found(zero=1, engine=engine).components for engine in ("nemo", "nemo-tuned"))
+    assert tuned["gradients_bytes"] == pytest.approx(default["gradients_bytes"] / 2, rel=1e-6)
+    assert tuned["activations_bytes"] == default["activations_bytes"]
+
+
+def test_tuned_recipes_keep_less_of_activations_between_frozen_8_bit_products_only() -> None:
+    changes = {**ADAPTED, "precision": "fp8-mixed"}
+    default, tuned = (found(**changes, engine=engine).components for engine in ("nemo", "nemo-tuned"))
+    assert tuned["activations_bytes"] < 0.9 * default["activations_bytes"]
+    changes["precision"] = "bf16-mixed"
+    default, tuned = (found(**changes, engine=engine).components for engine in ("nemo", "nemo-tuned"))
+    assert tuned["activations_bytes"] == default["activations_bytes"]
+
+
+def test_transformer_engine_keeps_fp32_weights_with_8_bit_copies_and_8_bit_inputs() -> None:
+    one = {"num_devices": 1, "micro_batch": 8, "global_batch": 8}
+    components, wide = (
+        found(**one, engine="transformer-engine", precision=precision).components
+        for precision in ("fp8-mixed", "bf16-mixed")
+    )
+    assert components["weights_bytes"] == pytest.approx((4 + 2) * N, rel=0.01)
+    assert components["optimizer_bytes"] == pytest.approx(8 * N, rel=0.01)
+    assert components["activations_bytes"] < 0.9 * wide["activations_bytes"]
+    public = found(**one, engine="pytorch", precision="fp8-mixed").components
+    assert components["activations_bytes"] < 0.7 * public["activations_bytes"]
+
+
 def test_the_first_stage_of_a_pipeline_keeps_its_micro_batches_in_flight() -> None:
     deep = found(pp=4, tp=2, zero=1, engine="megatron")
     shallow = found(pp=4, tp=2, zero=1, engine="megatron", global_batch=1)

@@ -26,7 +26,18 @@ class Engine:
     fused: bool = False
     """Brings fused attention for every architecture."""
     kernels: Literal[
-        "eager", "fused", "in-place", "in-pieces", "streaming", "streaming-2024", "compiled", "liger", "frameworks"
+        "eager",
+        "fused",
+        "megatron",
+        "megatron-tuned",
+        "transformer-engine",
+        "in-place",
+        "in-pieces",
+        "streaming",
+        "streaming-2024",
+        "compiled",
+        "liger",
+        "frameworks",
     ] = "frameworks"
     """What training runs: public code, the engine's kernels (data/implementations.yaml), or fused ones where a
     pre-training is divided."""

@@ -15,6 +15,9 @@ MOMENTS = {"adamw": 2.0, "adamw-foreach": 2.0, "adamw-8bit": 0.5, "lion": 1.0, "
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5}
 """Bytes of a frozen parameter under adapters."""
 
+NARROW_BYTES = 1.0
+"""The same where it may be kept in 8 bits alone."""
+
 Each = tuple[float, float, float]
 """Bytes a parameter of weight, gradient and optimizer's states."""
 
@@ -28,6 +31,11 @@ def scheme_bytes(scheme: Scheme, optimizer: str) -> Each:
 def pure_bytes(width: float, optimizer: str) -> Each:
     """Give what a step in one format of `width` bytes keeps of a trained parameter."""
     return width, width, width * MOMENTS.get(optimizer, 0.0)
+
+
+def frozen_bytes(task: str, precision: str) -> float:
+    """Give what a frozen parameter takes at least."""
+    return min(FROZEN_BYTES[task], NARROW_BYTES) if precision == "fp8-mixed" else FROZEN_BYTES[task]
 
 
 def rank_floor_bytes(scenario: Scenario) -> float:
@@ -57,9 +65,8 @@ def _rank_layers(scenario: Scenario) -> tuple[float, float]:
 
 
 def _each(scenario: Scenario) -> Each:
-    frozen = FROZEN_BYTES.get(scenario.task)
-    if frozen is not None:
-        return frozen, 0.0, 0.0
+    if scenario.task in FROZEN_BYTES:
+        return frozen_bytes(scenario.task, scenario.precision), 0.0, 0.0
     layout = layout_of(scenario)
     if layout.pure:
         return scheme_bytes(layout.scheme, scenario.optimizer)

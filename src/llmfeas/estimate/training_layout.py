@@ -46,6 +46,10 @@ SCHEMES: Final[dict[str, Scheme]] = {
     # bf16 weights, fp32 gradient buffer, distributed optimizer (Narayanan 2021, Korthikanti 2022).
     "megatron": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
     "nemo": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
+    # Its performance recipes and submissions to MLPerf reduce gradients in bf16 (grad_reduce_in_fp32 off).
+    "nemo-tuned": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
+    # Its layers in a loop of one's own: fp32 weights, and 8-bit copies of each matrix and its transpose beside them.
+    "transformer-engine": Scheme(4, 4, 0, gathers=True, narrow_inputs=True),
     "deepspeed": Scheme(2, 2, 4),
     # 16-bit weights are the master ones unless asked otherwise.
     "unsloth": Scheme(2, 2, 0, state=2),
@@ -209,6 +213,10 @@ def _rank_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Set
     weights = float(moments.weight_bytes)
     if setup.recipe.quantized:
         weights = _quantized_bytes(scenario, moments)
+    if setup.recipe.adapters and setup.implementation.adapters == "parallel" and scenario.precision.endswith("-mixed"):
+        # The framework trains them as it trains a model: 16-bit weights, its gradients, masters.
+        states = optimizer.states(inventory, layout.scheme.state) + layout.scheme.master * inventory.trained
+        return weights, float(layout.scheme.gradient * inventory.trained), states
     return weights, float(moments.gradient_bytes), optimizer.states(inventory, inventory.trained_width)
 
 

@@ -99,6 +99,8 @@ def _planned(scenario: Scenario) -> Plan:
 def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool) -> str:
     if traits.approximate:
         return traits.approximate
+    if traits.adapters == "parallel" and recipe.adapters:
+        return "no step with adapters was measured under this engine; they are taken as its code runs them"
     if recipe.fp8:
         return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
     other = bool(a.experts or a.linear_attention or a.mla)
@@ -126,10 +128,11 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     seq_len = -(-scenario.seq_len // scenario.cp)
     drop = scenario.dropout
     eager = scenario.attention == "eager" or traits.eager_only
+    narrow_frozen = scenario.task == "lora" and precision == "fp8-mixed" and traits.narrow_frozen
     return Recipe(
         weight_bytes=2 if sixteen and not full else 4,
-        # Kernels for adapters choose their types themselves.
-        autocast=mixed and not layout.pure and not (adapted and traits.adapters == "kernel"),
+        # Only written out do adapters leave the choice of types to autocast.
+        autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=precision == "fp8-mixed" and layout.scheme.narrow_inputs,
         adapters=scenario.lora_rank if adapted else 0,
         adapt_mlp=scenario.lora_targets == "all-linear",
@@ -141,9 +144,13 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         drop_residual=traits.drops_residual and _drops(drop, a.dropout, a.dropout.residual),
         windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
         tp=scenario.tp,
-        sequence_parallel=layout.sequence_parallel and not adapted and a.hidden % scenario.tp == 0,
+        sequence_parallel=layout.sequence_parallel
+        and not (adapted and traits.adapters != "parallel")
+        and a.hidden % scenario.tp == 0,
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.task == "qlora",
+        narrow_frozen=narrow_frozen,
+        narrow_activations=narrow_frozen and traits.narrow_activations,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..catalog.store import Catalog
-from ..estimate.floor import FROZEN_BYTES, SAFE, Each, pure_bytes, scheme_bytes
+from ..estimate.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
 from ..estimate.parameters import block_parameters
 from ..estimate.training_layout import SCHEMES
 from ..scenario import TRAINING_TASKS, Scenario
@@ -29,7 +29,7 @@ def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     if task == "inference":
         each = _served_bytes(settings, asked)
     elif task in FROZEN_BYTES:
-        each = FROZEN_BYTES[task] if offload == "none" else 0.0
+        each = frozen_bytes(task, _precision(settings, asked)) if offload == "none" else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
         each = weights + gradients + (states if offload == "none" else 0.0)
@@ -44,7 +44,7 @@ def least_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     if offload == "none" or other or task not in TRAINING_TASKS:
         return 0.0
     if task in FROZEN_BYTES:
-        each = FROZEN_BYTES[task] if offload == "all" else 0.0
+        each = frozen_bytes(task, _precision(settings, asked)) if offload == "all" else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
         each = gradients + states + (weights if offload == "all" else 0.0)
@@ -63,9 +63,13 @@ def _served_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     return STORED * min(encoded_bits(quant)) / 8
 
 
+def _precision(settings: Mapping[str, object], asked: Scenario) -> str:
+    return str(settings.get("precision", asked.precision if asked.said("precision") else "fp32"))
+
+
 def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
     """Give the least bytes of weight, gradient and states of a trained parameter."""
-    precision = settings.get("precision", asked.precision if asked.said("precision") else "fp32")
+    precision = _precision(settings, asked)
     optimizer = str(settings.get("optimizer", asked.optimizer))
     if precision in ("bf16", "fp16", "auto"):
         return pure_bytes(2.0, optimizer)

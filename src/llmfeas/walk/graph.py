@@ -55,7 +55,7 @@ class Tensor:
         self.narrow: Tensor | None = None
         """Its one-byte copy, shared by the products that read it."""
         self.recast: Tensor | None = None
-        """Its copy in another type, where a compiler makes one for all that read it."""
+        """The copy that all who read it share: in another type, where a compiler makes it, or gathered from ranks."""
 
 
 class Parameter(Tensor):

@@ -55,6 +55,8 @@ class Implementation:
     compiled: bool = False
     patched: bool = False
     adapters: str = "written"
+    narrow_frozen: bool = False
+    narrow_activations: bool = False
     streams_inputs: bool = False
     approximate: str = ""
 

@@ -34,6 +34,10 @@ class Recipe:
     """The frozen base is stored in few bits; each matrix is unpacked where it is used."""
     fp8: bool = False
     """Products keep their inputs in one byte."""
+    narrow_frozen: bool = False
+    """Frozen projections exist in one byte alone."""
+    narrow_activations: bool = False
+    """Activations keep their inputs in one byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

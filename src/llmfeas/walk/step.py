@@ -38,7 +38,9 @@ def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
     tape.compiled = setup.implementation.compiled
     tape.overwrites = setup.implementation.compiled or setup.implementation.patched
     tape.reentrant = setup.implementation.streams_inputs
-    tape.bytes_kept = 1 if setup.recipe.fp8 else 2
+    # Adapters run in 16 bits, and nothing else trains beside them.
+    tape.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
+    tape.narrow_activations = setup.recipe.narrow_activations
     context = Context(tape, setup)
     model = Model(context, layers)
     ids = tape.new(sizes.bs, 8)

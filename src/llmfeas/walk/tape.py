@@ -53,6 +53,8 @@ class Tape:
         """A checkpointed block is run again to its end, and its output lives until its backward is done."""
         self.bytes_kept = 2
         """Bytes of an element of a product's kept 2-byte input."""
+        self.narrow_activations = False
+        """A gate and what it gates are kept in one byte."""
 
     # tensors
 

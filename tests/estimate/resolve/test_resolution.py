@@ -225,7 +225,8 @@ def test_adapters_on_public_code_are_not_spread_by_tensors() -> None:
     for task in ("lora", "qlora"):
         assert resolution({**ask, "task": task}, catalog()).scenario.tp == 1
         assert resolution({**ask, "task": task, "tp": 2}, catalog()).scenario.tp == 2
-    assert resolution({**ask, "task": "lora", "engine": "megatron"}, catalog()).scenario.tp > 1
+    long = {**ask, "task": "lora", "engine": "megatron", "seq_len": 4096, "checkpointing": "none"}
+    assert resolution(long, catalog()).scenario.tp > 1
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ def _glu_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor
 
 
 def gated(tape: Tape, *parts: Tensor) -> Tensor:
-    """Activation of the gate times up in one kernel: keeps both (two tensors, or one that holds them)."""
+    """Activation of the gate times up in one kernel: keeps both (two tensors, or one for both), or 8-bit copies."""
     node = tape.open(_glu_back, parts)
-    tape.keep(node, *parts)
+    tape.keep(node, *([tape.new(part.n, 1) for part in parts] if tape.narrow_activations else parts))
     n = parts[0].n if len(parts) == 2 else parts[0].n // 2
     return tape.new(n, parts[0].width, node)
 

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from ...record import dataclass
 from ..graph import Leaf, Parameter, Tensor
-from ..operators.adapted import adapted_linear
+from ..operators.adapted import adapted_linear, adapted_over_ranks
 from ..operators.basic import add, cast, dropout, scaled
 from ..operators.products import linear
 from ..setup import Setup
@@ -17,7 +17,7 @@ from ..tape import Tape
 class Linear:
     """A projection, with LoRA adapters where the recipe adapts it."""
 
-    __slots__ = ("bias", "down", "n_in", "n_out", "up", "weight")
+    __slots__ = ("bias", "down", "n_in", "n_out", "ranks", "up", "weight")
 
     def __init__(self, weight: Parameter, bias: Parameter | None, down: Parameter | None, up: Parameter | None) -> None:
         self.n_out, self.n_in = weight.shape
@@ -25,6 +25,8 @@ class Linear:
         self.bias = bias
         self.down = down
         self.up = up
+        self.ranks = 1
+        """Sequence-parallel ranks that an adapted projection itself gathers from (negative: scatters to)."""
 
 
 @dataclass(slots=True)
@@ -72,8 +74,9 @@ class Context:
         return weight
 
     def adapter(self, *shape: int) -> Parameter:
-        """A low-rank factor: always fp32, always trained."""
-        return self._registered(shape, 4, True)
+        """A low-rank factor, always trained: fp32, or in the type of the model where it is part of it."""
+        parallel = self.setup.implementation.adapters == "parallel"
+        return self._registered(shape, self.setup.recipe.weight_bytes if parallel else 4, True)
 
     @property
     def ranks(self) -> int:
@@ -97,16 +100,24 @@ class Context:
         writes: bool = False,
     ) -> Linear:
         """A projection's weights; `reads` or `writes` the stream."""
-        weight = self.parameter(n_out, n_in)
-        weight.packed = self.setup.recipe.quantized
-        if self.ranks > 1 and (reads or writes):
-            weight.ranks = self.ranks if reads else -self.ranks
+        recipe = self.setup.recipe
+        weight = self._registered((n_out, n_in), 1, False) if recipe.narrow_frozen else self.parameter(n_out, n_in)
+        weight.packed = recipe.quantized
         weight.shared = not self.setup.implementation.transposes_weights
         vector = self.parameter(n_out) if bias else None
-        rank = self.setup.recipe.adapters
+        ranks = (self.ranks if reads else -self.ranks) if self.ranks > 1 and (reads or writes) else 1
+        rank = recipe.adapters
         if not (rank and adapt):
+            weight.ranks = ranks
             return Linear(weight, vector, None, None)
-        return Linear(weight, vector, self.adapter(rank, n_in), self.adapter(n_out, rank))
+        if self.setup.implementation.adapters != "parallel":
+            weight.ranks = ranks
+            return Linear(weight, vector, self.adapter(rank, n_in), self.adapter(n_out, rank))
+        # Each factor is divided where the projection is not (ParallelLinearAdapter).
+        first, last = -(-rank // recipe.tp) if reads else rank, -(-n_out // recipe.tp) if writes else n_out
+        layer = Linear(weight, vector, self.adapter(first, n_in), self.adapter(last, rank))
+        layer.ranks, weight.ranks = ranks, min(ranks, 1)
+        return layer
 
     def apply(self, layer: Linear, x: Tensor) -> Tensor:
         """Run a projection. The caller's argument stays referred to, as a module call does."""
@@ -115,6 +126,8 @@ class Context:
             return linear(tape, x, layer.weight, layer.bias)
         if self.setup.implementation.adapters == "kernel":
             return adapted_linear(tape, x, (layer.weight, layer.down, layer.up))
+        if self.setup.implementation.adapters == "parallel":
+            return adapted_over_ranks(tape, x, (layer.weight, layer.down, layer.up), layer.bias, layer.ranks)
         y = linear(tape, x, layer.weight, layer.bias)
         # Under autocast a compiler sees that the fp32 copy is only read in 2 bytes again.
         wide = x if tape.compiled and tape.autocast else cast(tape, x, 4)

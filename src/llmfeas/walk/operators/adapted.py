@@ -1,9 +1,14 @@
-"""Projections with low-rank adapters as hand-written kernels run them: one operator each, in the base's type."""
+"""Projections with low-rank adapters in the base's type: as hand-written kernels run them, one operator each, and as
+products of their own beside a base that is divided over ranks.
+"""
 
 from __future__ import annotations
 
 from ..graph import Node, Parameter, Tensor
 from ..tape import Tape
+from .basic import add, scaled
+from .products import linear
+from .views import respread
 
 Adapted = tuple[Parameter, Parameter, Parameter]
 """A frozen weight and its two factors."""
@@ -63,3 +68,29 @@ def adapted_feed_forward(tape: Tape, x: Tensor, gate: Adapted, up: Adapted, down
     del product, unpacked
     tape.keep(node, x, gated, raised)
     return out
+
+
+def _gathered(tape: Tape, x: Tensor, ranks: int) -> Tensor:
+    """The stream of all ranks, gathered once for all that read it."""
+    if x.recast is None:
+        x.recast = respread(tape, x, x.n * ranks)
+    return x.recast
+
+
+def adapted_over_ranks(tape: Tape, x: Tensor, adapted: Adapted, bias: Parameter | None, ranks: int) -> Tensor:
+    """x times a frozen weight, plus x times its factors by products of their own: keeps x whole, and x times the first.
+
+    With sequence parallelism an input that is spread over `ranks` comes gathered from the norm, which the first factor
+    keeps; an output that is (negative) is scattered again. A factor that is divided gives parts, which are gathered.
+    Source: NVIDIA-NeMo/Megatron-Bridge of 2026-08-22, peft/utils.py (ParallelLinearAdapter, and its use of
+    return_layernorm_output_gathered) and peft/lora_layers.py.
+    """
+    weight, down, up = adapted
+    if ranks > 1:
+        x = _gathered(tape, x, ranks)
+    y = linear(tape, x, weight, bias)
+    rows = x.n // weight.shape[1]
+    low = respread(tape, linear(tape, x, down), rows * up.shape[1])
+    high = respread(tape, linear(tape, low, up), rows * weight.shape[0])
+    high = respread(tape, high, y.n)
+    return add(tape, y, scaled(tape, high))

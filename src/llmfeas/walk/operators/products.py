@@ -43,8 +43,10 @@ def linear(
     node = tape.open(_linear_back, (x, w, b), data)
     if node is not None:
         tape.keep(node, input_kept(tape, x) if w.node is not None else None, w if x.node is not None else None)
-    temporaries = [tape.new(size, w.width) for size in passing]
-    made = tape.product(n, w.width, node, LOGITS if logits else -1)
+    # A weight in one byte is multiplied as it is; what comes out is as wide as what went in.
+    width = x.width if w.width == 1 else w.width
+    temporaries = [tape.new(size, width) for size in passing]
+    made = tape.product(n, width, node, LOGITS if logits else -1)
     del temporaries
     return made
 
