@@ -30,6 +30,7 @@ class Engine:
         "fused",
         "megatron",
         "megatron-tuned",
+        "megatron-narrow",
         "transformer-engine",
         "in-place",
         "in-pieces",

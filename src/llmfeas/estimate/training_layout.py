@@ -48,6 +48,7 @@ SCHEMES: Final[dict[str, Scheme]] = {
     "nemo": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
     # Its performance recipes and submissions to MLPerf reduce gradients in bf16 (grad_reduce_in_fp32 off).
     "nemo-tuned": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
+    "nemo-fp8-activations": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
     # Its layers in a loop of one's own: fp32 weights, and 8-bit copies of each matrix and its transpose beside them.
     "transformer-engine": Scheme(4, 4, 0, gathers=True, narrow_inputs=True),
     "deepspeed": Scheme(2, 2, 4),

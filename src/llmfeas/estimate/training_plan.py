@@ -128,12 +128,12 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     seq_len = -(-scenario.seq_len // scenario.cp)
     drop = scenario.dropout
     eager = scenario.attention == "eager" or traits.eager_only
-    narrow_frozen = scenario.task == "lora" and precision == "fp8-mixed" and traits.narrow_frozen
+    fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
     return Recipe(
         weight_bytes=2 if sixteen and not full else 4,
         # Only written out do adapters leave the choice of types to autocast.
         autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
-        fp8=precision == "fp8-mixed" and layout.scheme.narrow_inputs,
+        fp8=fp8,
         adapters=scenario.lora_rank if adapted else 0,
         adapt_mlp=scenario.lora_targets == "all-linear",
         eager=eager,
@@ -149,8 +149,8 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         and a.hidden % scenario.tp == 0,
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.task == "qlora",
-        narrow_frozen=narrow_frozen,
-        narrow_activations=narrow_frozen and traits.narrow_activations,
+        narrow_frozen=fp8 and scenario.task == "lora" and traits.narrow_frozen,
+        narrow_activations=fp8 and traits.narrow_activations,
     )
 
 
