@@ -143,7 +143,7 @@ class Device:
     def has_matrix_units(self) -> bool:
         """Tell whether 16-bit products have units of their own (tensor cores, matrix cores, MXU, XMX, AMX)."""
         rates = self.tflop_per_s
-        return rates.fp16_matrix_fp32 is not None or (rates.bf16 or 0) > 1.9 * (rates.fp32 or 0)
+        return (rates.fp16_matrix_fp32 or 0) > (rates.fp32 or 0) or (rates.bf16 or 0) > 1.9 * (rates.fp32 or 0)
 
     @property
     def is_geforce_like(self) -> bool:
@@ -176,8 +176,8 @@ class Device:
     def peak16_flop_per_s(self) -> float:
         """Dense rate of mixed-precision training in FLOP/s.
 
-        bf16, or fp16 with fp32 accumulation where faster; without matrix units vector fp16 (RDNA 2, Vega, P100,
-        Apple); where that is below fp32 (Pascal GP10x) fp32.
+        bf16, or fp16 with fp32 accumulation where faster (on a P100 no faster than fp32); without a rate of that kind
+        vector fp16 (RDNA 2, Vega, Apple); where that is below fp32 (Pascal GP10x) fp32.
         """
         return self._peak16_tflop_per_s * TERA
 

@@ -39,6 +39,7 @@ TRAINING: Mapping[str, Centre] = {
     "training.generation.blackwell": (1.0, 0.2),
     "training.generation.volta": (0.85, 0.2),
     "training.generation.ga10x": (1.0, 0.2),
+    "training.generation.pascal": (1.0, 0.2),
     "training.generation.ada": (1.0, 0.2),
     "training.generation.blackwell-consumer": (1.0, 0.2),
     "training.generation.tpu-v5": (1.15, 0.2),
@@ -106,6 +107,7 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.attention_metal": (0.25, 0.5),
     "prefill.attention_metal_fused": (0.5, 0.5),
     "prefill.moe": (0.6, 0.4),
+    "prefill.stream": (0.7, 0.5),
     "prefill.fixed": (2e-4, 0.5),
     "prefill.pipeline_power": (0.8, 0.2),
 }

@@ -1,8 +1,9 @@
-"""Seconds to read a prompt: matrix products at an engine's rate, attention, weights read once a batch, launches.
+"""Seconds to read a prompt: matrix products at an engine's rate, attention, weights read once a batch, pointwise work.
 
-    seconds a token = sqrt((2 weights / rate + attention / its rate)^2 + read^2) + fixed x layers / batch
+    seconds a token = sqrt((2 weights / rate + attention / its rate)^2 + read^2) + stream + fixed x layers / batch
 
-Work and reading overlap in part. No head: only the last position needs it. Batches hold at most 512 tokens.
+Work and reading overlap in part; norms, activations and the copies between products do not. No head: only the last
+position needs it. Batches hold at most 512 tokens.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class PrefillRates:
     """Share of that rate in routed experts: small products leave wide units idle, but not those of a CPU."""
     attention: float
     read: float
+    stream: float
+    """Elements a second of pointwise work: llama.cpp keeps 4 bytes of each between products, others 2."""
     layer_seconds: float
     path: str
     priors: int
@@ -83,11 +86,13 @@ def prefill_rates(efficiency: Efficiency, device: Device, engine: str, quant: st
     matrix, name = _matrix_rate(efficiency, device, path, quant)
     kernel = "_metal" if device.backend == "metal" else ""
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
+    element_bytes = 4 if path.family == "llama.cpp" else 2
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value("prefill.moe"),
         attention=device.peak16_flop_per_s * efficiency.value(f"prefill.attention{kernel}{flash}"),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
+        stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
         layer_seconds=efficiency.value("prefill.fixed"),
         path=name,
         priors=int(efficiency.parameters[name].prior),
@@ -117,7 +122,7 @@ def split_gain(efficiency: Efficiency, scenario: Scenario, tokens: float) -> flo
 
 
 def prefill_parts(efficiency: Efficiency, scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
-    """Give the seconds a prompt token by part (matrix, attention, weights, offload, fixed); they add up."""
+    """Give the seconds a prompt token by part (matrix, attention, weights, offload, streaming, fixed); they add up."""
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
     rates = prefill_rates(efficiency, scenario.device, scenario.engine, scenario.quant, fused)
@@ -135,5 +140,6 @@ def prefill_parts(efficiency: Efficiency, scenario: Scenario, prompt: int, seque
         "weights": (math.hypot(work, read) - work) / gain,
         "offload": sent_seconds(efficiency, scenario, weights) / batch
         + streamed_seconds(efficiency, scenario, one_pass) / one_pass,
+        "streaming": sums.stream_width / rates.stream / gain,
         "fixed": rates.layer_seconds * sums.layers / batch / gain,
     }

@@ -70,19 +70,19 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, engin
     peak = peak_flop_per_s(device, precision)
     gain = 1 + max(0.0, peak / half - 1) * (value("training.fp8_gain") if precision.startswith("fp8") else 0.0)
     matrix = min(half * share * gain, BEST_SHARE * peak)
-    attention = half * value("training.attention")
+    fused, eager = 1.0, 1.0
     if traits.attention == "scaled":
-        attention *= value("training.attention_scaled") * generation.value
+        fused, eager = value("training.attention_scaled") * generation.value, generation.value
     elif traits.attention == "new" and not tuned:
-        attention *= value("training.attention_new")
+        fused = value("training.attention_new")
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
     width = 2.0 if precision in ("fp32", "tf32") else 1.0
     decode = memory / (2.6 * value("training.dequant"))
     return TrainingRates(
         matrix=matrix,
         experts=matrix * value("training.moe"),
-        attention=attention,
-        attention_eager=half * value("training.attention_eager"),
+        attention=half * value("training.attention") * fused,
+        attention_eager=half * value("training.attention_eager") * eager,
         stream=memory / (width * value(f"training.stream.{engine_style}")),
         memory=memory,
         decode=decode,
