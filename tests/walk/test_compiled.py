@@ -53,7 +53,7 @@ def setup_of(scenario: dict[str, Any], kernels: str) -> Setup:
 
 def walked(scenario: dict[str, Any], kernels: str = "compiled") -> Walked:
     setup = setup_of(scenario, kernels)
-    return walked_step(setup, numeric_sizes(scenario["micro_batch"], scenario["seq_len"]), setup.layers)
+    return walked_step(setup, numeric_sizes(scenario["micro_batch"], scenario["seq_len"]))
 
 
 def peak_bytes(walk: Walked) -> int:

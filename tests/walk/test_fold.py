@@ -20,6 +20,7 @@ from llmfeas.walk.storage import COMPONENTS, FIELD_BITS, FIELD_MASK, MONOMIALS, 
 
 MODELS = {
     "gpt2": 9,
+    "pythia-1b": 6,
     "llama-3.2-1b": 8,
     "gemma-3-1b": 26,
     "deepseek-v2-lite": 9,
@@ -35,6 +36,7 @@ RECIPES = {
     "selective": Recipe(weight_bytes=2, autocast=False, checkpointing="selective"),
     "adapters": Recipe(weight_bytes=2, autocast=True, adapters=16, checkpointing="full"),
     "eager": Recipe(weight_bytes=4, autocast=False, eager=True),
+    "eager, checkpointed": Recipe(weight_bytes=2, autocast=True, eager=True, adapters=16, checkpointing="full"),
 }
 
 
@@ -58,7 +60,7 @@ def setup(model: str, recipe: Recipe) -> Setup:
 def test_the_fold_agrees_with_the_plain_walk_within_a_hundredth_of_a_percent(model: str, recipe: Recipe) -> None:
     asked = setup(model, recipe)
     b, s = 3, 512
-    walked = walked_step(asked, numeric_sizes(b, s), MODELS[model])
+    walked = walked_step(asked, numeric_sizes(b, s))
     plain = max(bytes_of(level) for level, _, _ in walked.marks)
     moments = training_moments(asked)
     held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
@@ -73,7 +75,21 @@ def test_a_stage_in_the_midst_of_a_model_folds_to_its_own_plain_walk(model: str)
     layers = MODELS[model] // 2
     stage = replace(whole, first_layer=MODELS[model] - layers, layers=layers, embeds=False)
     b, s = 3, 512
-    walked = walked_step(stage, numeric_sizes(b, s), layers)
+    walked = walked_step(stage, numeric_sizes(b, s))
+    plain = max(bytes_of(level) for level, _, _ in walked.marks)
+    held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@pytest.mark.parametrize(
+    "model", ["gpt2", "pythia-1b", "falcon-7b", "gpt-oss-20b", "longcat-flash", "qwen3-next-80b-a3b"]
+)
+def test_a_first_stage_without_head_folds_to_its_own_plain_walk(model: str, recipe: Recipe) -> None:
+    whole = setup(model, recipe)
+    stage = replace(whole, layers=MODELS[model] - 1, heads=False)
+    b, s = 3, 512
+    walked = walked_step(stage, numeric_sizes(b, s))
     plain = max(bytes_of(level) for level, _, _ in walked.marks)
     held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
     assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)

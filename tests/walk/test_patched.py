@@ -108,7 +108,7 @@ def test_all_gradients_are_there_in_the_end(model: str, checkpointing: str) -> N
 
 @pytest.mark.parametrize("types", [{}, {"weight_bytes": 4, "autocast": True}])
 def test_the_fold_is_the_walk(types: dict[str, int]) -> None:
-    walk = walked_step(setup(layers=8, **types), numeric_sizes(2, 512), 8)
+    walk = walked_step(setup(layers=8, **types), numeric_sizes(2, 512))
     found = training_moments(setup(layers=8, **types))
     levels = (
         sum(level >> part * COMPONENT_BITS & MASK for part in range(len(COMPONENTS))) for level, _, _ in walk.marks

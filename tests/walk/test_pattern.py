@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.walk.pattern import repeated_pattern, telling_places
+from llmfeas.walk.pattern import Outline, outlined, repeated_pattern
 
 
 @given(
@@ -22,6 +22,24 @@ def test_a_repeated_pattern_is_found_with_at_most_its_own_length(
     assert all(kinds[i] == kinds[i + length] for i in range(start, len(kinds) - length))
 
 
-def test_the_ends_of_a_run_of_like_layers_tell() -> None:
-    assert telling_places(["a"] * 6) == frozenset((0, 1, 2, 6, 7))
-    assert telling_places(["a", "b", "b", "b", "b"]) == frozenset((0, 1, 2, 5, 6))
+def test_the_ends_of_a_run_of_like_layers_stand_for_all() -> None:
+    assert outlined("aaaaaa") == Outline((0, 5), (0, 1, 1, 1, 1, 1))
+    assert outlined("abbbb") == Outline((0, 1, 4), (0, 1, 2, 2, 2))
+
+
+def test_the_first_and_the_last_period_stand_for_all() -> None:
+    found = outlined("aaab" * 4)
+    assert found.walked == (0, 2, 3, 12, 14, 15)
+    assert found.like == (0, 1, 1, 2, *(3, 4, 4, 5) * 3)
+
+
+def test_a_last_layer_that_is_unlike_its_kind_stands_for_itself_alone() -> None:
+    assert outlined("aaaaa", tail=2) == Outline((0, 3, 4), (0, 1, 1, 1, 2))
+    assert outlined("abababab", tail=2) == Outline((0, 1, 4, 5, 6, 7), (0, 1, 2, 3, 2, 3, 4, 5))
+
+
+@given(st.lists(st.sampled_from("ab"), min_size=1, max_size=40), st.integers(1, 2))
+def test_every_layer_is_like_a_walked_one_of_its_kind_and_a_walked_one_like_itself(kinds: list[str], tail: int) -> None:
+    found = outlined(kinds, tail)
+    assert [kinds[found.walked[at]] for at in found.like] == kinds
+    assert [found.like[layer] for layer in found.walked] == list(range(len(found.walked)))

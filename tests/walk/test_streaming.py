@@ -89,7 +89,7 @@ def test_gradients_of_all_that_trains_are_there_in_the_end(checkpointing: str, r
 
 
 def test_the_fold_is_the_walk() -> None:
-    walk = walked_step(setup(layers=12), numeric_sizes(2, 512), 12)
+    walk = walked_step(setup(layers=12), numeric_sizes(2, 512))
     found = moments(layers=12)
     levels = (
         sum(level >> part * COMPONENT_BITS & MASK for part in range(len(COMPONENTS))) for level, _, _ in walk.marks

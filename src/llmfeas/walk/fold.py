@@ -1,183 +1,168 @@
 """From one symbolic walk of a few layers to every level of any depth, batch and length.
 
-Levels are linear in the number of repeated layers, and a walk of three periods shows what one more adds to each; sizes
-are symbolic, so each level is a polynomial; levels that another one exceeds everywhere are dropped.
+Levels are linear in the number of like layers, and what one of them adds is told by the levels before and after it;
+sizes are symbolic, so each level is a polynomial; levels that another one exceeds everywhere are dropped.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, pairwise
 
-from ..record import dataclass
 from .inventory import Inventory, extrapolated_inventory, inventory_of
 from .moments import Candidate, Moments
-from .pattern import layer_kinds, repeated_pattern, telling_places
+from .pattern import Outline, layer_kinds, outlined
 from .setup import Setup
-from .shared import first_layers
-from .step import Mark, Walked
+from .shared import walked_layers
+from .step import Walked
 from .storage import (
-    ACTIVATIONS,
     ARRIVING,
     COMPONENT_BITS,
     FIELD_BITS,
     FIELD_MASK,
     GRADIENTS,
     HOST,
-    LOGITS,
     MONOMIALS,
-    WORKSPACE,
     packed_fields,
 )
 
-_COMPONENT_MASK = (1 << COMPONENT_BITS) - 1
+_ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
+_GRADIENT_FIELD = FIELD_MASK << GRADIENTS
 _SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(MONOMIALS + 1))
+
+MOST_TRIES = 16
+"""With how many others a level is compared: one too many does less harm than the search for what hides it."""
+
+Levels = dict[int, int]
+"""Packed levels by what decides of each of them."""
 
 
 @lru_cache(maxsize=1024)
 def training_moments(setup: Setup) -> Moments:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
-    kinds = layer_kinds(setup)
-    prefix, period = repeated_pattern(kinds)
-    periods, rest = divmod(setup.depth - prefix, period)
-    for walked_periods in (3, 4):
-        if periods <= walked_periods:
-            break
-        depth = prefix + walked_periods * period + rest
-        walk = first_layers(setup, depth)
-        head = prefix + period
-        added = _added(walk, head, period)
-        if added is not None:
-            times = periods - walked_periods
-            places = telling_places(kinds[:depth]) - set(range(head + 1, head + 1 + period))
-            marks = _extrapolated(walk, places, head, added, times)
-            grown = extrapolated_inventory(inventory_of(walk.weights), added.inventory, times)
-            start, kept, end = (
-                level + more * times
-                for level, more in ((walk.start, added.built), (walk.kept, added.held), (walk.end, added.done))
-            )
-            return _moments(marks, start, kept, end, grown)
-    walk = first_layers(setup, setup.depth)
-    places = telling_places(kinds)
-    marks = [mark for mark in walk.marks if _index(mark) in places]
-    return _moments(marks, walk.start, walk.kept, walk.end, inventory_of(walk.weights))
-
-
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """What one more period of layers in the midst adds to packed levels."""
-
-    built: int
-    """Before the step: its weights."""
-    passed: int
-    """Later in forward: also what it keeps."""
-    held: int
-    """In backward before it is reached: also what is kept after autocast's region."""
-    done: int
-    """After its backward: its weights and their gradients."""
-    inventory: Inventory
-
-
-def _added(walk: Walked, head: int, period: int) -> _Added | None:
-    """Compare the second and the third period, whose first layer is `head` + 1; None where they do not run alike."""
-    places = _by_place(walk.marks)
-    middle = range(head + 1, head + 1 + period)
-    forward = _difference(places, [(place, place + period) for place in middle])
-    backward = _difference(places, [(~place, ~(place + period)) for place in middle])
-    if forward is None or backward is None:
-        return None
-    third = range(head + 1 + period, head + 1 + 2 * period)
-    weights = [weight for weight in walk.weights if weight.place in third]
-    built = walk.built[third.stop - 1] - walk.built[third.start - 1]
-    done = built + sum(weight.gradient for weight in weights)
-    return _Added(built, built + forward, done + backward, done, inventory_of(weights))
-
-
-def _difference(places: dict[int, list[Mark]], twins: list[tuple[int, int]]) -> int | None:
-    """Give by how much the levels at each second place exceed those at the first; None where that is not clear.
-
-    A few may differ: what is made or dies on the way to a first or last layer that is unlike the others.
-    """
-    found: Counter[int] = Counter()
-    for one, other in twins:
-        first, second = places.get(one, []), places.get(other, [])
-        if len(first) != len(second):
-            return None
-        found.update(b[0] - a[0] for a, b in zip(first, second, strict=True))
-    difference, times = found.most_common(1)[0] if found else (0, 0)
-    return difference if 2 * times > found.total() else None
-
-
-def _index(mark: Mark) -> int:
-    return ~mark[2] if mark[2] < 0 else mark[2]
-
-
-def _by_place(marks: list[Mark]) -> dict[int, list[Mark]]:
-    return {place: list(group) for place, group in groupby(sorted(marks, key=_place), key=_place)}
-
-
-def _place(mark: Mark) -> int:
-    return mark[2]
-
-
-def _extrapolated(walk: Walked, places: frozenset[int], head: int, added: _Added, times: int) -> list[Mark]:
-    """Levels of the full depth: places up to `head` counted from the start, the others from the end."""
-    marks: list[Mark] = []
-    for level, moment, place in walk.marks:
-        index = ~place if place < 0 else place
-        if index not in places:
-            continue
-        if index <= head:
-            more = added.done if place < 0 else added.built
-        else:
-            more = added.held if place < 0 else added.passed
-        marks.append((level + more * times, moment, place))
-    return marks
-
-
-def _total(level: int) -> int:
-    """Packed sum of all components but weights and gradients, with the gradients as a seventh field."""
-    packed = 0
-    for component in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE):
-        packed += level >> component & _COMPONENT_MASK
-    return packed | (level >> GRADIENTS & FIELD_MASK) << COMPONENT_BITS
-
-
-def _undominated(levels: list[tuple[int, int]]) -> list[int]:
-    """Drop the levels that another one reaches or exceeds in every coefficient."""
-    front: list[tuple[int, int]] = []
-    for entry in sorted(levels, reverse=True):
-        total = entry[0]
-        for place, (other, _) in enumerate(front):
-            if ((other | _SIGNS) - total) & _SIGNS == _SIGNS:
-                # What hides one level tends to hide the next.
-                front[0], front[place] = front[place], front[0]
-                break
-        else:
-            front.append(entry)
-    return [level for _, level in front]
-
-
-def _moments(marks: list[Mark], start: int, kept: int, end: int, inventory: Inventory) -> Moments:
-    by_moment: dict[str, list[tuple[int, int]]] = {}
-    for level, moment, _ in marks:
-        by_moment.setdefault(moment, []).append((_total(level), level))
+    # Without a head the last layer is unlike the others: its gradient is the one that the caller holds.
+    outline = outlined(layer_kinds(setup), tail=1 if setup.heads else 2)
+    walk = walked_layers(setup, outline.walked)
+    shifts = _shifts(walk, outline)
+    start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
     return Moments(
-        candidates=tuple(
-            _candidate(level, moment) for moment, levels in by_moment.items() for level in _undominated(levels)
-        ),
+        candidates=tuple(_candidates(walk, shifts)),
         start=_candidate(start, "forward"),
         kept=_candidate(kept, "forward"),
         end=_candidate(end, "optimizer"),
         gradient_bytes=end >> GRADIENTS & FIELD_MASK,
         weight_bytes=start & FIELD_MASK,
-        inventory=inventory,
+        inventory=_whole_inventory(walk, outline),
         streamed=packed_fields(kept, HOST),
     )
 
 
+class _Sums:
+    """What layers add to packed levels: all of them before the step, and those before or after each one within it."""
+
+    __slots__ = ("built", "held", "left", "passed")
+
+    def __init__(self, built: list[int], passed: list[int], held: list[int], left: list[int]) -> None:
+        self.built = sum(built)
+        self.passed = list(accumulate(passed, initial=0))
+        """In forward, by the layers before each one."""
+        self.held = list(accumulate(held, initial=0))
+        """In backward, by the same: without what goes with autocast's region."""
+        self.left = list(accumulate(reversed(left), initial=0))[::-1]
+        """By the layers from each one on, once their backward is done: their gradients."""
+
+    def before(self, backward: bool, layers: int, done: int) -> int:
+        """Give what stands where `layers` were passed and, in backward, all from `done` on are done."""
+        return self.built + (self.held[layers] + self.left[done] if backward else self.passed[layers])
+
+
+def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
+    """Give by how much levels at each place of a walk are higher in the stage: at the first and the last like layer.
+
+    In between they are linear, and in forward the last is the highest.
+    """
+    like, depth = outline.like, len(outline.walked)
+    left = [0] * (depth + 1)
+    for weight in walk.weights:
+        left[weight.place] += weight.gradient
+    added = (
+        [after - before for before, after in pairwise(walk.built)],
+        [after - before for before, after in pairwise(walk.entered)],
+        [
+            after - before + gradients
+            for (before, after), gradients in zip(pairwise(walk.reached), left[1:], strict=True)
+        ],
+        left[1:],
+    )
+    some, all_of_them = _Sums(*added), _Sums(*([part[at] for at in like] for part in added))
+    spots = [((0, 0), (0, 0)), *(_ends(like, at) for at in range(depth)), ((len(like),) * 2,) * 2]
+    shifts: dict[int, tuple[int, ...]] = {}
+    for place, (first, last) in enumerate(spots):
+        here = max(0, place - 1), min(place, depth)
+        shifts[place] = (all_of_them.before(False, *last) - some.before(False, *here),)
+        backward = {all_of_them.before(True, *spot) - some.before(True, *here) for spot in (first, last)}
+        shifts[~place] = tuple(backward)
+    return shifts
+
+
+def _ends(like: tuple[int, ...], at: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Give the first and the last layer that a walked one stands for, each as the layers before it and up to it."""
+    first, last = like.index(at), len(like) - 1 - like[::-1].index(at)
+    return (first, first + 1), (last, last + 1)
+
+
+def _whole_inventory(walk: Walked, outline: Outline) -> Inventory:
+    """Count the weights of the stage."""
+    found = inventory_of(walk.weights)
+    spare = [outline.like.count(at) - 1 for at in range(len(outline.walked))]
+    for times in sorted(set(spare) - {0}):
+        more = (weight for weight in walk.weights if weight.place and spare[weight.place - 1] == times)
+        found = extrapolated_inventory(found, inventory_of(more), times)
+    return found
+
+
+def _total(level: int) -> int:
+    """Packed sum of all components but weights and gradients, with the gradients as a seventh field."""
+    packed = level >> ARRIVING & _FOUR
+    packed = (packed >> 2 * COMPONENT_BITS) + (packed & _TWO)
+    return (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELD
+
+
+def _undominated(levels: Levels, tries: int) -> Levels:
+    """Drop levels that another one reaches or exceeds in every coefficient; `tries`: with how many each is compared."""
+    front: Levels = {}
+    above: list[int] = []
+    for total in sorted(levels, reverse=True):
+        for place, other in enumerate(above):
+            if (other - total) & _SIGNS == _SIGNS:
+                # What hides one level tends to hide the next.
+                above[0], above[place] = other, above[0]
+                break
+        else:
+            front[total] = levels[total]
+            if len(above) < tries:
+                above.append(total | _SIGNS)
+    return front
+
+
+def _candidates(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[Candidate]:
+    """Give the levels of the stage that no other one hides: first those of each place of the walk, then all."""
+    places: dict[tuple[str, int], Levels] = {}
+    for level, moment, place in walk.marks:
+        places.setdefault((moment, place), {})[_total(level)] = level
+    moments: dict[str, Levels] = {}
+    for (moment, place), levels in places.items():
+        fullest = _undominated(levels, len(levels))
+        found = moments.setdefault(moment, {})
+        for shift in shifts[place]:
+            # A shift may be negative in parts, a level is not.
+            total, level = next(iter(fullest.items()))
+            more = _total(level + shift) - total
+            found.update((total + more, level + shift) for total, level in fullest.items())
+    for moment, found in moments.items():
+        yield from (_candidate(level, moment) for level in _undominated(found, MOST_TRIES).values())
+
+
 def _candidate(level: int, moment: str) -> Candidate:
-    parts = tuple(packed_fields(level, component) for component in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE))
-    total = tuple(sum(column) for column in zip(*parts, strict=True))
-    return Candidate(moment, level >> GRADIENTS & FIELD_MASK, total, parts)
+    return Candidate(moment, level >> GRADIENTS & FIELD_MASK, packed_fields(_total(level), 0), level)

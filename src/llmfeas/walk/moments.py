@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from ..record import dataclass
 from .inventory import Inventory
-from .storage import Polynomial
-
-PARTS = ("arriving", "activations", "logits", "workspace")
+from .storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One local maximum: gradients so far (bytes), the polynomial of all the rest but weights, and its parts."""
+    """One local maximum: gradients so far (bytes), the polynomial of all the rest but weights, and the packed level."""
 
     moment: str
     gradients: int
     total: Polynomial
-    parts: tuple[Polynomial, ...]
+    level: int
+
+    @property
+    def parts(self) -> tuple[Polynomial, ...]:
+        """Gradients on their way, activations, logits and workspace: the total divided."""
+        return tuple(packed_fields(self.level, part) for part in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,17 @@
-"""How kinds of layers follow each other in a model."""
+"""How kinds of layers follow each other in a model, and which of them tell all."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..record import dataclass
 from .setup import Setup
 
 MAX_PERIOD = 12
 """Layers after which a pattern repeats, at most."""
 
 
-def repeated_pattern(kinds: list[object]) -> tuple[int, int]:
+def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int]:
     """The shortest (prefix, period) with which a list of layer kinds repeats."""
     depth = len(kinds)
     best = (depth, 1)
@@ -24,9 +27,8 @@ def repeated_pattern(kinds: list[object]) -> tuple[int, int]:
 def layer_kinds(setup: Setup) -> list[object]:
     """What decides a layer's program, for each layer of the stage."""
     a = setup.architecture
-    span = range(setup.first_layer, setup.first_layer + setup.depth)
-    # Windowed layers also differ where they have rotation tables of their own.
-    windowed = setup.recipe.windowed or setup.implementation.rotary_tables > 1
+    # Windowed layers also differ where they have masks or rotation tables of their own.
+    windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
     every = a.no_rope_every
     return [
         (
@@ -35,12 +37,36 @@ def layer_kinds(setup: Setup) -> list[object]:
             windowed and a.window_of(i) is not None,
             every is not None and (i + 1) % every == 0,
         )
-        for i in span
+        for i in setup.span
     ]
 
 
-def telling_places(kinds: list[object]) -> frozenset[int]:
-    """The places whose levels can be the fullest: in a run of like layers the levels are linear, so its ends tell."""
-    last = len(kinds) - 1
-    ends = {i + 1 for i, kind in enumerate(kinds) if i < 2 or i == last or kind != kinds[i - 1] or kind != kinds[i + 1]}
-    return frozenset((*ends, 0, last + 2))
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The layers of a stage that are worth a walk, and for which ones each of them stands."""
+
+    walked: tuple[int, ...]
+    """From 0 on."""
+    like: tuple[int, ...]
+    """For each layer of the stage the place in `walked` of the one it is like."""
+
+
+def outlined(kinds: Sequence[object], tail: int = 1) -> Outline:
+    """Leave out what is like its neighbours: all but the first period and the last ones, all but the ends of a run.
+
+    The last of a run stands for those inside it, a later period for those before it: what it adds to all levels is told
+    by those before and after it. `tail`: last periods that are kept, and of a run that ends the stage the last layers.
+    """
+    prefix, period = repeated_pattern(kinds)
+    first = prefix + period
+    skipped = max(0, (len(kinds) - first) // period - tail) * period
+    order = [*range(first), *range(first + skipped, len(kinds))]
+    walked: list[int] = []
+    like: dict[int, int] = {}
+    for at, layer in enumerate(order):
+        like[layer] = len(walked)
+        if not 0 < at < len(order) - tail or any(kinds[other] != kinds[layer] for other in order[at - 1 : at + 2]):
+            walked.append(layer)
+    for layer in range(first, first + skipped):
+        like[layer] = like[first + skipped + (layer - first) % period]
+    return Outline(tuple(walked), tuple(like[layer] for layer in range(len(kinds))))

@@ -30,7 +30,7 @@ def prefill_polynomials(
     prefix, period = repeated_pattern(layer_kinds(setup))
     tape = Tape(SYMBOLIC, autocast=False, recording=False)
     context = Context(tape, setup, cache=[])
-    model = Model(context, min(setup.depth, prefix + 2 * period))
+    model = Model(context, range(min(setup.depth, prefix + 2 * period)))
     ids = tape.new(tape.sizes.bs, 8)
     tape.ledger.marks.clear()
     model.body(ids)

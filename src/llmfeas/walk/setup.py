@@ -59,3 +59,8 @@ class Setup:
     def depth(self) -> int:
         """Layers that this stage holds."""
         return self.layers or self.architecture.layers
+
+    @property
+    def span(self) -> range:
+        """The layers of this stage, by their number in the model."""
+        return range(self.first_layer, self.first_layer + self.depth)

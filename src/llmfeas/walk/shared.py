@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 
 from .inventory import Weight
 from .pattern import layer_kinds
 from .setup import Setup
 from .step import Mark, Walked, walked_step
-from .storage import SYMBOLIC
+from .storage import BLOCK_BYTES, SYMBOLIC
 
 
 @lru_cache(maxsize=64)
-def walks(setup: Setup, layers: int) -> dict[int, Walked]:
+def walks(setup: Setup, layers: tuple[int, ...]) -> dict[int, Walked]:
     """Keep the walks of one stage by the experts of a rank, two at most; few stages, since levels are large."""
     return {}
 
 
-def first_layers(setup: Setup, layers: int) -> Walked:
-    """Walk the first layers of a stage; stages of one model whose layers run alike share the walk."""
+def walked_layers(setup: Setup, places: Sequence[int]) -> Walked:
+    """Walk a stage cut to some of its layers; stages of one model whose layers run alike share the walk."""
+    layers = [setup.span[place] for place in places]
     experts, held = setup.architecture.experts, setup.recipe.rank_experts
     if not setup.layers and (experts is None or held == experts.count):
         return walked_step(setup, SYMBOLIC, layers)  # a whole model on one rank is like no other
-    if setup.architecture.window is None:  # else all layers of a stage decide which masks it makes
-        kinds = layer_kinds(replace(setup, first_layer=0, layers=0))
-        first = setup.first_layer
-        alike = kinds[first : first + layers]
-        start = next(at for at in range(first + 1) if kinds[at : at + layers] == alike)
-        setup = replace(setup, first_layer=start, layers=layers)
-    known = walks(replace(setup, recipe=replace(setup.recipe, rank_experts=0)), layers)
+    setup = replace(setup, first_layer=0, layers=0)
+    kinds = layer_kinds(setup)
+    alike = tuple(kinds.index(kinds[layer]) for layer in layers)
+    known = walks(replace(setup, recipe=replace(setup.recipe, rank_experts=0)), alike)
     walk = known.get(held)
     if walk is None:
-        walk = _between(known, held) or walked_step(setup, SYMBOLIC, layers)
+        walk = _between(known, held) or walked_step(setup, SYMBOLIC, alike)
         if len(known) < 2:
             known[held] = walk
     return walk
@@ -51,13 +51,19 @@ def _between(known: dict[int, Walked], experts: int) -> Walked | None:
             raise _NotLinearError
         return a + steps
 
+    def all_at(one: list[int], other: list[int]) -> list[int]:
+        return [at(a, b) for a, b in zip(one, other, strict=True)]
+
     def mark(a: Mark, b: Mark) -> Mark:
         if a[1:] != b[1:]:
             raise _NotLinearError
         return at(a[0], b[0]), a[1], a[2]
 
     def weight(a: Weight, b: Weight) -> Weight:
-        return replace(a, shape=tuple(map(at, a.shape, b.shape)), gradient=at(a.gradient, b.gradient))
+        shape = tuple(map(at, a.shape, b.shape))
+        if any(2 * prod(extents) % BLOCK_BYTES for extents in (a.shape, b.shape, shape)):
+            raise _NotLinearError  # rounded to blocks
+        return replace(a, shape=shape, gradient=at(a.gradient, b.gradient))
 
     try:
         return Walked(
@@ -66,7 +72,9 @@ def _between(known: dict[int, Walked], experts: int) -> Walked | None:
             kept=at(one.kept, other.kept),
             end=at(one.end, other.end),
             weights=[a if a == b else weight(a, b) for a, b in zip(one.weights, other.weights, strict=True)],
-            built=[at(a, b) for a, b in zip(one.built, other.built, strict=True)],
+            built=all_at(one.built, other.built),
+            entered=all_at(one.entered, other.entered),
+            reached=all_at(one.reached, other.reached),
         )
     except (_NotLinearError, ValueError):
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..record import dataclass
 from .blocks.context import Context
 from .blocks.model import Model
@@ -29,10 +31,14 @@ class Walked:
     weights: list[Weight]
     built: list[int]
     """Packed level before the first layer was made, and after each one."""
+    entered: list[int]
+    """Packed level where the forward pass enters each layer, and where it leaves the last one."""
+    reached: list[int]
+    """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
 
 
-def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
-    """Walk one step of the stage cut to its first `layers` layers."""
+def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None) -> Walked:
+    """Walk one step of the stage, or of these layers of the model in its place."""
     tape = Tape(sizes, autocast=setup.recipe.autocast)
     tape.selective = setup.recipe.checkpointing == "selective"
     tape.compiled = setup.implementation.compiled
@@ -42,7 +48,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
     tape.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
     tape.narrow_activations = setup.recipe.narrow_activations
     context = Context(tape, setup)
-    model = Model(context, layers)
+    model = Model(context, setup.span if layers is None else layers)
     ids = tape.new(sizes.bs, 8)
     ledger = tape.ledger
     start = ledger.level
@@ -57,7 +63,18 @@ def walked_step(setup: Setup, sizes: Sizes, layers: int) -> Walked:
     tape.backward(loss)
     del loss
     ledger.mark()
-    return Walked(ledger.marks, start, kept, ledger.level, [_left(weight) for weight in context.weights], model.built)
+    depth, reached = len(model.layers), ledger.level
+    # What needs no gradient is not entered.
+    return Walked(
+        ledger.marks,
+        start,
+        kept,
+        ledger.level,
+        [_left(weight) for weight in context.weights],
+        model.built,
+        [ledger.entered[place] for place in range(1, depth + 2)],
+        [reached := ledger.entered.get(~place, reached) for place in range(depth + 1)],
+    )
 
 
 def _left(weight: Parameter) -> Weight:

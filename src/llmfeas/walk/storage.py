@@ -72,16 +72,23 @@ def packed_fields(packed: int, component: int) -> Polynomial:
 class Ledger:
     """The level of all live storages, and a mark (level, moment, place) at each local maximum."""
 
-    __slots__ = ("last", "level", "marks", "moment", "place", "rising")
+    __slots__ = ("entered", "last", "level", "marks", "moment", "place", "rising")
 
     def __init__(self) -> None:
         self.level = 0
         self.rising = False
         self.place = 0
         """Where the step is: layer i is i + 1 in forward and ~(i + 1) in backward."""
+        self.entered: dict[int, int] = {}
+        """The level when each place was first entered."""
         self.moment = "forward"
         self.last = "forward", 0
         self.marks: list[tuple[int, str, int]] = []
+
+    def enter(self, place: int) -> None:
+        """Go to a place."""
+        self.place = place
+        self.entered.setdefault(place, self.level)
 
     def mark(self) -> None:
         """Record the level if it rose since the last mark."""

@@ -215,7 +215,8 @@ class Tape:
         grads = node.grads
         assert grads is not None
         node.grads = None
-        self.ledger.place = ~node.place
+        if self.ledger.place != ~node.place:
+            self.ledger.enter(~node.place)
         kept = self._unpacked(node)
         results: list[Tensor | None] = list(node.rule(self, node, grads))
         # Replayed tensors belong to the operator's call; the others to the node, a moment longer.

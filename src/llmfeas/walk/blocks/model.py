@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...record import dataclass
 from ..graph import Parameter, Tensor
 from ..operators.basic import add, dropout, scaled
@@ -29,13 +31,14 @@ class Model:
         "final",
         "head",
         "head_bias",
+        "indices",
         "layers",
         "leave",
         "positions",
         "table",
     )
 
-    def __init__(self, context: Context, layers: int) -> None:
+    def __init__(self, context: Context, layers: Sequence[int]) -> None:
         setup = context.setup
         a = setup.architecture
         self.context = context
@@ -48,11 +51,11 @@ class Model:
         self.positions = context.parameter(a.learned_positions or 0, a.hidden) if learned else None
         self.layers: list[Layer | ShortcutLayer] = []
         self.built = [context.tape.ledger.level]
-        for index in range(layers):
-            context.place = index + 1
+        self.indices = layers
+        for context.place, index in enumerate(layers, 1):
             self._add_indexer()
             kind = ShortcutLayer if a.attention_blocks == 2 else Layer
-            self.layers.append(kind(context, setup.first_layer + index))
+            self.layers.append(kind(context, index))
             self.built.append(context.tape.ledger.level)
         context.place = 0
         self.final: Norm | None = None
@@ -142,14 +145,14 @@ class Model:
         hidden = dropout(tape, hidden, setup.recipe.drop_embedding)
         rotations = self._rotations(embedded.width)
         passed = places if setup.implementation.passes_places else None
-        for place, layer in enumerate(self.layers, 1):
-            tape.ledger.place = place
-            windowed = setup.architecture.window_of(setup.first_layer + place - 1) is not None
+        for place, (index, layer) in enumerate(zip(self.indices, self.layers, strict=True), 1):
+            tape.ledger.enter(place)
+            windowed = setup.architecture.window_of(index) is not None
             turn = rotations[windowed] if rotations else None
             hidden = self._layer(layer, hidden, Around(masks[windowed], turn, bias, passed))
             if place > 1:
                 self.layers[place - 2].scores = None
-        tape.ledger.place = len(self.layers) + 1
+        tape.ledger.enter(len(self.layers) + 1)
         for layer in self.layers:
             layer.scores = None
         if self.final is not None:
@@ -178,7 +181,7 @@ class Model:
         """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
         setup, tape, sizes = self.context.setup, self.context.tape, self.context.sizes
         a, recipe = setup.architecture, setup.recipe
-        kinds = {a.window_of(setup.first_layer + i) is not None for i in range(setup.depth)}
+        kinds = {a.window_of(index) is not None for index in self.indices}
         if "fill" in setup.implementation.scores:
             mask = tape.new(sizes.bss, 1)
             return mask, mask

@@ -12,8 +12,8 @@ def cast(tape: Tape, x: Tensor, width: int) -> Tensor:
     """Change of type; the same tensor where it has it."""
     if x.width == width:
         return x
-    # A checkpointed block's arguments outlive its forward pass: a copy must not live with them.
-    shared = tape.compiled and tape.frame is None
+    # Weights and a checkpointed block's arguments outlive its forward pass: a copy must not live with them.
+    shared = tape.compiled and tape.frame is None and not isinstance(x, Parameter)
     if shared and x.recast is not None and x.recast.width == width:
         return x.recast
     node = tape.open(passed, (x,))
