@@ -10,7 +10,7 @@ from ..estimate.result import Estimate
 from .axes import axes_of
 from .change import Axis
 from .search import Search, Way
-from .selection import HARDWARE, apart, worth_showing
+from .selection import HARDWARE, apart, pointless, worth_showing
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
@@ -81,6 +81,8 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
     for changes, group in trials:
         if len(best) == wanted and sum(change.pain for change in changes) > best[-1].pain:
             break
+        if pointless(search.settings(changes), sum(change.pain for change in changes), best):
+            continue
         if len(group) > 1 and id(group) not in hopeful:
             hopeful[id(group)] = search.may_fit(group)
         found = search.way(changes) if hopeful.get(id(group), True) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .search import Way
 
@@ -40,6 +40,12 @@ def apart(ordered: Sequence[Way]) -> list[Way]:
         if not alike or safer or faster:
             kept.append(way)
     return kept
+
+
+def pointless(settings: Mapping[str, object], pain: float, kept: Sequence[Way]) -> bool:
+    """Tell whether a trial of these settings could not stand apart from ways that change the same hardware."""
+    rivals = (way for way in kept if way.settings.keys() == settings.keys() and _feasible(way))
+    return bool(set(HARDWARE) & settings.keys()) and any(way.pain < pain for way in rivals)
 
 
 def _feasible(way: Way) -> bool:
