@@ -10,7 +10,7 @@ from math import prod
 from .inventory import Weight
 from .pattern import layer_kinds
 from .setup import Setup
-from .step import Mark, Walked, walked_step
+from .step import Mark, Walked, common_step, on_base
 from .storage import BLOCK_BYTES, SYMBOLIC
 
 
@@ -21,21 +21,23 @@ def walks(setup: Setup, layers: tuple[int, ...]) -> dict[int, Walked]:
 
 
 def walked_layers(setup: Setup, places: Sequence[int]) -> Walked:
-    """Walk a stage cut to some of its layers; stages of one model whose layers run alike share the walk."""
+    """Walk a stage cut to some of its layers; stages whose layers run alike, and bases of adapters, share the walk."""
     layers = [setup.span[place] for place in places]
-    experts, held = setup.architecture.experts, setup.recipe.rank_experts
-    if not setup.layers and (experts is None or held == experts.count):
-        return walked_step(setup, SYMBOLIC, layers)  # a whole model on one rank is like no other
-    setup = replace(setup, first_layer=0, layers=0)
+    recipe, experts = setup.recipe, setup.architecture.experts
+    if not (setup.layers or recipe.adapters or experts):
+        return common_step(setup, SYMBOLIC, layers)  # a whole dense model that trains is like no other
+    held = recipe.rank_experts or (experts.count if experts else 0)
+    setup = replace(setup, first_layer=0, layers=0, recipe=replace(recipe, rank_experts=0, quantized=False))
     kinds = layer_kinds(setup)
     alike = tuple(kinds.index(kinds[layer]) for layer in layers)
-    known = walks(replace(setup, recipe=replace(setup.recipe, rank_experts=0)), alike)
+    known = walks(setup, alike)
     walk = known.get(held)
     if walk is None:
-        walk = _between(known, held) or walked_step(setup, SYMBOLIC, alike)
+        setup = replace(setup, recipe=replace(setup.recipe, rank_experts=held))
+        walk = _between(known, held) or common_step(setup, SYMBOLIC, alike)
         if len(known) < 2:
             known[held] = walk
-    return walk
+    return on_base(walk, quantized=recipe.quantized) if recipe.adapters else walk
 
 
 def _between(known: dict[int, Walked], experts: int) -> Walked | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..record import dataclass
 from .blocks.context import Context
@@ -10,7 +11,7 @@ from .blocks.model import Model
 from .graph import Leaf, Parameter
 from .inventory import Weight
 from .setup import Setup
-from .storage import Sizes
+from .storage import UNPACKED, WORKSPACE, Sizes
 from .tape import Tape
 
 Mark = tuple[int, str, int]
@@ -37,8 +38,25 @@ class Walked:
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
 
 
-def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None) -> Walked:
-    """Walk one step of the stage, or of these layers of the model in its place."""
+def walked_step(setup: Setup, sizes: Sizes) -> Walked:
+    """Walk one step of the stage."""
+    return on_base(common_step(setup, sizes, setup.span), quantized=setup.recipe.quantized)
+
+
+def on_base(walk: Walked, *, quantized: bool) -> Walked:
+    """Count weights that are unpacked where they are used as workspace, or leave them out of the levels."""
+
+    def seen(level: int) -> int:
+        if level < 1 << UNPACKED:
+            return level
+        unpacked, rest = divmod(level, 1 << UNPACKED)
+        return rest + (unpacked << WORKSPACE) if quantized else rest
+
+    return replace(walk, marks=[(seen(level), moment, place) for level, moment, place in walk.marks])
+
+
+def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:
+    """Walk one step of these layers of the model, as adapters do on a base in 16 or in few bits."""
     tape = Tape(sizes, autocast=setup.recipe.autocast)
     tape.selective = setup.recipe.checkpointing == "selective"
     tape.compiled = setup.implementation.compiled
@@ -48,7 +66,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None)
     tape.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
     tape.narrow_activations = setup.recipe.narrow_activations
     context = Context(tape, setup)
-    model = Model(context, setup.span if layers is None else layers)
+    model = Model(context, layers)
     ids = tape.new(sizes.bs, 8)
     ledger = tape.ledger
     start = ledger.level

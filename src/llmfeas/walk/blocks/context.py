@@ -102,7 +102,7 @@ class Context:
         """A projection's weights; `reads` or `writes` the stream."""
         recipe = self.setup.recipe
         weight = self._registered((n_out, n_in), 1, False) if recipe.narrow_frozen else self.parameter(n_out, n_in)
-        weight.packed = recipe.quantized
+        weight.packed = recipe.adapters > 0 and not recipe.narrow_frozen
         weight.shared = not self.setup.implementation.transposes_weights
         vector = self.parameter(n_out) if bias else None
         ranks = (self.ranks if reads else -self.ranks) if self.ranks > 1 and (reads or writes) else 1

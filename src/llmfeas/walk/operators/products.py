@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Leaf, Node, Parameter, Tensor
-from ..storage import LOGITS
+from ..storage import LOGITS, UNPACKED
 from ..tape import Tape
 from .basic import cast, copied_weight
 
@@ -11,8 +11,11 @@ from .basic import cast, copied_weight
 def _linear_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     g = grads[0]
     assert g is not None
-    # Gathered inputs and gradients, unpacked weights.
-    temporaries = [tape.new(n, g.width) for n in node.data]
+    # Gathered inputs and gradients, an unpacked weight.
+    unpacked, *gathered = node.data
+    temporaries = [tape.new(n, g.width) for n in gathered]
+    if unpacked:
+        temporaries.append(tape.new(unpacked, g.width, component=UNPACKED))
     bias = node.result(tape, 2, g.width)
     x = node.result(tape, 0, g.width, plain=False)
     weight = node.result(tape, 1, g.width, plain=False)
@@ -40,12 +43,15 @@ def linear(
         b = copied_weight(tape, bias) if bias is not None else None
         w = copied_weight(tape, weight)
         x = cast(tape, x, 2)
-    node = tape.open(_linear_back, (x, w, b), data)
+    unpacked = weight.n if weight.packed else 0
+    node = tape.open(_linear_back, (x, w, b), (unpacked, *data))
     if node is not None:
         tape.keep(node, input_kept(tape, x) if w.node is not None else None, w if x.node is not None else None)
     # A weight in one byte is multiplied as it is; what comes out is as wide as what went in.
     width = x.width if w.width == 1 else w.width
     temporaries = [tape.new(size, width) for size in passing]
+    if unpacked:
+        temporaries.append(tape.new(unpacked, width, component=UNPACKED))
     made = tape.product(n, width, node, LOGITS if logits else -1)
     del temporaries
     return made
@@ -55,17 +61,16 @@ def _extents(x: Tensor, weight: Parameter) -> tuple[int, tuple[int, ...], tuple[
     """Elements of the output, of what the forward makes for a moment, and of what the backward makes for a moment.
 
     Under sequence parallelism a column-split product gathers its input, a row-split one scatters its output
-    (Korthikanti 2022). A packed weight is unpacked where it is used.
+    (Korthikanti 2022).
     """
     n_out, n_in = weight.shape
-    unpacked = (weight.n,) if weight.packed else ()
     if weight.ranks > 1:
         rows = x.n // (n_in // weight.ranks)
-        return rows * n_out, (rows * n_in, *unpacked), (rows * n_in, rows * n_in, *unpacked)
+        return rows * n_out, (rows * n_in,), (rows * n_in, rows * n_in)
     rows = x.n // n_in
     if weight.ranks < 0:
-        return rows * (n_out // -weight.ranks), (rows * n_out, *unpacked), (rows * n_out, *unpacked)
-    return rows * n_out, unpacked, unpacked
+        return rows * (n_out // -weight.ranks), (rows * n_out,), (rows * n_out,)
+    return rows * n_out, (), ()
 
 
 def input_kept(tape: Tape, x: Tensor) -> Tensor:
