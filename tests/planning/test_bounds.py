@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from llmfeas.catalog.runtime import runtime
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
+from llmfeas.estimate.usable_memory import usable_bytes
 from llmfeas.planning.bounds import least_bytes, least_host_bytes, most_bytes, most_host_bytes
 
 ASKS: tuple[dict[str, object], ...] = (
@@ -40,11 +42,16 @@ def test_nothing_is_known_where_weights_may_lie_on_the_host() -> None:
     assert least_bytes({"task": "inference", "quant": "q4_k_m", "gpu_layers": 3}, scenario) == 0
 
 
-def test_the_ceiling_is_the_memory_of_the_device_that_is_tried() -> None:
+def test_the_ceiling_is_what_is_usable_of_the_device_that_is_tried() -> None:
+    def usable(**asked: object) -> float:
+        scenario = resolution({"model": "gpt2", **asked}, catalog()).scenario
+        return usable_bytes(scenario) - runtime().contexts[scenario.device.backend]
+
     scenario = resolution({"model": "gpt2", "device": "m2-ultra", "memory": "64GiB"}, catalog()).scenario
-    assert most_bytes({}, scenario, catalog()) == 64 * 2**30
-    assert most_bytes({"memory": "128GiB"}, scenario, catalog()) == 128 * 2**30
-    assert most_bytes({"device": "rtx-4090", "memory": "auto"}, scenario, catalog()) == 24 * 2**30
+    assert most_bytes({}, scenario, catalog()) == usable(device="m2-ultra", memory="64GiB")
+    assert most_bytes({"memory": "128GiB"}, scenario, catalog()) == usable(device="m2-ultra", memory="128GiB")
+    for device in ("rtx-4090", "epyc-9654", "m3-ultra-60c"):
+        assert most_bytes({"device": device, "memory": "auto"}, scenario, catalog()) == usable(device=device)
 
 
 @pytest.mark.parametrize(

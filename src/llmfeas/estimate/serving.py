@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture
+from ..catalog.device import Device
 from ..catalog.stored import StoredWeights
 from ..record import dataclass
 from ..scenario import Scenario
@@ -40,8 +41,12 @@ class Serving:
 
 
 def shares_memory(scenario: Scenario) -> bool:
-    """Tell whether host and device draw on one pool: CPUs and unified memory (Metal limits the device's part alone)."""
-    device = scenario.device
+    """Tell whether host and device draw on one pool."""
+    return draws_on_host(scenario.device)
+
+
+def draws_on_host(device: Device) -> bool:
+    """Tell whether a device has no memory of its own: CPUs, unified memory (Metal limits the device's part alone)."""
     return device.backend == "cpu" or (device.kind in ("unified", "apu") and device.backend != "metal")
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..catalog.runtime import runtime
 from ..catalog.store import Catalog
 from ..estimate.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
 from ..estimate.parameters import block_parameters
+from ..estimate.resolve.hardware import default_memory_bytes
 from ..estimate.training_layout import SCHEMES
+from ..estimate.usable_memory import usable_part
 from ..scenario import TRAINING_TASKS, Scenario
 from ..units import parse_bytes
 from .serving_changes import encoded_bits
@@ -78,11 +81,13 @@ def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
 
 
 def most_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
-    """Give a ceiling for the memory of one device, bytes: all that the device with these settings has."""
+    """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
+    same = settings.get("device", asked.device.id) == asked.device.id
+    device = asked.device if same else catalog.devices[str(settings["device"])]
+    capacity = asked.memory_bytes if same else default_memory_bytes(device)
     if settings.get("memory", "auto") != "auto":
-        return parse_bytes(str(settings["memory"]), "--memory")
-    device = str(settings.get("device", asked.device.id))
-    return asked.memory_bytes if device == asked.device.id else catalog.devices[device].memory_bytes
+        capacity = parse_bytes(str(settings["memory"]), "--memory")
+    return usable_part(device, capacity) - runtime().contexts[device.backend]
 
 
 def most_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:

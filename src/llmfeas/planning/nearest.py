@@ -62,8 +62,9 @@ def nearest(search: Search, axes: Sequence[Axis], kept: Sequence[str]) -> Neares
 
     `kept` names settings that could change but are to be kept: said where they leave nothing to try.
     """
-    for changes in ((), together([axis.alternatives[-1] for axis in axes]), search.lightest):
+    for changes in ((), together([axis.alternatives[-1] for axis in axes])):
         search.way(changes, heavy=True)
+    search.try_spared()
     settled = search.settled(search.nearest)
     assert settled is not None
     return Nearest(search.settings(search.nearest), estimate(settled), () if axes else tuple(kept))

@@ -23,6 +23,8 @@ from .serving_changes import host_pain
 FEASIBLE = ("feasible", "tight")
 TIGHT = 0.9
 """Pain of memory that may run out: a milder change that is tight comes before the next harsher one."""
+MOST_SPARED = 16
+"""Spared trials that are tried after all to tell what comes nearest."""
 HOPELESS = 1e6
 """Miss of what the software cannot do: worse than any lack of memory."""
 
@@ -126,10 +128,9 @@ class Search:
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
         self.nearest: Changes = ()
-        self.lightest: Changes = ()
-        """The trial that was spared, whose floor is above what there is by least."""
         self._least = (float("inf"), 0)
-        self._lightest = (float("inf"), 0)
+        self._spared: list[tuple[float, Changes]] = []
+        """Trials whose floor is above what there is, and by how much."""
         self._shares: dict[int, float] = {}
 
     def settings(self, changes: Changes) -> dict[str, object]:
@@ -209,9 +210,17 @@ class Search:
             least_bytes(settings, asked) / most_bytes(settings, asked, self.catalog),
             least_host_bytes(settings, asked) / most_host_bytes(settings, asked),
         )
-        if far > 1 and (far, len(changes)) < self._lightest:
-            self._lightest, self.lightest = (far, len(changes)), changes
+        if far > 1:
+            self._spared.append((far, changes))
         return far > 1
+
+    def try_spared(self) -> None:
+        """Try what was spared as long as it could come nearer than the nearest, the lightest first."""
+        spared = sorted(self._spared, key=lambda one: (one[0], len(one[1])))
+        for far, changes in spared[:MOST_SPARED]:
+            if far > self._least[0]:
+                break
+            self.way(changes, heavy=True)
 
     def refined(self, way: Way) -> Way:
         """Keep as many layers on the device as work, where a way moves some to the host."""
