@@ -84,6 +84,8 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
         if pointless(search.settings(changes), sum(change.pain for change in changes), best):
             continue
         if len(group) > 1 and id(group) not in hopeful:
+            if search.too_heavy(changes):
+                continue
             hopeful[id(group)] = search.may_fit(group)
         found = search.way(changes) if hopeful.get(id(group), True) else None
         if found is not None and backend in (None, found.estimate.scenario.device.backend):
