@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from .inventory import Inventory, extrapolated_inventory, inventory_of
+from .inventory import inventory_of
 from .moments import Candidate, Moments
 from .pattern import Outline, layer_kinds, outlined
 from .setup import Setup
@@ -48,12 +48,12 @@ def training_moments(setup: Setup) -> Moments:
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
     return Moments(
         candidates=tuple(_candidates(walk, shifts)),
-        start=_candidate(start, "forward"),
-        kept=_candidate(kept, "forward"),
-        end=_candidate(end, "optimizer"),
+        start=_candidate(start, "forward", _total(start)),
+        kept=_candidate(kept, "forward", _total(kept)),
+        end=_candidate(end, "optimizer", _total(end)),
         gradient_bytes=end >> GRADIENTS & FIELD_MASK,
         weight_bytes=start & FIELD_MASK,
-        inventory=_whole_inventory(walk, outline),
+        inventory=inventory_of(walk.weights, [outline.like.count(at) for at in range(len(outline.walked))]),
         streamed=packed_fields(kept, HOST),
     )
 
@@ -112,16 +112,6 @@ def _ends(like: tuple[int, ...], at: int) -> tuple[tuple[int, int], tuple[int, i
     return (first, first + 1), (last, last + 1)
 
 
-def _whole_inventory(walk: Walked, outline: Outline) -> Inventory:
-    """Count the weights of the stage."""
-    found = inventory_of(walk.weights)
-    spare = [outline.like.count(at) - 1 for at in range(len(outline.walked))]
-    for times in sorted(set(spare) - {0}):
-        more = (weight for weight in walk.weights if weight.place and spare[weight.place - 1] == times)
-        found = extrapolated_inventory(found, inventory_of(more), times)
-    return found
-
-
 def _total(level: int) -> int:
     """Packed sum of all components but weights and gradients, with the gradients as a seventh field."""
     packed = level >> ARRIVING & _FOUR
@@ -161,8 +151,8 @@ def _candidates(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[Ca
             more = _total(level + shift) - total
             found.update((total + more, level + shift) for total, level in fullest.items())
     for moment, found in moments.items():
-        yield from (_candidate(level, moment) for level in _undominated(found, MOST_TRIES).values())
+        yield from (_candidate(level, moment, total) for total, level in _undominated(found, MOST_TRIES).items())
 
 
-def _candidate(level: int, moment: str) -> Candidate:
-    return Candidate(moment, level >> GRADIENTS & FIELD_MASK, packed_fields(_total(level), 0), level)
+def _candidate(level: int, moment: str, total: int) -> Candidate:
+    return Candidate(moment, level >> GRADIENTS & FIELD_MASK, packed_fields(total, 0), level)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from ..record import dataclass
@@ -58,51 +58,42 @@ class Inventory:
     """Elements that an orthogonalising iteration holds at once for the largest matrix."""
 
 
-_MAXIMA = frozenset(("largest", "iterated", "layer_elements", "trained_width"))
-
-
-def inventory_of(weights: Iterable[Weight]) -> Inventory:
-    """Sum up weights."""
-    totals = dict.fromkeys((f.name for f in fields(Inventory)), 0)
-    totals["trained_width"] = 4
-    per_layer: dict[int, int] = {}
+def inventory_of(weights: Iterable[Weight], layers: Sequence[int]) -> Inventory:
+    """Sum up weights; `layers`: how many layers each of the walked ones stands for."""
+    counts, per_layer = Counter[str](), Counter[int]()
+    width, largest, iterated = 4, 0, 0
     for weight in weights:
-        shape = weight.shape
-        n = prod(shape)
-        per_layer[weight.place] = per_layer.get(weight.place, 0) + n
-        totals["elements"] += n
-        totals["outside_elements"] += 0 if weight.place else n
-        totals["expert_elements"] += n if weight.routed else 0
+        shape, times = weight.shape, layers[weight.place - 1] if weight.place else 1
+        one = prod(shape)
+        n = one * times
+        per_layer[weight.place] += one
+        counts["elements"] += n
+        counts["expert_elements"] += n if weight.routed else 0
         if not weight.trains:
             continue
-        totals["trained"] += n
-        totals["trained_experts"] += n if weight.routed else 0
-        totals["trained_bytes"] += -(-n * weight.width // BLOCK_BYTES) * BLOCK_BYTES
-        totals["trained_width"] = weight.width
-        totals["trained_tensors"] += 1
-        totals["trained_small"] += n if n < SMALL_TENSOR else 0
-        totals["largest"] = max(totals["largest"], n)
+        width, largest = weight.width, max(largest, one)
+        counts["trained"] += n
+        counts["trained_experts"] += n if weight.routed else 0
+        counts["trained_bytes"] += -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times
+        counts["trained_tensors"] += times
+        counts["trained_small"] += n if one < SMALL_TENSOR else 0
         if len(shape) < 2:
-            totals["factored"] += n
+            counts["factored"] += n
             continue
-        rows, columns = n // shape[-1], shape[-1]
-        matrices = n // (shape[-1] * shape[-2])
-        totals["factored"] += matrices * shape[-2] + matrices * columns if matrices > 1 else rows + columns
+        rows, columns = shape[-2:]
+        counts["factored"] += one // (rows * columns) * (rows + columns) * times
         if weight.place == 0:
-            totals["trained_tables"] += n
+            counts["trained_tables"] += n
         else:
-            totals["trained_matrices"] += n
-            side = min(shape[-1], shape[-2])
-            totals["iterated"] = max(totals["iterated"], 2 * shape[-1] * shape[-2] + 2 * side * side)
-    totals["layer_elements"] = max((n for place, n in per_layer.items() if place), default=0)
-    return Inventory(**totals)
-
-
-def extrapolated_inventory(walked: Inventory, added: Inventory, times: int) -> Inventory:
-    """Sums grow by what each further period adds; maxima stay."""
+            counts["trained_matrices"] += n
+            side = min(rows, columns)
+            iterated = max(iterated, 2 * rows * columns + 2 * side * side)
+    outside = per_layer.pop(0, 0)
     return Inventory(
-        **{
-            f.name: getattr(walked, f.name) + (0 if f.name in _MAXIMA else getattr(added, f.name) * times)
-            for f in fields(Inventory)
-        }
+        **counts,
+        trained_width=width,
+        layer_elements=max(per_layer.values(), default=0),
+        outside_elements=outside,
+        largest=largest,
+        iterated=iterated,
     )
