@@ -133,7 +133,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("ep", LAYOUT, "Expert parallel: devices that share the experts.", "experts over the devices", maximum=65536),
     Option("cp", LAYOUT, "Context parallel: devices that share each sequence.", "1", maximum=4096),
     Option("offload", LAYOUT, "What moves to the host's memory.",
-           "none", kind="text", choices=("none", "optimizer", "all")),
+           "none", kind="text", choices=("none", "activations", "optimizer", "all")),
     Option("context", SERVING, "Tokens that the cache has room for.",
            "the model's, up to 4096", INFERENCE, maximum=10**8, aliases=("ctx_size", "max_model_len")),
     Option("prompt", SERVING, "Tokens in the prompt.",

@@ -66,7 +66,7 @@ class Scenario:
     interleave: int = 1
     ep: int = 1
     cp: int = 1
-    offload: Literal["none", "optimizer", "all"] = "none"
+    offload: Literal["none", "activations", "optimizer", "all"] = "none"
     gpu_layers: int | None = None
     context: int | None = None
     prompt: int = 0
@@ -120,6 +120,11 @@ class Scenario:
     def is_training(self) -> bool:
         """Tell whether weights change."""
         return self.task != "inference"
+
+    @property
+    def states_on_host(self) -> bool:
+        """Optimizer states lie in the memory of the host."""
+        return self.offload in ("optimizer", "all")
 
     def said(self, name: str) -> bool:
         """Tell whether the user gave this setting."""

@@ -16,6 +16,7 @@ ASKS: tuple[dict[str, object], ...] = (
     {"device": "h200"},
     {"device": "h200", "precision": "bf16", "optimizer": "adamw-8bit"},
     {"device": "h200", "offload": "optimizer"},
+    {"device": "h200", "offload": "activations"},
     {"device": "8xh200", "zero": 1},
     {"device": "8xh200", "zero": 2},
     {"device": "64xh200"},

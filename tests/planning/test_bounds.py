@@ -20,6 +20,7 @@ ASKS: tuple[dict[str, object], ...] = (
     {"task": "qlora", "micro_batch": 1},
     {"task": "finetune", "micro_batch": 1, "num_devices": 8},
     {"task": "finetune", "micro_batch": 1, "offload": "optimizer"},
+    {"task": "finetune", "micro_batch": 1, "offload": "activations"},
     {"task": "finetune", "micro_batch": 1, "num_devices": 8, "engine": "megatron"},
     {"task": "finetune", "micro_batch": 1, "num_devices": 8, "engine": "llmq"},
 )

@@ -50,7 +50,7 @@ def rank_floor_bytes(scenario: Scenario) -> float:
     dense, routed = _rank_layers(scenario)
     whole, part = dense + routed, dense / ranks + routed * min(1.0, scenario.ep / ranks)
     held = weights * (part if scenario.zero >= 2 else whole) + gradients * (part if scenario.zero >= 2 else whole)
-    if scenario.offload == "none":
+    if not scenario.states_on_host:
         held += states * (part if scenario.zero >= 1 else whole)
     return SAFE * held
 

@@ -138,7 +138,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
     if spread and zero == 0 and layout.scheme.gathers and not layout.scheme.compiled:
         # Gradients are copied into reduction buckets.
         gathered += gradients
-    if scenario.offload != "none":
+    if scenario.states_on_host:
         states = temporaries = 0.0
     if scenario.offload == "all":
         weights = gradients = share = 0.0
@@ -243,7 +243,7 @@ def _temporaries(scenario: Scenario, layout: Layout, moments: Moments) -> float:
 
 def host_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup) -> float:
     """Give the host memory that offloading takes, per device."""
-    if scenario.offload == "none":
+    if not scenario.states_on_host:
         return 0.0
     weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
     part = _trained_part(scenario, moments)

@@ -32,7 +32,7 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     seq_len = -(-scenario.seq_len // scenario.cp)
     peaks = [stage.peak(scenario.micro_batch, seq_len) for stage in plan.stages]
     worst = peaks[0] if len(peaks) == 1 else max(peaks, key=lambda peak: peak.bytes)
-    host = plan.host_bytes + max(stage.moments.streamed_bytes(scenario.micro_batch, seq_len) for stage in plan.stages)
+    host = plan.host_bytes + max(stage.streamed_bytes(scenario.micro_batch, seq_len) for stage in plan.stages)
     return TensorMemory(worst.bytes, _components(worst), worst.moment, worst.runner_up, host, plan.approximate)
 
 

@@ -10,7 +10,7 @@ from ..walk.implementation import Implementation
 from ..walk.moments import Held, MomentLines, Moments, Peak
 from ..walk.parallel import rank_architecture
 from ..walk.setup import Recipe, Setup
-from .kernels import has_host, runs_fused, runs_patched, traits_of
+from .kernels import has_host, kernels_of, runs_fused, runs_patched, traits_of
 from .training_layout import Layout, host_bytes, layout_of, rank_held
 
 _MAX_PLANS = 4096
@@ -35,6 +35,10 @@ class Stage:
                 self.lines.clear()
             lines = self.lines[seq_len] = self.moments.lines(seq_len, self.held)
         return self.moments.peak(micro_batch, seq_len, self.held, lines)
+
+    def streamed_bytes(self, micro_batch: int, seq_len: int) -> float:
+        """Give what waits in the memory of the host between forward and backward, of all micro-batches in flight."""
+        return (1 + self.held.other_micro_batches) * self.moments.streamed_bytes(micro_batch, seq_len)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,10 @@ def _planned(scenario: Scenario) -> Plan:
         stages.append(Stage(moments, rank_held(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
-    return Plan(tuple(stages), host, _doubt(architecture, traits, recipe, unpatched))
+    return Plan(tuple(stages), host, _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario))))
 
 
-def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool) -> str:
+def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool, *, own: bool) -> str:
     if traits.approximate:
         return traits.approximate
     if traits.adapters == "parallel" and recipe.adapters:
@@ -112,6 +116,8 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
         return (
             "no step of this kind was measured with the library's kernels; experts are taken as public code runs them"
         )
+    if recipe.offloads and own:
+        return "no step with activations on the host was measured under this engine; those of public code were"
     if traits.compiled and (other or recipe.checkpointing != "none"):
         return "no compiled step of this kind was measured; dense models without checkpointing were"
     return ""
@@ -151,6 +157,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         quantized=scenario.task == "qlora",
         narrow_frozen=fp8 and scenario.task == "lora" and traits.narrow_frozen,
         narrow_activations=fp8 and traits.narrow_activations,
+        offloads=scenario.offload == "activations" and has_host(scenario),
     )
 
 

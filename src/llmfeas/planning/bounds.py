@@ -27,15 +27,16 @@ def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     """
     task = str(settings.get("task", asked.task))
     offload = str(settings.get("offload", asked.offload))
+    states_stay = offload not in ("optimizer", "all")
     if "gpu_layers" in settings or asked.gpu_layers is not None or offload == "all":
         return 0.0
     if task == "inference":
         each = _served_bytes(settings, asked)
     elif task in FROZEN_BYTES:
-        each = frozen_bytes(task, _precision(settings, asked)) if offload == "none" else 0.0
+        each = frozen_bytes(task, _precision(settings, asked)) if states_stay else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
-        each = weights + gradients + (states if offload == "none" else 0.0)
+        each = weights + gradients + (states if states_stay else 0.0)
     return _layers(asked) * each / int(str(settings.get("num_devices", asked.num_devices)))
 
 
@@ -44,7 +45,7 @@ def least_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     task = str(settings.get("task", asked.task))
     offload = str(settings.get("offload", asked.offload))
     other = settings.get("device", asked.device.id) != asked.device.id
-    if offload == "none" or other or task not in TRAINING_TASKS:
+    if offload not in ("optimizer", "all") or other or task not in TRAINING_TASKS:
         return 0.0
     if task in FROZEN_BYTES:
         each = frozen_bytes(task, _precision(settings, asked)) if offload == "all" else 0.0

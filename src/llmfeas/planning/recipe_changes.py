@@ -149,7 +149,7 @@ def offload_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"offload": "none"}, "nothing waits for the host: faster, more memory on the device", 0.5, True)
     if scenario.device.kind in ("cpu", "unified", "apu") or scenario.task not in FULL:
         return
-    if scenario.offload == "none":
+    if not scenario.states_on_host:
         yield Change({"offload": "optimizer"}, "optimizer states in main memory: much slower steps", 3)
     if scenario.offload != "all":
         yield Change({"offload": "all"}, "weights and states in main memory: very slow steps", 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .storage import ARRIVING, Storage
+from .storage import ARRIVING, HOST, Storage
 
 if TYPE_CHECKING:
     from .tape import Tape
@@ -116,10 +116,11 @@ class Node:
         """Give the gradient of forward input `index`, written by a compiled kernel over that input, the kept tensor
         of the same number.
 
-        What checkpointing replayed is a tensor of the replay's own, so a new one stands for both.
+        What checkpointing replayed is a tensor of the replay's own, so a new one stands for both; so does one for what
+        came back from the host.
         """
         edge, kept = self.edges[index], self.saved[index]
-        if edge is None or not isinstance(kept, Storage):
+        if edge is None or not isinstance(kept, Storage) or kept.component == HOST:
             return self.result(tape, index, edge[3] if edge else 0)
         return Tensor(kept, edge[2], edge[3])
 

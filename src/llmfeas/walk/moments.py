@@ -76,7 +76,7 @@ class Moments:
     """Bytes in the memory of the host after forward."""
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
-        """Give the bytes of blocks' inputs that lie in the memory of the host between forward and backward."""
+        """Give the bytes that lie in the memory of the host between forward and backward."""
         return _value(self.streamed, micro_batch, seq_len)
 
     def lines(self, seq_len: int, held: Held) -> tuple[MomentLines, ...]:

@@ -38,6 +38,8 @@ class Recipe:
     """Frozen projections exist in one byte alone."""
     narrow_activations: bool = False
     """Activations keep their inputs in one byte."""
+    offloads: bool = False
+    """What backward needs waits in the memory of the host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:
     tape.reentrant = setup.implementation.streams_inputs
     # Adapters run in 16 bits, and nothing else trains beside them.
     tape.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
+    tape.offloads = setup.recipe.offloads
     tape.narrow_activations = setup.recipe.narrow_activations
     context = Context(tape, setup)
     model = Model(context, layers)

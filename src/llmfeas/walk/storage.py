@@ -123,6 +123,10 @@ class Storage:
             ledger.rising = False
         ledger.level -= self.size
 
+    def copied(self, component: int) -> Storage:
+        """Give as many bytes under another component."""
+        return Storage(self.ledger, self.size >> self.component, component)
+
     def move(self, component: int) -> None:
         """Count these bytes under another component from now on."""
         moved = (self.size >> self.component) << component

@@ -16,6 +16,7 @@ from .storage import (
     ACTIVATIONS,
     ARRIVING,
     GRADIENTS,
+    HOST,
     LOGITS,
     SYMBOLIC,
     WEIGHTS,
@@ -53,6 +54,8 @@ class Tape:
         """A checkpointed block is run again to its end, and its output lives until its backward is done."""
         self.bytes_kept = 2
         """Bytes of an element of a product's kept 2-byte input."""
+        self.offloads = False
+        """What is kept below the loss waits in the memory of the host until its operator's backward."""
         self.narrow_activations = False
         """A gate and what it gates are kept in one byte."""
 
@@ -114,9 +117,7 @@ class Tape:
         if node is None:
             return
         frame, replay = self.frame, self.replay
-        for x in tensors:
-            if x is None:
-                continue
+        for x in filter(None, tensors):
             if replay is not None:
                 assert replay.kept is not None
                 replay.kept[self.replayed] = x.storage
@@ -126,6 +127,8 @@ class Tape:
             elif frame is not None:
                 node.saved.append((frame, frame.count))
                 frame.count += 1
+            elif self.offloads and x.storage.component in (ACTIVATIONS, WORKSPACE):
+                node.saved.append(x.storage.copied(HOST))
             else:
                 node.saved.append(x.storage)
 
@@ -173,7 +176,7 @@ class Tape:
         storages: list[Storage] = []
         for item in node.saved:
             if isinstance(item, Storage):
-                storages.append(item)
+                storages.append(item.copied(ACTIVATIONS) if item.component == HOST else item)
                 continue
             frame, index = item
             if frame.kept is None:

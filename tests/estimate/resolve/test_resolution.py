@@ -270,6 +270,22 @@ def test_serving_offloads_weights_to_a_host_that_has_its_own_memory(
     assert ("option-unused" in codes(found)) == (offload == "none")
 
 
+@pytest.mark.parametrize(
+    ("device", "asked", "offload"),
+    [
+        ("rtx-4090", {"task": "lora"}, "activations"),
+        ("rtx-4090", {"task": "pretrain"}, "activations"),
+        ("rtx-4090", {"task": "inference"}, "none"),
+        ("gb10", {"task": "lora"}, "none"),
+        ("epyc-9654", {"task": "lora"}, "none"),
+    ],
+)
+def test_activations_wait_on_a_host_that_has_its_own_memory(device: str, asked: dict[str, str], offload: str) -> None:
+    found = settled("gpt2", device, offload="activations", **asked)
+    assert found.scenario.offload == offload
+    assert ("option-unused" in codes(found)) == (offload == "none")
+
+
 def test_offloaded_weights_are_served_by_what_streams_them() -> None:
     def asked(**said: str) -> Resolution:
         return settled("llama-3-8b", "rtx-4090", task="inference", **said)

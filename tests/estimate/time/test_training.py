@@ -188,3 +188,15 @@ def test_no_end_of_a_range_is_faster_than_the_device() -> None:
     for device in (GEFORCE, scenario().device):
         found = training_time(scenario(device=device, seq_len=128, micro_batch=64, global_batch=64))
         assert found.mfu.expected < found.mfu.high <= 1.01
+
+
+def test_activations_that_wait_on_the_host_cost_what_the_link_cannot_hide() -> None:
+    slow = replace(H100, links=(Link(kind="nvlink", gb_per_s=450), Link(kind="pcie", gb_per_s=8)))
+    coherent = replace(H100, links=(*slow.links, Link(kind="nvlink-c2c", gb_per_s=450)))
+
+    def step(device: Device, offload: str) -> float:
+        return seconds(training_time(scenario(device=device, offload=offload, micro_batch=4)))
+
+    assert step(H100, "none") == step(slow, "none") == step(coherent, "none")
+    assert step(slow, "activations") > step(H100, "activations") > step(coherent, "activations")
+    assert step(coherent, "activations") > step(coherent, "none")

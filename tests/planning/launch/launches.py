@@ -41,6 +41,7 @@ TRAINING: tuple[dict[str, object], ...] = (
     {"quant": "int8"},
     {"zero": 0},
     {"zero": 2},
+    {"offload": "activations"},
     {"offload": "optimizer"},
     {"offload": "all"},
     {"tp": 2, "zero": 1},

@@ -78,6 +78,7 @@ def test_what_an_engine_cannot_express_is_named_with_those_that_can() -> None:
         ("accelerate", {"pp": 2}, "--pp 2"),
         ("accelerate", {"zero": 1}, "--zero 1"),
         ("torchrun-fsdp", {"offload": "optimizer"}, "--offload optimizer"),
+        ("deepspeed", {"offload": "activations"}, "--offload activations"),
         ("deepspeed", {"checkpointing": "selective"}, "--checkpointing selective"),
         ("deepspeed", {"tp": 2, "zero": 3}, "--tp 2"),
         ("deepspeed", {"optimizer": "adafactor", "offload": "all"}, "--optimizer adafactor"),

@@ -131,6 +131,13 @@ def test_deepspeed_gets_stage_offload_and_batch() -> None:
     assert everything["zero_optimization"]["offload_param"]["device"] == "cpu"
 
 
+@pytest.mark.parametrize(("engine", "file"), [("trl", "sft.yaml"), ("axolotl", "axolotl.yaml")])
+def test_trainers_with_a_switch_for_it_keep_activations_on_the_host(engine: str, file: str) -> None:
+    asked = {"model": "llama-3-8b", "device": "rtx-4090", "task": "lora"}
+    assert contents(launched(engine, **asked, offload="activations"))[file]["activation_offloading"] is True
+    assert "activation_offloading" not in contents(launched(engine, **asked))[file]
+
+
 def test_deepspeed_divides_tensors_and_keeps_pure_formats() -> None:
     asked = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "finetune"}
     config = contents(launched("deepspeed", **asked, tp=2, zero=1))["ds_config.json"]

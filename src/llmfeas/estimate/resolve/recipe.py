@@ -51,12 +51,13 @@ def settle_precision(draft: Draft, model: Model, device: Device) -> None:
 def settle_offload(draft: Draft, device: Device) -> None:
     """Settle `offload`; in serving only weights can lie on the host, and only where that has a memory of its own."""
     offload = draft.settle("offload", "none")
-    if draft.values["task"] != "inference" or offload == "none":
+    inference = draft.values["task"] == "inference"
+    if offload == "none" or not (inference or offload == "activations"):
         return
-    if offload == "optimizer":
-        draft.warn("option-unused", "--offload optimizer has no meaning for --task inference and was ignored")
+    if inference and offload != "all":
+        draft.warn("option-unused", f"--offload {offload} has no meaning for --task inference and was ignored")
     elif device.backend == "cpu" or is_unified(device):
-        draft.warn("option-unused", f"{device.name} shares its memory with the host: --offload all was ignored")
+        draft.warn("option-unused", f"{device.name} shares its memory with the host: --offload {offload} was ignored")
     else:
         return
     draft.put("offload", "none", "default")

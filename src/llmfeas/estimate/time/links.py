@@ -47,6 +47,12 @@ def pcie_bytes_per_s(device: Device) -> float:
     return max(known, default=16.0) * GB
 
 
+def host_link_bytes_per_s(device: Device) -> float:
+    """Bandwidth between a device and the host's memory, per direction: a coherent link of its own, else PCIe."""
+    own = [link.gb_per_s for link in device.links if link.kind == "nvlink-c2c" and link.gb_per_s]
+    return max(own) * GB if own else pcie_bytes_per_s(device)
+
+
 def joining_link(device: Device, members: int) -> Link | None:
     """Give the fastest link beyond PCIe that joins `members` devices of a node.
 
@@ -75,7 +81,7 @@ def device_links(
         node_bytes_per_s=node,
         pair_bytes_per_s=share * (pair.gb_per_s or 0.0) * GB if pair else node,
         network_bytes_per_s=share * (network_bytes_per_s or card_bytes_per_s(efficiency, device)),
-        host_bytes_per_s=efficiency.value("link.offload") * pcie,
+        host_bytes_per_s=efficiency.value("link.offload") * host_link_bytes_per_s(device),
         devices_per_node=max(1, devices_per_node),
         exposed=exposed,
         fast=whole is not None or pair is not None,

@@ -14,6 +14,7 @@ from ...record import dataclass
 from ...scenario import Scenario
 from ...tape.sums import Sums, architecture_sums
 from .links import Links, device_links
+from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from .rates import TrainingRates, training_rates
 
 OPTIMIZER_BYTES = {
@@ -192,13 +193,6 @@ def shard_weights(sums: Sums, tp: int, pp: int, ep: int) -> float:
     return (sums.parameters - sums.routed_weights * (1 - 1 / ep)) / (tp * pp)
 
 
-def weight_bytes_gathered(scenario: Scenario) -> float:
-    """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, 4-bit ones in QLoRA."""
-    if scenario.task == "qlora":
-        return 0.55
-    return 4.0 if scenario.precision in ("fp32", "tf32") else 2.0
-
-
 def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
     """ZeRO-3: two gathers of the weights and one reduction of 16-bit gradients a micro-step (none for adapters)."""
     if scenario.zero < 3 or ranks == 1:
@@ -206,13 +200,6 @@ def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> 
     wire = weight_bytes_gathered(scenario)
     moved = 2 * wire + (0.0 if scenario.task in ADAPTER_TASKS else wire)
     return shard * (ranks - 1) / ranks * moved / links.ring(ranks, scenario.tp)
-
-
-def offload_seconds(scenario: Scenario, shard: float, links: Links) -> float:
-    """Weights kept on the host travel to the device for forward and for backward, each micro-step."""
-    if scenario.offload != "all":
-        return 0.0
-    return 2 * weight_bytes_gathered(scenario) * shard / links.host_bytes_per_s
 
 
 def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
@@ -232,7 +219,7 @@ def optimizer_seconds(
     moved = OPTIMIZER_BYTES.get(scenario.optimizer, 30.0) * owned
     if scenario.precision in ("bf16", "fp16"):
         moved /= 2
-    if scenario.offload != "none":
+    if scenario.states_on_host:
         server = "_server" if scenario.device.kind == "datacenter" else ""
         return moved / efficiency.value(f"host.bandwidth{server}") + 4 * owned / links.host_bytes_per_s
     rounds = MUON_FLOP_PER_WIDTH * scenario.model.architecture.hidden if scenario.optimizer == "muon" else 0
@@ -286,10 +273,10 @@ def step_parts(efficiency: Efficiency, scenario: Scenario) -> dict[str, float]:
     parts["host"] = busy - device
     parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
     parts["expert_parallel"] = overlap * expert_parallel_seconds(work, links, ep, pp, tp)
-    parts["offload"] = offload_seconds(scenario, shard, links)
     busy += parts["tensor_parallel"] + parts["expert_parallel"]
-    gathers = zero_seconds(scenario, shard, links, ranks)
+    gathers, copies = zero_seconds(scenario, shard, links, ranks), activation_seconds(scenario, links)
     parts["zero"] = max(links.exposed * gathers, gathers - busy)
+    parts["offload"] = offload_seconds(scenario, shard, links) + max(links.exposed * copies, copies - busy)
     busy += parts["zero"] + parts["offload"]
     steps = scenario.micro_steps
     parts = {name: seconds * steps for name, seconds in parts.items()}

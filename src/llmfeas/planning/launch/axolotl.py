@@ -102,6 +102,8 @@ def config(scenario: Scenario) -> dict[str, object]:
     }
     if runs_patched(scenario):
         settings |= LIGER
+    if scenario.offload == "activations":
+        settings["activation_offloading"] = True
     if "optim_args" in shared:
         settings["optim_args"] = shared["optim_args"]
     return {**settings, **data(scenario), **adapters(scenario), **layout(scenario)}
@@ -151,7 +153,7 @@ LAUNCHER = Launcher(
         "checkpointing": ("none", "full"),
         "quant": ("none", "nf4", "int8"),
         "zero": (0, 2, 3),
-        "offload": ("none", "all"),
+        "offload": ("none", "activations", "all"),
         "dropout": (None,),
     },
     splits=frozenset({"num_devices", "tp", "cp"}),

@@ -15,7 +15,7 @@ OPTIMIZERS = {"adamw": "AdamW", "lion": "Lion"}
 
 def zero_stage(scenario: Scenario) -> int:
     """Give the ZeRO stage; pure bf16 and what moves to the host need one even where it divides nothing."""
-    least = {"none": 0, "optimizer": 1, "all": 3}[scenario.offload]
+    least = {"optimizer": 1, "all": 3}.get(scenario.offload, 0)
     return max(scenario.zero, least, 1 if scenario.precision == "bf16" else 0)
 
 
@@ -27,7 +27,7 @@ def zero(scenario: Scenario) -> dict[str, object]:
         section |= {"overlap_comm": True, "contiguous_gradients": True}
     if stage == 3:
         section["stage3_gather_16bit_weights_on_model_save"] = True
-    if scenario.offload != "none":
+    if scenario.states_on_host:
         section["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
     if scenario.offload == "all":
         section["offload_param"] = {"device": "cpu", "pin_memory": True}
@@ -69,7 +69,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what DeepSpeed does not combine."""
-    if scenario.offload != "none" and scenario.optimizer not in OPTIMIZERS:
+    if scenario.states_on_host and scenario.optimizer not in OPTIMIZERS:
         return Objection("optimizer", f"with --offload {scenario.offload} it has {' and '.join(OPTIMIZERS)} only")
     if scenario.tp > 1 and zero_stage(scenario) == 3:
         return Objection("tp", "its tensor parallelism goes with --zero 0, 1 or 2", instead=1)
@@ -113,6 +113,7 @@ LAUNCHER = Launcher(
     choices={
         **trainer.CHOICES,
         "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
+        "offload": ("none", "optimizer", "all"),
     },
     splits=frozenset({"num_devices", "tp"}),
     objection=objection,

@@ -116,7 +116,7 @@ def recipe(scenario: Scenario) -> dict[str, object]:
         "attention": "flash" if scenario.attention == "flash" else "dot_product",
         "enable_dropout": rate > 0,
         "dropout_rate": float(rate),
-        "optimizer_memory_host_offload": scenario.offload != "none",
+        "optimizer_memory_host_offload": scenario.states_on_host,
         "parameter_memory_host_offload": scenario.offload == "all",
     }
 
@@ -201,6 +201,7 @@ LAUNCHER = Launcher(
         "checkpointing": tuple(REMAT),
         "quant": ("none", "nf4"),
         "zero": (0, 1, 3),
+        "offload": ("none", "optimizer", "all"),
     },
     splits=frozenset({"num_devices", "tp", "pp", "interleave", "ep", "cp"}),
     objection=objection,

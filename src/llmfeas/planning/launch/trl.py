@@ -37,6 +37,8 @@ def config(scenario: Scenario) -> dict[str, object]:
             "lora_dropout": 0.0,
             "lora_target_modules": [trainer.lora_targets(scenario)],
         }
+    if scenario.offload == "activations":
+        settings["activation_offloading"] = True
     if scenario.quant == "nf4":
         settings |= {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "use_bnb_nested_quant": True}
     if scenario.quant == "int8":
@@ -64,7 +66,7 @@ LAUNCHER = Launcher(
     engines=("pytorch", "pytorch-liger"),
     tasks=("finetune", "lora", "qlora"),
     backends=accelerate.LAUNCHER.backends,
-    choices={**accelerate.LAUNCHER.choices, "dropout": (None,)},
+    choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None,)},
     splits=accelerate.LAUNCHER.splits,
     objection=accelerate.objection,
     write=write,

@@ -11,6 +11,7 @@ from ..operators.loss import LOSSES, LOSSES_WITH_HEAD
 from ..operators.products import embedding, linear
 from ..operators.views import respread
 from ..storage import ACTIVATIONS, HOST, LOGITS, Storage
+from ..tape import Tape
 from .attend import softcapped
 from .attention import rotary_width
 from .context import Context, Linear
@@ -224,11 +225,11 @@ class Model:
 
     def _layer(self, layer: Layer | ShortcutLayer, x: Tensor, around: Around) -> Tensor:
         if self.context.setup.recipe.checkpointing in ("full", "selective"):
-            if self.context.setup.implementation.streams_inputs:
-                # The stream itself lives as long as it has a name; the replay reads the copy through a buffer.
-                away = Storage(self.context.tape.ledger, x.n * x.width, HOST)
-                x = Tensor(away, x.n, x.width, x.node)
-            return self.context.tape.checkpoint(Replay(layer, x, around))
+            tape, streams = self.context.tape, self.context.setup.implementation.streams_inputs
+            if streams or tape.offloads:
+                # The stream itself lives as long as it has a name.
+                x = Tensor(x.storage.copied(HOST), x.n, x.width, x.node)
+            return tape.checkpoint(Replay(layer, x, around, None if streams else tape))
         return layer(x, around)
 
     def loss(self, ids: Tensor) -> Tensor:
@@ -265,7 +266,12 @@ class Replay:
     layer: Layer | ShortcutLayer
     x: Tensor
     around: Around
+    tape: Tape | None
+    """On which an input comes back from the host as a tensor; None: it is read through a buffer."""
 
     def __call__(self) -> Tensor:
         """Run the layer."""
-        return self.layer(self.x, self.around)
+        x = self.x
+        if self.tape is not None and self.tape.offloads and self.tape.replay is not None:
+            x = Tensor(x.storage.copied(ACTIVATIONS), x.n, x.width, x.node)
+        return self.layer(x, self.around)
