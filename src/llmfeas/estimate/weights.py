@@ -132,7 +132,11 @@ def _layers(sizes: _Sizes, a: Architecture) -> tuple[LayerBytes, ...]:
         same = {kind: _layer(sizes, operators, 0) for kind, operators in kinds.items()}
         return tuple(same[_kind(a, index)] for index in range(a.layers))
     # Rules tell layers apart by their place: those whose matrices get the same encodings are alike.
-    roles = {kind: sorted({_role(weight) for weight in _weights(operators)}) for kind, operators in kinds.items()}
+    placed = {role for rule in sizes.format.rules if rule.layers != "all" for role in rule.tensors}
+    roles = {
+        kind: sorted({seen for weight in _weights(operators) if (seen := _role(weight))[0] in placed})
+        for kind, operators in kinds.items()
+    }
     found: dict[tuple[object, ...], LayerBytes] = {}
     layers = []
     for index in range(a.layers):
