@@ -117,6 +117,15 @@ def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
     assert {"label", "task", "quant", "precision", "status", "peak_bytes"} == set(rungs[0])
 
 
+def test_training_rungs_run_under_the_engine_that_was_asked_for() -> None:
+    asked = {"model": "qwen3-8b", "device": "rtx-3090", "task": "lora", "seq_len": 16384, "engine": "pytorch-liger"}
+    peaks = {rung["label"]: rung["peak_bytes"] for rung in answer(asked, catalog(), remedies=False).ladder}
+    alone = answer({**asked, "task": "qlora", "micro_batch": 1}, catalog(), ladder=False, remedies=False)
+    assert peaks["QLoRA"] == alone.memory.peak_bytes.expected
+    served = answer({**asked, "task": "inference", "engine": "vllm"}, catalog(), remedies=False)
+    assert {rung["label"] for rung in served.ladder} == set(peaks)
+
+
 @pytest.mark.parametrize(
     "layout", [{"tp": 4, "zero": 1}, {"pp": 4}, {"cp": 2}, {"ep": 4}, {"offload": "all"}, {"tp": 2, "pp": 2}]
 )

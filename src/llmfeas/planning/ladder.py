@@ -17,7 +17,8 @@ HARDWARE = (
 )  # fmt: skip
 """Settings of the request that hold on every rung; the rest is that of a modest run: one sequence, defaults."""
 
-LAYOUT = ("tp", "pp", "cp", "zero", "offload")
+GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
+"""What a task may refuse."""
 
 RUNGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("pretrain", {"task": "pretrain", "micro_batch": 1}),
@@ -44,12 +45,14 @@ def _rung_request(
             kept.pop(name, None)
     else:
         kept.pop("context", None)
+        if estimated.scenario.is_training and request.get("engine") is not None:
+            kept["engine"] = request["engine"]
     return {**kept, **chosen}
 
 
 def _found(asked: Mapping[str, object], catalog: Catalog) -> Estimate | None:
-    """Estimate a rung, if need be without the layout that was asked for; None where it is refused."""
-    for request in (asked, {name: value for name, value in asked.items() if name not in LAYOUT}):
+    """Estimate a rung, if need be without layout and engine that were asked for; None where it is refused."""
+    for request in (asked, {name: value for name, value in asked.items() if name not in GIVES_WAY}):
         try:
             return estimate(resolution(request, catalog))
         except LlmfeasError:
@@ -61,7 +64,8 @@ def rungs(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) 
     """Yield the rungs of the contract: label, task, quant, precision, status, expected peak in bytes.
 
     Memory and software decide a rung, and three years for pre-training; deadline and budget of the request do not.
-    A layout that a task refuses gives way to one of ours; a rung that cannot be asked at all is left out.
+    Training is shown under the engine that the request names for it. A layout or engine that a task refuses gives way
+    to one of ours; a rung that cannot be asked at all is left out.
     """
     for label, settings in RUNGS:
         found = _found(_rung_request(request, settings, estimated, catalog), catalog)
