@@ -143,11 +143,15 @@ def task_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def offload_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield none where there is one, then optimizer states, then all of them in main memory."""
+    """Yield none where there is one, then activations, optimizer states, then weights and states in main memory."""
     scenario = found.scenario
     if scenario.offload != "none":
         yield Change({"offload": "none"}, "nothing waits for the host: faster, more memory on the device", 0.5, True)
-    if scenario.device.kind in ("cpu", "unified", "apu") or scenario.task not in FULL:
+    if scenario.device.kind in ("cpu", "unified", "apu") or not scenario.is_training:
+        return
+    if scenario.offload == "none":
+        yield Change({"offload": "activations"}, "what backward needs waits in main memory: slower steps", 2.5)
+    if scenario.task not in FULL:
         return
     if not scenario.states_on_host:
         yield Change({"offload": "optimizer"}, "optimizer states in main memory: much slower steps", 3)
