@@ -50,8 +50,9 @@ def test_a_family_that_the_library_does_not_know_is_computed_as_public_code_and_
 
 
 def test_published_runs_with_ligers_kernels_are_not_refused_and_their_peaks_are_met() -> None:
-    rows = [row for row in read_measurements(measurement_files())[0] if row.scenario.get("engine") == LIGER]
-    assert len(rows) >= 15
+    measured = read_measurements(measurement_files())[0]
+    rows = [row for row in measured if row.scenario.get("engine") == LIGER and row.measured.fits is not False]
+    assert len(rows) >= 40
     for row in rows:
         asked = resolution(settings_of(row), catalog()).scenario
         found = memory(asked).memory

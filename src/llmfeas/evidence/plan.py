@@ -30,6 +30,7 @@ TRAINING: Mapping[str, Centre] = {
     "training.host.plain": (0.005, 0.3),
     "training.host.sharded": (1.2, 0.5),
     "training.moe": (0.5, 0.3),
+    "training.moe_local": (0.8, 0.3),
     "training.dequant": (1.5, 0.5),
     "training.dequant_gptq": (4.0, 0.5),
     "training.fill_tokens": (200.0, 1.0),

@@ -36,6 +36,9 @@ class TrainingRates:
 
     matrix: float
     experts: float
+    """Of routed experts that are spread over devices."""
+    local_experts: float
+    """Of routed experts that are all here."""
     attention: float
     attention_eager: float
     stream: float
@@ -58,7 +61,6 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, engin
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     engine_style = efficiency.style(engine)
     tuned = engine_style != "plain"
-    style = "tuned" if tuned else "plain"
     half = _base_peak(device, precision)
     share = value("training.matrix") * generation.value
     if device.is_geforce_like and precision not in ("fp32", "tf32"):
@@ -81,13 +83,14 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, engin
     return TrainingRates(
         matrix=matrix,
         experts=matrix * value("training.moe"),
+        local_experts=matrix * value("training.moe_local"),
         attention=half * value("training.attention") * fused,
         attention_eager=half * value("training.attention_eager") * eager,
         stream=memory / (width * value(f"training.stream.{engine_style}")),
         memory=memory,
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
-        host_seconds_per_layer=value(f"training.host.{style}"),
+        host_seconds_per_layer=value("training.host.tuned" if tuned else "training.host.plain"),
         fill_tokens=value("training.fill_tokens"),
         tuned=tuned,
         priors=int(generation.prior) + int(traits.attention == "scaled"),

@@ -73,6 +73,10 @@ class Work:
     """Blocks on the fullest pipeline stage, relative to an even share."""
     head: float
     """Output head on that stage, relative to an even share."""
+    crowding: float
+    """Tokens that a micro-step must bring for each one that an expert gets; 1 without experts."""
+    spread: bool
+    """Experts are spread over devices."""
 
 
 def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
@@ -94,6 +98,8 @@ def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
         divisor=float(scenario.tp * scenario.pp),
         stage=stage * scenario.pp,
         head=head * scenario.pp,
+        crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
+        spread=scenario.ep > 1,
     )
 
 
@@ -117,12 +123,14 @@ def matrix_seconds(work: Work, rates: TrainingRates) -> float:
     """Matrix products with the head: `2 tokens (passes + repeats) weights / rate`, slower with few tokens.
 
     A product of `t` rows reaches `t / (t + fill)` of its rate: weights are read and units are filled whatever `t` is.
+    Routed tokens spread over the experts, those of all expert-parallel ranks over those of this one.
     """
     sums = work.sums
     dense = (sums.dense_weights * work.stage + sums.head_weights * work.head) / rates.matrix
-    routed = sums.routed_active * work.stage / rates.experts
+    routed = sums.routed_active * work.stage / (rates.experts if work.spread else rates.local_experts)
     rows = work.tokens + rates.fill_tokens
-    return 2 * rows * (work.passes + work.repeated) * (dense + routed) / work.divisor
+    expert_rows = work.tokens + rates.fill_tokens * work.crowding
+    return 2 * (work.passes + work.repeated) * (rows * dense + expert_rows * routed) / work.divisor
 
 
 def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
