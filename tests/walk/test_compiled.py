@@ -10,24 +10,20 @@ from statistics import median
 from typing import Any
 
 import pytest
+from levels import level_bytes
 
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
 from llmfeas.walk.implementation import compiles, fused_implementation, implementation, implementation_names
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import Walked, walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS, numeric_sizes
+from llmfeas.walk.storage import numeric_sizes
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "compiled_memory.json").read_text())["rows"]
-MASK = (1 << COMPONENT_BITS) - 1
 
 
 def label(row: dict[str, Any]) -> str:
     return "-".join(str(value) for value in row["scenario"].values())
-
-
-def level_bytes(level: int) -> int:
-    return sum(level >> part * COMPONENT_BITS & MASK for part in range(len(COMPONENTS)))
 
 
 def setup_of(scenario: dict[str, Any], kernels: str) -> Setup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from levels import folded_top, walked_top
 
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
@@ -10,7 +11,7 @@ from llmfeas.walk.implementation import fused_implementation, implementation, im
 from llmfeas.walk.moments import Moments
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS, numeric_sizes
+from llmfeas.walk.storage import COMPONENT_BITS, numeric_sizes
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3
@@ -110,15 +111,7 @@ def test_all_gradients_are_there_in_the_end(model: str, checkpointing: str) -> N
 def test_the_fold_is_the_walk(types: dict[str, int]) -> None:
     walk = walked_step(setup(layers=8, **types), numeric_sizes(2, 512))
     found = training_moments(setup(layers=8, **types))
-    levels = (
-        sum(level >> part * COMPONENT_BITS & MASK for part in range(len(COMPONENTS))) for level, _, _ in walk.marks
-    )
-    folded = max(
-        c0 + 2 * cb + 512 * cs + 1024 * cbs + c.gradients + found.weight_bytes
-        for c in found.candidates
-        for c0, cb, cs, cbs, _, _ in [c.total]
-    )
-    assert folded == pytest.approx(max(levels), rel=1e-3)
+    assert folded_top(found, 2, 512) == pytest.approx(walked_top(walk), rel=1e-3)
 
 
 def test_families_that_the_library_does_not_patch_run_as_they_are() -> None:

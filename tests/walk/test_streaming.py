@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from levels import folded_top, walked_top
 
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
@@ -12,7 +13,7 @@ from llmfeas.walk.implementation import fused_implementation
 from llmfeas.walk.moments import Moments
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS, HOST, numeric_sizes
+from llmfeas.walk.storage import COMPONENT_BITS, HOST, numeric_sizes
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3
@@ -91,15 +92,7 @@ def test_gradients_of_all_that_trains_are_there_in_the_end(checkpointing: str, r
 def test_the_fold_is_the_walk() -> None:
     walk = walked_step(setup(layers=12), numeric_sizes(2, 512))
     found = moments(layers=12)
-    levels = (
-        sum(level >> part * COMPONENT_BITS & MASK for part in range(len(COMPONENTS))) for level, _, _ in walk.marks
-    )
-    folded = max(
-        c0 + 2 * cb + 512 * cs + 1024 * cbs + c.gradients + found.weight_bytes
-        for c in found.candidates
-        for c0, cb, cs, cbs, _, _ in [c.total]
-    )
-    assert folded == pytest.approx(max(levels), rel=1e-4)
+    assert folded_top(found, 2, 512) == pytest.approx(walked_top(walk), rel=1e-4)
     assert found.streamed_bytes(2, 512) == walk.kept >> HOST & MASK
 
 

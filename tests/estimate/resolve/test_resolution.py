@@ -253,35 +253,24 @@ def test_no_simple_layout_that_fits_is_much_faster_than_the_one_chosen(model: st
 
 
 @pytest.mark.parametrize(
-    ("device", "asked", "offload"),
+    ("device", "task", "asked", "offload"),
     [
-        ("rtx-4090", {"offload": "all"}, "all"),
-        ("rtx-4090", {"offload": "optimizer"}, "none"),
-        ("m4-max-40c", {"offload": "all"}, "none"),
-        ("gb10", {"offload": "all"}, "none"),
-        ("epyc-9654", {"offload": "all"}, "none"),
+        ("rtx-4090", "inference", "all", "all"),
+        ("rtx-4090", "inference", "optimizer", "none"),
+        ("rtx-4090", "inference", "activations", "none"),
+        ("m4-max-40c", "inference", "all", "none"),
+        ("gb10", "inference", "all", "none"),
+        ("epyc-9654", "inference", "all", "none"),
+        ("rtx-4090", "lora", "activations", "activations"),
+        ("rtx-4090", "pretrain", "activations", "activations"),
+        ("gb10", "lora", "activations", "none"),
+        ("epyc-9654", "lora", "activations", "none"),
     ],
 )
-def test_serving_offloads_weights_to_a_host_that_has_its_own_memory(
-    device: str, asked: dict[str, str], offload: str
+def test_what_a_task_can_spare_goes_to_a_host_that_has_its_own_memory(
+    device: str, task: str, asked: str, offload: str
 ) -> None:
-    found = settled("llama-3-8b", device, task="inference", **asked)
-    assert found.scenario.offload == offload
-    assert ("option-unused" in codes(found)) == (offload == "none")
-
-
-@pytest.mark.parametrize(
-    ("device", "asked", "offload"),
-    [
-        ("rtx-4090", {"task": "lora"}, "activations"),
-        ("rtx-4090", {"task": "pretrain"}, "activations"),
-        ("rtx-4090", {"task": "inference"}, "none"),
-        ("gb10", {"task": "lora"}, "none"),
-        ("epyc-9654", {"task": "lora"}, "none"),
-    ],
-)
-def test_activations_wait_on_a_host_that_has_its_own_memory(device: str, asked: dict[str, str], offload: str) -> None:
-    found = settled("gpt2", device, offload="activations", **asked)
+    found = settled("llama-3-8b", device, task=task, offload=asked)
     assert found.scenario.offload == offload
     assert ("option-unused" in codes(found)) == (offload == "none")
 
