@@ -16,12 +16,13 @@ from llmfeas.walk.storage import (
     Storage,
     numeric_sizes,
     packed_fields,
+    stored,
 )
 
 
 def test_a_storage_is_rounded_up_to_a_block_and_gone_with_its_last_reference() -> None:
     ledger = Ledger()
-    storage = Storage(ledger, 513, ACTIVATIONS)
+    storage = stored(ledger, 513, ACTIVATIONS)
     other = storage
     assert packed_fields(ledger.level, ACTIVATIONS)[0] == 1024
     del storage
@@ -32,17 +33,17 @@ def test_a_storage_is_rounded_up_to_a_block_and_gone_with_its_last_reference() -
 
 def test_every_local_maximum_is_marked_once_with_the_moment_of_its_last_allocation() -> None:
     ledger = Ledger()
-    first = Storage(ledger, 512, ACTIVATIONS)
-    ledger.moment = "loss"
-    second = Storage(ledger, 512, LOGITS)
-    ledger.moment = "backward"
+    first = stored(ledger, 512, ACTIVATIONS)
+    ledger.begin("loss")
+    second = stored(ledger, 512, LOGITS)
+    ledger.begin("backward")
     del first, second
     assert [(packed_fields(level, LOGITS)[0], moment) for level, moment, _ in ledger.marks] == [(512, "loss")]
 
 
 def test_moving_a_storage_moves_its_bytes_between_components() -> None:
     ledger = Ledger()
-    storage = Storage(ledger, 512, WORKSPACE)
+    storage = stored(ledger, 512, WORKSPACE)
     storage.move(GRADIENTS)
     assert packed_fields(ledger.level, WORKSPACE)[0] == 0
     assert packed_fields(ledger.level, GRADIENTS)[0] == 512
@@ -60,7 +61,7 @@ def test_symbolic_levels_are_the_polynomials_of_the_numeric_ones(
 ) -> None:
     def held(sizes_of: object) -> list[Storage]:
         return [
-            Storage(ledger, n_b * sizes.b * BLOCK_BYTES + n_bs * sizes.bs * BLOCK_BYTES + n_bss * sizes.bss * 512, 0)
+            stored(ledger, n_b * sizes.b * BLOCK_BYTES + n_bs * sizes.bs * BLOCK_BYTES + n_bss * sizes.bss * 512, 0)
             for n_b, n_bs, n_bss in tensors
         ]
 

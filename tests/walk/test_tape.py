@@ -5,7 +5,7 @@ from __future__ import annotations
 from llmfeas.walk.graph import Node, Parameter, Tensor
 from llmfeas.walk.operators.basic import add, dropout, mul, scaled, unary_of_output
 from llmfeas.walk.operators.products import linear
-from llmfeas.walk.storage import ACTIVATIONS, GRADIENTS, WEIGHTS, numeric_sizes, packed_fields
+from llmfeas.walk.storage import ACTIVATIONS, COMPONENT_BITS, GRADIENTS, HOST, WEIGHTS, numeric_sizes, packed_fields
 from llmfeas.walk.tape import Tape
 
 WIDTH = 512
@@ -69,7 +69,8 @@ def test_a_residual_stream_adds_its_gradients_in_place_and_two_products_do_not()
         on.ledger.marks.clear()
         on.backward(out)
         return max(
-            sum(packed_fields(level, part)[0] for part in range(384, 2304, 384)) for level, _, _ in on.ledger.marks
+            sum(packed_fields(level, part)[0] for part in range(GRADIENTS, HOST, COMPONENT_BITS))
+            for level, _, _ in on.ledger.marks
         )
 
     assert highest(True) - highest(False) >= BYTES

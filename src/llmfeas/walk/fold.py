@@ -7,29 +7,35 @@ sizes are symbolic, so each level is a polynomial; levels that another one excee
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from .inventory import inventory_of
+from ..record import dataclass
+from .inventory import Weight, inventory_of
 from .moments import Candidate, Moments
 from .pattern import Outline, layer_kinds, outlined
 from .setup import Setup
-from .shared import walked_layers
-from .step import Walked
+from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
+from .step import Walked, on_base
 from .storage import (
     ARRIVING,
     COMPONENT_BITS,
+    EXPERTS,
     FIELD_BITS,
     FIELD_MASK,
+    FIELDS,
     GRADIENTS,
     HOST,
     MONOMIALS,
+    UNPACKED,
     packed_fields,
+    with_experts,
 )
 
 _ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
-_GRADIENT_FIELD = FIELD_MASK << GRADIENTS
-_SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(MONOMIALS + 1))
+_GRADIENT_FIELDS = (FIELD_MASK | FIELD_MASK * EXPERTS) << GRADIENTS
+_SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(FIELDS + MONOMIALS + 1))
 
 MOST_TRIES = 16
 """With how many others a level is compared: one too many does less harm than the search for what hides it."""
@@ -43,19 +49,57 @@ def training_moments(setup: Setup) -> Moments:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds.
     outline = outlined(layer_kinds(setup), tail=1 if setup.heads else 2)
-    walk = walked_layers(setup, outline.walked)
+    common, layers = common_setup(setup, outline)
+    experts = experts_of(setup)
+    folded = _folded(common, layers, outline)
+    if (experts == 1 and setup.implementation.every_expert) or rounded(folded.weights, experts):
+        common = replace(common, recipe=replace(common.recipe, rank_experts=experts))
+        folded = _folded(common, layers, outline)
+    return folded.moments(experts, quantized=setup.recipe.quantized)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """The levels of a stage that no other one hides, for any number of experts and any base of adapters."""
+
+    levels: tuple[tuple[str, tuple[int, ...]], ...]
+    start: int
+    kept: int
+    end: int
+    weights: list[Weight]
+    layers: tuple[int, ...]
+    """How many layers each of the walked ones stands for."""
+
+    def moments(self, experts: int, *, quantized: bool) -> Moments:
+        """Give the moments of a rank with so many experts on a base in few or in 16 bits."""
+        start, kept, end = (with_experts(level, experts) for level in (self.start, self.kept, self.end))
+        candidates: list[Candidate] = []
+        for moment, levels in self.levels:
+            found: Levels = {}
+            for level in levels:
+                seen = on_base(with_experts(level, experts), quantized=quantized)
+                found[_total(seen)] = seen
+            fullest = _undominated(found, MOST_TRIES)
+            candidates += (_candidate(level, moment, total) for total, level in fullest.items())
+        return Moments(
+            candidates=tuple(candidates),
+            start=_candidate(start, "forward", _total(start)),
+            kept=_candidate(kept, "forward", _total(kept)),
+            end=_candidate(end, "optimizer", _total(end)),
+            gradient_bytes=end >> GRADIENTS & FIELD_MASK,
+            weight_bytes=start & FIELD_MASK,
+            inventory=inventory_of([weight_with(weight, experts) for weight in self.weights], self.layers),
+            streamed=packed_fields(kept, HOST),
+        )
+
+
+@lru_cache(maxsize=256)
+def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
+    walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
-    return Moments(
-        candidates=tuple(_candidates(walk, shifts)),
-        start=_candidate(start, "forward", _total(start)),
-        kept=_candidate(kept, "forward", _total(kept)),
-        end=_candidate(end, "optimizer", _total(end)),
-        gradient_bytes=end >> GRADIENTS & FIELD_MASK,
-        weight_bytes=start & FIELD_MASK,
-        inventory=inventory_of(walk.weights, [outline.like.count(at) for at in range(len(outline.walked))]),
-        streamed=packed_fields(kept, HOST),
-    )
+    counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
+    return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts)
 
 
 class _Sums:
@@ -113,10 +157,13 @@ def _ends(like: tuple[int, ...], at: int) -> tuple[tuple[int, int], tuple[int, i
 
 
 def _total(level: int) -> int:
-    """Packed sum of all components but weights and gradients, with the gradients as a seventh field."""
+    """Packed sum of all components but weights and gradients, with these gradients, and with what is unpacked of a base
+    in few bits, as further fields.
+    """
     packed = level >> ARRIVING & _FOUR
     packed = (packed >> 2 * COMPONENT_BITS) + (packed & _TWO)
-    return (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELD
+    packed = (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELDS
+    return packed | level >> UNPACKED << COMPONENT_BITS + FIELD_BITS
 
 
 def _undominated(levels: Levels, tries: int) -> Levels:
@@ -136,7 +183,7 @@ def _undominated(levels: Levels, tries: int) -> Levels:
     return front
 
 
-def _candidates(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[Candidate]:
+def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Give the levels of the stage that no other one hides: first those of each place of the walk, then all."""
     places: dict[tuple[str, int], Levels] = {}
     for level, moment, place in walk.marks:
@@ -151,7 +198,7 @@ def _candidates(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[Ca
             more = _total(level + shift) - total
             found.update((total + more, level + shift) for total, level in fullest.items())
     for moment, found in moments.items():
-        yield from (_candidate(level, moment, total) for total, level in _undominated(found, MOST_TRIES).items())
+        yield moment, tuple(_undominated(found, MOST_TRIES).values())
 
 
 def _candidate(level: int, moment: str, total: int) -> Candidate:

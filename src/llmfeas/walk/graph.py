@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .storage import ARRIVING, HOST, Storage
+from .storage import ARRIVING, BLOCK_BYTES, FIELD_MASK, HOST, Ledger, Storage
 
 if TYPE_CHECKING:
     from .tape import Tape
@@ -42,20 +42,57 @@ class Tensor:
 
     __slots__ = ("heads_first", "n", "narrow", "node", "plain", "recast", "slot", "storage", "width")
 
-    def __init__(self, storage: Storage, n: int, width: int, node: Node | Leaf | None = None) -> None:
-        self.storage = storage
-        self.n = n
-        self.width = width
-        self.node = node
-        self.slot = 0
-        self.plain = True
-        """False for a matrix product's result seen through a reshape: no in-place addition into it."""
-        self.heads_first = False
-        """Lies in memory as [b, heads, s, d], so that merging heads needs a copy."""
-        self.narrow: Tensor | None = None
-        """Its one-byte copy, shared by the products that read it."""
-        self.recast: Tensor | None = None
-        """The copy that all who read it share: in another type, where a compiler makes it, or gathered from ranks."""
+    storage: Storage
+    n: int
+    width: int
+    node: Node | Leaf | None
+    slot: int
+    plain: bool
+    """False for a matrix product's result seen through a reshape: no in-place addition into it."""
+    heads_first: bool
+    """Lies in memory as [b, heads, s, d], so that merging heads needs a copy."""
+    narrow: Tensor | None
+    """Its one-byte copy, shared by the products that read it."""
+    recast: Tensor | None
+    """The copy that all who read it share: in another type, where a compiler makes it, or gathered from ranks."""
+
+
+def view(storage: Storage, n: int, width: int, node: Node | Leaf | None = None) -> Tensor:
+    """See a storage as a tensor."""
+    tensor = Tensor()
+    tensor.storage = storage
+    tensor.n = n
+    tensor.width = width
+    tensor.node = node
+    tensor.slot = 0
+    tensor.plain = True
+    tensor.heads_first = False
+    tensor.narrow = tensor.recast = None
+    return tensor
+
+
+def tensor_of(ledger: Ledger, n: int, width: int, component: int, node: Node | Leaf | None) -> Tensor:
+    """Allocate a tensor: what `stored` and `view` do, in one go, since most of a walk's time goes here."""
+    size = n * width
+    if size <= FIELD_MASK:
+        size = size + BLOCK_BYTES - 1 & -BLOCK_BYTES
+    storage = Storage()
+    storage.ledger = ledger
+    storage.component = component
+    storage.size = size = size << component
+    ledger.level += size
+    ledger.rising = True
+    ledger.last = ledger.here
+    tensor = Tensor()
+    tensor.storage = storage
+    tensor.n = n
+    tensor.width = width
+    tensor.node = node
+    tensor.slot = 0
+    tensor.plain = True
+    tensor.heads_first = False
+    tensor.narrow = tensor.recast = None
+    return tensor
 
 
 class Parameter(Tensor):
@@ -67,7 +104,14 @@ class Parameter(Tensor):
         n = 1
         for extent in shape:
             n *= extent
-        super().__init__(storage, n, width, leaf)
+        self.storage = storage
+        self.n = n
+        self.width = width
+        self.node = leaf
+        self.slot = 0
+        self.plain = True
+        self.heads_first = False
+        self.narrow = self.recast = None
         self.shape = shape
         self.copied: Tensor | None = None
         self.place = 0
@@ -108,7 +152,7 @@ class Node:
         edge = self.edges[index]
         if edge is None:
             return None
-        x = tape.new(edge[2], width, component=ARRIVING if type(edge[0]) is Leaf else -1)
+        x = tensor_of(tape.ledger, edge[2], width, ARRIVING if type(edge[0]) is Leaf else tape.component, None)
         x.plain = plain
         return x
 
@@ -122,7 +166,7 @@ class Node:
         edge, kept = self.edges[index], self.saved[index]
         if edge is None or not isinstance(kept, Storage) or kept.component == HOST:
             return self.result(tape, index, edge[3] if edge else 0)
-        return Tensor(kept, edge[2], edge[3])
+        return view(kept, edge[2], edge[3])
 
     def wants(self, index: int) -> bool:
         """Tell whether forward input `index` needs a gradient."""

@@ -60,40 +60,61 @@ class Inventory:
 
 def inventory_of(weights: Iterable[Weight], layers: Sequence[int]) -> Inventory:
     """Sum up weights; `layers`: how many layers each of the walked ones stands for."""
-    counts, per_layer = Counter[str](), Counter[int]()
-    width, largest, iterated = 4, 0, 0
+    per_layer = Counter[int]()
+    elements = routed = 0
+    trained: list[tuple[Weight, int, int]] = []
     for weight in weights:
-        shape, times = weight.shape, layers[weight.place - 1] if weight.place else 1
-        one = prod(shape)
-        n = one * times
+        times = layers[weight.place - 1] if weight.place else 1
+        one = prod(weight.shape)
         per_layer[weight.place] += one
-        counts["elements"] += n
-        counts["expert_elements"] += n if weight.routed else 0
-        if not weight.trains:
-            continue
-        width, largest = weight.width, max(largest, one)
-        counts["trained"] += n
-        counts["trained_experts"] += n if weight.routed else 0
-        counts["trained_bytes"] += -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times
-        counts["trained_tensors"] += times
-        counts["trained_small"] += n if one < SMALL_TENSOR else 0
-        if len(shape) < 2:
-            counts["factored"] += n
-            continue
-        rows, columns = shape[-2:]
-        counts["factored"] += one // (rows * columns) * (rows + columns) * times
-        if weight.place == 0:
-            counts["trained_tables"] += n
-        else:
-            counts["trained_matrices"] += n
-            side = min(rows, columns)
-            iterated = max(iterated, 2 * rows * columns + 2 * side * side)
+        elements += one * times
+        if weight.routed:
+            routed += one * times
+        if weight.trains:
+            trained.append((weight, one, times))
     outside = per_layer.pop(0, 0)
     return Inventory(
-        **counts,
-        trained_width=width,
+        elements=elements,
+        expert_elements=routed,
         layer_elements=max(per_layer.values(), default=0),
         outside_elements=outside,
-        largest=largest,
-        iterated=iterated,
+        **_trained(trained),
     )
+
+
+def _trained(weights: Sequence[tuple[Weight, int, int]]) -> dict[str, int]:
+    """Sum up weights that train, each with its elements and in how many layers it is."""
+    width, largest, iterated, count, routed, rounded = 4, 0, 0, 0, 0, 0
+    tensors = matrices = tables = small = factored = 0
+    for weight, one, times in weights:
+        shape, n = weight.shape, one * times
+        width, largest = weight.width, max(largest, one)
+        count += n
+        routed += n if weight.routed else 0
+        rounded += -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times
+        tensors += times
+        small += n if one < SMALL_TENSOR else 0
+        if len(shape) < 2:
+            factored += n
+            continue
+        rows, columns = shape[-2:]
+        factored += one // (rows * columns) * (rows + columns) * times
+        if weight.place == 0:
+            tables += n
+        else:
+            matrices += n
+            side = min(rows, columns)
+            iterated = max(iterated, 2 * rows * columns + 2 * side * side)
+    return {
+        "trained": count,
+        "trained_experts": routed,
+        "trained_bytes": rounded,
+        "trained_width": width,
+        "trained_tensors": tensors,
+        "trained_matrices": matrices,
+        "trained_tables": tables,
+        "trained_small": small,
+        "factored": factored,
+        "largest": largest,
+        "iterated": iterated,
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from ..record import dataclass
 from .inventory import Inventory
 from .storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields
@@ -150,26 +152,30 @@ class Moments:
 Line = tuple[float, float, Candidate]
 """Intercept, slope and what lies on it."""
 MomentLines = tuple[str, tuple[Line, ...]]
+_SLOPE_FIRST = itemgetter(1, 0)
 
 
 def upper_lines(lines: list[Line]) -> tuple[Line, ...]:
     """Keep the lines that are above all others somewhere from 1 on (the upper envelope)."""
+    steepest: list[Line] = []
+    top = -1.0
+    ordered = sorted(lines, key=_SLOPE_FIRST)
+    for line in reversed(ordered):
+        # What is no steeper must be above at 1.
+        if line[0] + line[1] > top:
+            top = line[0] + line[1]
+            steepest.append(line)
     hull: list[Line] = []
-    for line in sorted(lines, key=lambda one: (one[1], one[0])):
-        while hull and _covers(hull, line):
+    for line in reversed(steepest):
+        while len(hull) > 1 and _covers(hull, line):
             hull.pop()
         hull.append(line)
     return tuple(hull)
 
 
 def _covers(hull: list[Line], line: Line) -> bool:
-    """Tell whether `line`, as steep as any, leaves the last of the hull nowhere above from 1 on."""
-    last = hull[-1]
-    if line[0] + line[1] >= last[0] + last[1]:
-        return True
-    if len(hull) < 2:
-        return False
-    before = hull[-2]
+    """Tell whether `line`, steeper and lower at 1 than any, leaves the last of the hull nowhere above."""
+    before, last = hull[-2:]
     # `last` is above `before` only after they cross; `line` must be above it before that.
     return (last[0] - line[0]) * (last[1] - before[1]) <= (before[0] - last[0]) * (line[1] - last[1])
 

@@ -40,19 +40,17 @@ class Walked:
 
 def walked_step(setup: Setup, sizes: Sizes) -> Walked:
     """Walk one step of the stage."""
-    return on_base(common_step(setup, sizes, setup.span), quantized=setup.recipe.quantized)
+    walk, quantized = common_step(setup, sizes, setup.span), setup.recipe.quantized
+    marks = [(on_base(level, quantized=quantized), moment, place) for level, moment, place in walk.marks]
+    return replace(walk, marks=marks)
 
 
-def on_base(walk: Walked, *, quantized: bool) -> Walked:
-    """Count weights that are unpacked where they are used as workspace, or leave them out of the levels."""
-
-    def seen(level: int) -> int:
-        if level < 1 << UNPACKED:
-            return level
-        unpacked, rest = divmod(level, 1 << UNPACKED)
-        return rest + (unpacked << WORKSPACE) if quantized else rest
-
-    return replace(walk, marks=[(seen(level), moment, place) for level, moment, place in walk.marks])
+def on_base(level: int, *, quantized: bool) -> int:
+    """Count weights that are unpacked where they are used as workspace, or leave them out of a level."""
+    if level < 1 << UNPACKED:
+        return level
+    unpacked = level >> UNPACKED
+    return level - (unpacked << UNPACKED) + (unpacked << WORKSPACE if quantized else 0)
 
 
 def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:
@@ -78,7 +76,7 @@ def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:
     tape.leave_autocast()
     ledger.mark()
     kept = ledger.level
-    ledger.moment = "backward"
+    ledger.begin("backward")
     tape.backward(loss)
     del loss
     ledger.mark()

@@ -1,9 +1,10 @@
 """What is alive: storages, counted by component while their last reference lives.
 
 A count of bytes is one integer of packed fields, a field for each component and monomial of {1, b, s, bs, s², bs²}
-(micro-batch b, length s). So one walk with symbolic sizes yields every level as a polynomial, one integer addition an
-event, and the same walk with numbers as sizes yields plain bytes. A storage lives as long as Python refers to it: the
-reference counts of CPython are the ones that PyTorch's code would have.
+(micro-batch b, length s), some of these also times the experts of a rank. So one walk with symbolic sizes yields every
+level as a polynomial, one integer addition an event, and the same walk with numbers as sizes yields plain bytes. A
+storage lives as long as Python refers to it: the reference counts of CPython are the ones that PyTorch's code would
+have.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ FIELD_BITS: Final = 64
 FIELD_MASK: Final = (1 << FIELD_BITS) - 1
 MONOMIALS: Final = 6
 """1, b, s, bs, s², bs²."""
+FIELDS: Final = 10
+"""The monomials, then the first four of them times the routed experts of a layer on this rank."""
 BLOCK_BYTES: Final = 512
 """The caching allocator's grain: every storage is rounded up to it."""
 
-COMPONENT_BITS: Final = FIELD_BITS * MONOMIALS
+COMPONENT_BITS: Final = FIELD_BITS * FIELDS
 COMPONENTS: Final = ("weights", "gradients", "arriving", "activations", "logits", "workspace")
 """`arriving`: gradients of weights not handed over yet."""
 WEIGHTS, GRADIENTS, ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE = (COMPONENT_BITS * i for i in range(6))
@@ -27,6 +30,19 @@ HOST: Final = COMPONENT_BITS * 6
 """What lies in the memory of the host: in no level of the device."""
 UNPACKED: Final = COMPONENT_BITS * 7
 """Frozen weights in 16 bits where a base in few bits is used: workspace with such a base, nothing with another."""
+
+
+EXPERTS: Final = 1 << FIELD_BITS * MONOMIALS
+"""Any number of routed experts of a layer on this rank."""
+_TIMES_EXPERTS: Final = sum(
+    ((1 << COMPONENT_BITS) - EXPERTS) << COMPONENT_BITS * i for i in range(UNPACKED // COMPONENT_BITS + 1)
+)
+
+
+def with_experts(packed: int, count: int) -> int:
+    """Give a packed level for a number of experts."""
+    times = packed & _TIMES_EXPERTS
+    return packed - times + (times >> FIELD_BITS * MONOMIALS) * count if times else packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +90,31 @@ def packed_fields(packed: int, component: int) -> Polynomial:
 class Ledger:
     """The level of all live storages, and a mark (level, moment, place) at each local maximum."""
 
-    __slots__ = ("entered", "last", "level", "marks", "moment", "place", "rising")
+    __slots__ = ("entered", "here", "last", "level", "marks", "rising")
 
     def __init__(self) -> None:
         self.level = 0
         self.rising = False
-        self.place = 0
-        """Where the step is: layer i is i + 1 in forward and ~(i + 1) in backward."""
+        self.here = "forward", 0
+        """The moment, and where the step is: layer i is i + 1 in forward and ~(i + 1) in backward."""
+        self.last = self.here
+        """Where the level rose last."""
         self.entered: dict[int, int] = {}
         """The level when each place was first entered."""
-        self.moment = "forward"
-        self.last = "forward", 0
         self.marks: list[tuple[int, str, int]] = []
+
+    @property
+    def place(self) -> int:
+        """Where the step is."""
+        return self.here[1]
+
+    def begin(self, moment: str) -> None:
+        """Go on to a moment."""
+        self.here = moment, self.here[1]
 
     def enter(self, place: int) -> None:
         """Go to a place."""
-        self.place = place
+        self.here = self.here[0], place
         self.entered.setdefault(place, self.level)
 
     def mark(self) -> None:
@@ -105,15 +130,10 @@ class Storage:
 
     __slots__ = ("component", "ledger", "size")
 
-    def __init__(self, ledger: Ledger, size: int, component: int) -> None:
-        if size <= FIELD_MASK:
-            size = (size + 511) // BLOCK_BYTES * BLOCK_BYTES
-        self.ledger = ledger
-        self.component = component
-        self.size = size << component
-        ledger.level += self.size
-        ledger.rising = True
-        ledger.last = ledger.moment, ledger.place
+    ledger: Ledger
+    component: int
+    size: int
+    """Packed."""
 
     def __del__(self) -> None:
         ledger = self.ledger
@@ -125,10 +145,25 @@ class Storage:
 
     def copied(self, component: int) -> Storage:
         """Give as many bytes under another component."""
-        return Storage(self.ledger, self.size >> self.component, component)
+        return stored(self.ledger, self.size >> self.component, component)
 
     def move(self, component: int) -> None:
         """Count these bytes under another component from now on."""
         moved = (self.size >> self.component) << component
         self.ledger.level += moved - self.size
         self.component, self.size = component, moved
+
+
+def stored(ledger: Ledger, size: int, component: int) -> Storage:
+    """Allocate so many bytes under a component."""
+    if size <= FIELD_MASK:
+        size = size + BLOCK_BYTES - 1 & -BLOCK_BYTES
+    # A class without a constructor is made in half the time, and a walk is made of little else.
+    storage = Storage()
+    storage.ledger = ledger
+    storage.component = component
+    storage.size = size = size << component
+    ledger.level += size
+    ledger.rising = True
+    ledger.last = ledger.here
+    return storage

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 
-from .graph import Edge, Frame, Leaf, Node, Parameter, Rule, StopReplay, Tensor
+from .graph import Edge, Frame, Leaf, Node, Parameter, Rule, StopReplay, Tensor, tensor_of, view
 from .storage import (
     ACTIVATIONS,
     ARRIVING,
@@ -24,6 +24,7 @@ from .storage import (
     Ledger,
     Sizes,
     Storage,
+    stored,
 )
 
 
@@ -63,7 +64,7 @@ class Tape:
 
     def new(self, n: int, width: int, node: Node | None = None, component: int = -1) -> Tensor:
         """Allocate a tensor, by default as what the running phase makes."""
-        return Tensor(Storage(self.ledger, n * width, self.component if component < 0 else component), n, width, node)
+        return tensor_of(self.ledger, n, width, self.component if component < 0 else component, node)
 
     def parameter(self, shape: tuple[int, ...], *, width: int, trains: bool) -> Parameter:
         """Allocate a weight."""
@@ -74,18 +75,16 @@ class Tape:
         if trains:
             leaf = Leaf()
             self.leaves.append(leaf)
-        return Parameter(Storage(self.ledger, n * width, WEIGHTS), shape, width, leaf)
+        return Parameter(stored(self.ledger, n * width, WEIGHTS), shape, width, leaf)
 
     def product(self, n: int, width: int, node: Node | None, component: int = -1, *, always: bool = False) -> Tensor:
         """Allocate a product's output; under selective checkpointing every second one outlives the forward pass."""
-        if not self.selective:
-            return self.new(n, width, node, component)
         self.produced += 1
-        if self.replay is not None:
+        if self.selective and self.replay is not None:
             storage = self.replay.products.pop(self.produced, None)
-            return self.new(n, width, node, component) if storage is None else Tensor(storage, n, width, node)
+            return self.new(n, width, node, component) if storage is None else view(storage, n, width, node)
         out = self.new(n, width, node, component)
-        if self.frame is not None and (always or self.produced % 2):
+        if self.selective and self.frame is not None and (always or self.produced % 2):
             self.frame.products[self.produced] = out.storage
         return out
 
@@ -98,19 +97,19 @@ class Tape:
         if not self.recording:
             return None
         edges: list[Edge | None] = []
-        needed = False
+        node = None
         for x in inputs:
-            if x is None or x.node is None:
+            target = x.node if x is not None else None
+            if target is None:
                 edges.append(None)
                 continue
-            needed = True
-            edges.append((x.node, x.slot, x.n, x.width))
-            if self.replay is None and type(x.node) is Leaf:
-                x.node.uses += 1
-        if not needed:
-            return None
-        self.order += 1
-        return Node(self.order, rule, edges, data, slots, self.ledger.place)
+            if node is None:
+                self.order = order = self.order + 1
+                node = Node(order, rule, edges, data, slots, self.ledger.here[1])
+            edges.append((target, x.slot, x.n, x.width))  # type: ignore[union-attr]
+            if type(target) is Leaf and self.replay is None:
+                target.uses += 1
+        return node
 
     def keep(self, node: Node | None, *tensors: Tensor | None) -> None:
         """Keep tensors for a node's backward; under checkpointing only count them."""
@@ -156,7 +155,7 @@ class Tape:
 
     def _recompute(self, frame: Frame) -> None:
         """Run a checkpointed block again, until the last tensor that its backward needs."""
-        before = self.component, self.ledger.place
+        before = self.component, self.ledger.here
         frame.kept = {}
         self.replay, self.replayed = frame, 0
         self.produced = 0
@@ -170,19 +169,21 @@ class Tape:
         finally:
             self.replay = None
             self.leave_autocast()
-            self.component, self.ledger.place = before
+            self.component, self.ledger.here = before
 
     def _unpacked(self, node: Node) -> list[Storage]:
+        """Give what comes into being for a node's backward alone: replayed, or back from the host."""
         storages: list[Storage] = []
+        if not self.offloads and node.saved and type(node.saved[0]) is Storage:
+            return storages
         for item in node.saved:
-            if isinstance(item, Storage):
-                storages.append(item.copied(ACTIVATIONS) if item.component == HOST else item)
-                continue
-            frame, index = item
-            if frame.kept is None:
-                self._recompute(frame)
-            assert frame.kept is not None
-            storages.append(frame.kept.pop(index))
+            if not isinstance(item, Storage):
+                frame, index = item
+                if frame.kept is None:
+                    self._recompute(frame)
+                storages.append(frame.kept.pop(index))  # type: ignore[union-attr]
+            elif item.component == HOST:
+                storages.append(item.copied(ACTIVATIONS))
         return storages
 
     def _waits(self, edge: Edge) -> bool:
@@ -218,7 +219,7 @@ class Tape:
         grads = node.grads
         assert grads is not None
         node.grads = None
-        if self.ledger.place != ~node.place:
+        if self.ledger.here[1] != ~node.place:
             self.ledger.enter(~node.place)
         kept = self._unpacked(node)
         results: list[Tensor | None] = list(node.rule(self, node, grads))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from ...record import dataclass
-from ..graph import Node, Tensor
+from ..graph import Node, Tensor, view
 from ..operators.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
 from ..operators.products import efficient_kernel, flash_kernel, matmul
 from ..operators.routing import top
@@ -19,7 +19,7 @@ from .rotation import Around
 
 def turned(tape: Tape, x: Tensor) -> Tensor:
     """x seen as [b, heads, s, d]: its gradient comes back in that order and is copied."""
-    return Tensor(x.storage, x.n, x.width, tape.open(made, (x,)))
+    return view(x.storage, x.n, x.width, tape.open(made, (x,)))
 
 
 def merged(context: Context, x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..graph import Tensor
+from ..graph import Tensor, view
 from ..operators.basic import (
     add,
     cast,
@@ -140,7 +140,7 @@ class DeltaNet:
         v_beta, k_beta = mul(tape, v, beta), mul(tape, k, beta)
         total = copy(tape, decay)
         pairs = context.sizes.bs * heads * CHUNK
-        pairwise = less(tape, Tensor(total.storage, pairs, 4, total.node), total)
+        pairwise = less(tape, view(total.storage, pairs, 4, total.node), total)
         pairwise = unary_of_output(tape, filled(tape, pairwise, tape.new(CHUNK * CHUNK, 1)))
         # A change of type puts heads before tokens; without one each product copies what it reads.
         ordered = width != 4 or tape.autocast

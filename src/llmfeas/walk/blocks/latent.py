@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..graph import Tensor, view
 from ..operators.basic import add, mul
 from ..operators.views import expanded, joined, overwritten, sliced, split
 from ..tape import Tape
@@ -81,7 +81,7 @@ class LatentAttention:
 
 def _interleaved(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
     """Even and odd halves turned against each other, then joined."""
-    cos, sin = (Tensor(table.storage, table.n // 2, table.width) for table in rotation)
+    cos, sin = (view(table.storage, table.n // 2, table.width) for table in rotation)
     half = x.n // 2
     even, odd = sliced(tape, x, half), sliced(tape, x, half)
     first = add(tape, mul(tape, even, cos), mul(tape, odd, sin))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...record import dataclass
-from ..graph import Parameter, Tensor
+from ..graph import Parameter, Tensor, view
 from ..operators.basic import add, dropout, scaled
 from ..operators.loss import LOSSES, LOSSES_WITH_HEAD
 from ..operators.products import embedding, linear
 from ..operators.views import respread
-from ..storage import ACTIVATIONS, HOST, LOGITS, Storage
+from ..storage import ACTIVATIONS, HOST, LOGITS, stored
 from ..tape import Tape
 from .attend import softcapped
 from .attention import rotary_width
@@ -198,7 +198,7 @@ class Model:
         if not (recipe.windowed or always):
             return None, None
         truth = tape.new(sizes.ss, 1)
-        mask = Tensor(truth.storage, sizes.bss, 1)
+        mask = view(truth.storage, sizes.bss, 1)
         return mask if always else None, mask
 
     def _rotations(self, width: int) -> tuple[Rotation, Rotation] | None:
@@ -217,8 +217,8 @@ class Model:
             return (table, table), (table, table)
         if not traits.rotary_tables:
             # Each layer makes its own; only their size is known here.
-            nothing = Storage(tape.ledger, 0, ACTIVATIONS)
-            table = Tensor(nothing, n, width)
+            nothing = stored(tape.ledger, 0, ACTIVATIONS)
+            table = view(nothing, n, width)
             return (table, table), (table, table)
         whole = tape.new(n, width), tape.new(n, width)
         return whole, (tape.new(n, width), tape.new(n, width)) if traits.rotary_tables > 1 else whole
@@ -228,7 +228,7 @@ class Model:
             tape, streams = self.context.tape, self.context.setup.implementation.streams_inputs
             if streams or tape.offloads:
                 # The stream itself lives as long as it has a name.
-                x = Tensor(x.storage.copied(HOST), x.n, x.width, x.node)
+                x = view(x.storage.copied(HOST), x.n, x.width, x.node)
             return tape.checkpoint(Replay(layer, x, around, None if streams else tape))
         return layer(x, around)
 
@@ -273,5 +273,5 @@ class Replay:
         """Run the layer."""
         x = self.x
         if self.tape is not None and self.tape.offloads and self.tape.replay is not None:
-            x = Tensor(x.storage.copied(ACTIVATIONS), x.n, x.width, x.node)
+            x = view(x.storage.copied(ACTIVATIONS), x.n, x.width, x.node)
         return self.layer(x, self.around)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...record import dataclass
-from ..graph import Tensor
+from ..graph import Tensor, view
 from ..operators.basic import add, cast, less, mul, scaled
 from ..operators.rules import made, passed
 from ..operators.views import joined, sliced, split
@@ -88,7 +88,7 @@ def turned_by_kernel(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
 
 def _in_place(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
     """A kernel that overwrites x, and the incoming gradient."""
-    return Tensor(x.storage, x.n, x.width, tape.open(passed, (x,)))
+    return view(x.storage, x.n, x.width, tape.open(passed, (x,)))
 
 
 ROTATIONS: dict[str, Callable[[Tape, Tensor, Rotation], Tensor]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Node, Parameter, Tensor
+from ..graph import Node, Parameter, Tensor, view
 from ..storage import WORKSPACE
 from ..tape import Tape
 from .rules import fresh, made, passed, spread
@@ -47,7 +47,7 @@ def add(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
 
 def added_in_place(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
     """`a += b`: nothing new."""
-    return Tensor(a.storage, a.n, a.width, tape.open(passed, (a, b)))
+    return view(a.storage, a.n, a.width, tape.open(passed, (a, b)))
 
 
 def clipped_in_place(tape: Tape, x: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ def clipped_in_place(tape: Tape, x: Tensor) -> Tensor:
     node = tape.open(fresh, (x,))
     if node is not None:
         tape.keep(node, tape.new(x.n, x.width))
-    return Tensor(x.storage, x.n, x.width, node)
+    return view(x.storage, x.n, x.width, node)
 
 
 def _clamp_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
@@ -102,12 +102,12 @@ def weighed_in_place(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     """Rows times a number each inside the kernel that made them: what that kernel keeps serves both."""
     node = tape.open(made, (x, weight))
     tape.keep(node, weight)
-    return Tensor(x.storage, x.n, x.width, node)
+    return view(x.storage, x.n, x.width, node)
 
 
 def scaled_in_place(tape: Tape, x: Tensor) -> Tensor:
     """Times a number, in place."""
-    return Tensor(x.storage, x.n, x.width, tape.open(fresh, (x,)))
+    return view(x.storage, x.n, x.width, tape.open(fresh, (x,)))
 
 
 def shifted(tape: Tape, x: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def divided(tape: Tape, a: Tensor, b: Tensor, *, in_place: bool = False) -> Tens
         # What is overwritten is kept as a copy.
         tape.keep(node, tape.new(a.n, a.width) if in_place else a)
     if in_place:
-        return Tensor(a.storage, a.n, a.width, node)
+        return view(a.storage, a.n, a.width, node)
     return tape.new(max(a.n, b.n), max(a.width, b.width), node)
 
 

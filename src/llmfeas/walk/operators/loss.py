@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..graph import Leaf, Node, Parameter, Tensor
+from ..graph import Leaf, Node, Parameter, Tensor, view
 from ..storage import ARRIVING, LOGITS, WORKSPACE, Storage
 from ..tape import Tape
 from .basic import cast, copied_weight
 
 
 def _nll_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     edge = node.edges[0]
     assert edge is not None
     return [tape.new(edge[2], 4, component=LOGITS)]
@@ -21,31 +21,31 @@ def _nll_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor
 def _log_softmax_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     g = grads[0]
     assert g is not None
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     out = tape.new(g.n, 4, component=LOGITS)
-    tape.ledger.moment = "backward"
+    tape.ledger.begin("backward")
     return [out]
 
 
 def _written_over_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     """The gradient is written over what was kept, and is of the logits' type."""
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     edge = node.edges[0]
     assert edge is not None
     out = tape.new(edge[2], edge[3], component=LOGITS)
-    tape.ledger.moment = "backward"
+    tape.ledger.begin("backward")
     return [out]
 
 
 def fused_loss(tape: Tape, logits: Tensor) -> Tensor:
     """Cross entropy in one kernel: an fp32 copy becomes the softmax, and in backward the gradient, in place."""
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     node = tape.open(_written_over_back, (logits,))
     scores = tape.new(logits.n, 4, None, LOGITS)
     labels = tape.new(tape.sizes.bs, 8)
     tape.keep(node, scores, labels)
     loss = tape.new(1, 4, node)
-    tape.ledger.moment = "forward"
+    tape.ledger.begin("forward")
     return loss
 
 
@@ -55,9 +55,9 @@ def loss_in_place(tape: Tape, logits: Tensor) -> Tensor:
 
 
 def _compiled_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     out = node.overwritten(tape, 0)
-    tape.ledger.moment = "backward"
+    tape.ledger.begin("backward")
     return [out]
 
 
@@ -65,22 +65,22 @@ def compiled_loss(tape: Tape, logits: Tensor) -> Tensor:
     """Cross entropy that a compiler fused: keeps the logits as the head wrote them, the labels and two fp32 numbers a
     token; the gradient overwrites the logits.
     """
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     node = tape.open(_compiled_back, (logits,))
     rows = tape.sizes.bs
     tape.keep(node, logits, tape.new(rows, 8), tape.new(rows, 4), tape.new(rows, 4))
     loss = tape.new(1, 4, node)
-    tape.ledger.moment = "forward"
+    tape.ledger.begin("forward")
     return loss
 
 
 def _in_pieces_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     """For each piece its logits, their gradient in place, and its part of the input's and the weight's."""
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     logits = tape.new(node.data[0], node.data[1], component=LOGITS)
     results = [node.result(tape, i, edge[3]) if edge else None for i, edge in enumerate(node.edges)]
     del logits
-    tape.ledger.moment = "backward"
+    tape.ledger.begin("backward")
     return results
 
 
@@ -102,13 +102,13 @@ def _in_chunks_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[
     results: list[Tensor | None] = []
     for edge in node.edges:
         kept = next(saved) if edge is not None else None
-        results.append(Tensor(kept, edge[2], edge[3]) if edge is not None and isinstance(kept, Storage) else None)
+        results.append(view(kept, edge[2], edge[3]) if edge is not None and isinstance(kept, Storage) else None)
     return results
 
 
 def loss_in_chunks(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
     """Head, cross entropy and their gradients, one chunk of tokens after the other, in forward: keeps the gradients."""
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     inputs = (x, weight, bias)
     node = tape.open(_in_chunks_back, inputs)
     wanted = [each for each in inputs if each is not None and each.node is not None]
@@ -116,7 +116,7 @@ def loss_in_chunks(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | N
     logits = tape.new(tape.sizes.bs * weight.shape[0] // CHUNKS, 4, None, LOGITS)
     loss = tape.new(1, 4, node)
     del logits
-    tape.ledger.moment = "forward"
+    tape.ledger.begin("forward")
     return loss
 
 
@@ -128,7 +128,7 @@ def loss_in_parts(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | No
     Each part's gradient of the weight comes from a product in 2 bytes and through a copy in fp32, but is added by the
     product itself to one that is kept in fp32.
     """
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     inputs = (x, weight, bias)
     node = tape.open(_in_chunks_back, inputs)
     wanted = [each for each in inputs if each is not None and each.node is not None]
@@ -138,7 +138,7 @@ def loss_in_parts(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | No
     _part_passes(tape, weight)
     loss = tape.new(1, 4, node)
     del logits
-    tape.ledger.moment = "forward"
+    tape.ledger.begin("forward")
     return loss
 
 
@@ -167,7 +167,7 @@ def causal_loss(tape: Tape, logits: Tensor) -> Tensor:
     wide = cast_logits(tape, logits)
     padded = tape.new(sizes.bs + sizes.b, 8)
     labels = padded if sizes.single else tape.new(sizes.bs, 8)
-    tape.ledger.moment = "loss"
+    tape.ledger.begin("loss")
     node = tape.open(_log_softmax_back, (wide,))
     scores = tape.new(wide.n, 4, node, LOGITS)
     tape.keep(node, scores)
@@ -176,7 +176,7 @@ def causal_loss(tape: Tape, logits: Tensor) -> Tensor:
     loss = tape.new(1, 4, node)
     total = tape.new(1, 4)
     tape.keep(node, total)
-    tape.ledger.moment = "forward"
+    tape.ledger.begin("forward")
     del padded
     return loss
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Leaf, Node, Parameter, Tensor
+from ..graph import Leaf, Node, Parameter, Tensor, view
 from ..storage import LOGITS, UNPACKED
 from ..tape import Tape
 from .basic import cast, copied_weight
@@ -187,7 +187,7 @@ def _patched_norm_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> li
     """The input's gradient overwrites the incoming one."""
     g = grads[0]
     assert g is not None
-    return [Tensor(g.storage, g.n, g.width) if node.wants(0) else None, node.result(tape, 1, g.width)]
+    return [view(g.storage, g.n, g.width) if node.wants(0) else None, node.result(tape, 1, g.width)]
 
 
 def patched_norm(tape: Tape, x: Tensor, weight: Parameter | None, rows: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Node, Parameter, Tensor
+from ..graph import Node, Parameter, Tensor, view
 from ..storage import WORKSPACE
 from ..tape import Tape
 from .products import input_kept
@@ -100,7 +100,7 @@ def added_at(tape: Tape, x: Tensor, values: Tensor, index: Tensor) -> Tensor:
     """Rows added in place where an index says so: keeps both."""
     node = tape.open(_added_at_back, (x, values))
     tape.keep(node, index, values)
-    return Tensor(x.storage, x.n, x.width, node)
+    return view(x.storage, x.n, x.width, node)
 
 
 def _added_at_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
@@ -113,7 +113,7 @@ def _spread_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Ten
     """A sum's gradient is seen from every term: a view."""
     g, edge = grads[0], node.edges[0]
     assert g is not None and edge is not None
-    return [Tensor(g.storage, edge[2], g.width)]
+    return [view(g.storage, edge[2], g.width)]
 
 
 def summed(tape: Tape, x: Tensor, n: int) -> Tensor:

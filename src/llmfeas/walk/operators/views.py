@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Node, Tensor
+from ..graph import Node, Tensor, view
 from ..tape import Tape
 from .basic import cast
 from .rules import made, passed
@@ -40,7 +40,7 @@ def _cut(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | No
         if edge is None:
             results.append(None)
             continue
-        part = Tensor(g.storage, edge[2], g.width)
+        part = view(g.storage, edge[2], g.width)
         part.plain = False
         results.append(part)
     return results
@@ -48,7 +48,7 @@ def _cut(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | No
 
 def sliced(tape: Tape, x: Tensor, n: int) -> Tensor:
     """A part, as a view; its gradient is a full tensor of zeros with the part filled."""
-    return Tensor(x.storage, n, x.width, tape.open(made, (x,)))
+    return view(x.storage, n, x.width, tape.open(made, (x,)))
 
 
 def gathered(tape: Tape, x: Tensor, n: int) -> Tensor:
@@ -60,7 +60,7 @@ def gathered(tape: Tape, x: Tensor, n: int) -> Tensor:
 
 def expanded(tape: Tape, x: Tensor, n: int) -> Tensor:
     """x seen once for every head; the gradient is summed."""
-    return Tensor(x.storage, n, x.width, tape.open(passed, (x,)))
+    return view(x.storage, n, x.width, tape.open(passed, (x,)))
 
 
 def _overwritten_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
@@ -75,7 +75,7 @@ def _overwritten_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> lis
 
 def overwritten(tape: Tape, x: Tensor, part: Tensor) -> Tensor:
     """x with a part of it overwritten in place."""
-    return Tensor(x.storage, x.n, x.width, tape.open(_overwritten_back, (x, part)))
+    return view(x.storage, x.n, x.width, tape.open(_overwritten_back, (x, part)))
 
 
 def split(tape: Tape, x: Tensor, *parts: int) -> list[Tensor]:
@@ -85,7 +85,7 @@ def split(tape: Tape, x: Tensor, *parts: int) -> list[Tensor]:
         node.rule = _join_back
     views: list[Tensor] = []
     for slot, n in enumerate(parts):
-        part = Tensor(x.storage, n, x.width, node)
+        part = view(x.storage, n, x.width, node)
         part.slot = slot
         views.append(part)
     return views
@@ -98,7 +98,7 @@ def _join_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tenso
 
 def spread_heads(tape: Tape, x: Tensor, times: int) -> Tensor:
     """One head seen as many, without a copy; the gradient is summed back."""
-    return Tensor(x.storage, x.n * times, x.width, tape.open(passed, (x,)))
+    return view(x.storage, x.n * times, x.width, tape.open(passed, (x,)))
 
 
 def repeated(tape: Tape, x: Tensor, times: int) -> Tensor:
