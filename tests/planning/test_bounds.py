@@ -6,10 +6,19 @@ import pytest
 
 from llmfeas.catalog.runtime import runtime
 from llmfeas.catalog.store import catalog
+from llmfeas.errors import LlmfeasError
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.usable_memory import usable_bytes
-from llmfeas.planning.bounds import least_bytes, least_host_bytes, most_bytes, most_host_bytes
+from llmfeas.estimate.verdict import IMPRACTICAL_SECONDS
+from llmfeas.planning.bounds import (
+    least_bytes,
+    least_host_bytes,
+    least_seconds,
+    most_bytes,
+    most_host_bytes,
+    most_seconds,
+)
 
 ASKS: tuple[dict[str, object], ...] = (
     {"task": "finetune", "micro_batch": 1},
@@ -63,12 +72,47 @@ def test_no_host_holds_less_than_its_floor(ask: dict[str, object]) -> None:
         request = {"model": model, "device": "8xh200", "task": "finetune", "micro_batch": 1, **ask}
         found = estimate(resolution(request, catalog()))
         on_machine = found.memory.host_bytes * min(found.scenario.num_devices, found.scenario.devices_per_node)
-        assert on_machine >= least_host_bytes({}, found.scenario), model
+        assert on_machine >= least_host_bytes({}, found.scenario, catalog()), model
 
 
-def test_the_host_of_another_device_is_not_judged() -> None:
+def test_the_host_is_that_of_the_devices_that_are_tried() -> None:
+    def host(**asked: object) -> float:
+        return resolution({"model": "gpt2", "task": "finetune", **asked}, catalog()).scenario.host_memory_bytes
+
     scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune"}, catalog()).scenario
-    assert least_host_bytes({"offload": "all"}, scenario) > 0
-    assert least_host_bytes({"offload": "all", "device": "h200"}, scenario) == 0
-    assert most_host_bytes({}, scenario) == 32 * 2**30
-    assert most_host_bytes({"host_memory": "64GiB"}, scenario) == 64 * 2**30
+    for name in ("rtx-4090", "h200", "epyc-9654", "m3-ultra-60c"):
+        for count in (1, 2, 16):
+            asked = {"device": name, "num_devices": count}
+            assert most_host_bytes(asked, scenario, catalog()) == host(**asked)
+    assert most_host_bytes({"host_memory": "64GiB", "device": "h200"}, scenario, catalog()) == 64 * 2**30
+    said = {"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune", "host_memory": "48GiB"}
+    stated = resolution(said, catalog()).scenario
+    assert most_host_bytes({"device": "h200"}, stated, catalog()) == 48 * 2**30
+    offered = resolution({"model": "llama-2-7b", "device": "kaggle-2xt4", "task": "finetune"}, catalog()).scenario
+    assert most_host_bytes({}, offered, catalog()) == offered.host_memory_bytes
+    assert least_host_bytes({"offload": "all"}, scenario, catalog()) > 0
+    both = least_host_bytes({"offload": "all", "device": "h200", "num_devices": 16}, scenario, catalog())
+    assert both == least_host_bytes({"offload": "all"}, scenario, catalog()) / 2
+
+
+@pytest.mark.parametrize("task", ["pretrain", "finetune", "lora", "qlora"])
+@pytest.mark.parametrize("device", ["rtx-4090", "8xh100-sxm", "16xb200", "m2-ultra", "tpu-v5e", "rx-6900-xt"])
+def test_no_training_is_faster_than_its_floor(task: str, device: str) -> None:
+    for model in [*catalog().models][::9]:
+        for precision in (None, "fp8-mixed", "fp32"):
+            request = {"model": model, "device": device, "task": task, "micro_batch": 1, "precision": precision}
+            try:
+                found = estimate(resolution(request, catalog()))
+            except LlmfeasError:
+                continue
+            seconds = found.time["total_seconds"]
+            assert isinstance(seconds, dict)
+            assert seconds["expected"] >= least_seconds({}, found.scenario, catalog()) > 0, model
+
+
+def test_the_time_of_another_task_is_known_where_its_tokens_are() -> None:
+    scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090"}, catalog()).scenario
+    assert least_seconds({"task": "lora"}, scenario, catalog()) == 0
+    assert least_seconds({"task": "lora", "tokens": 1e9}, scenario, catalog()) > 0
+    assert least_seconds({"num_devices": 4}, scenario, catalog()) == least_seconds({}, scenario, catalog()) / 4
+    assert most_seconds(scenario) == IMPRACTICAL_SECONDS

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..catalog.device import Device
 from ..catalog.runtime import runtime
 from ..catalog.store import Catalog
 from ..estimate.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
-from ..estimate.parameters import block_parameters
-from ..estimate.resolve.hardware import default_memory_bytes
+from ..estimate.parameters import block_parameters, parameters
+from ..estimate.resolve.hardware import default_host_bytes, default_memory_bytes
+from ..estimate.time.rates import peak_flop_per_s
 from ..estimate.training_layout import SCHEMES
 from ..estimate.usable_memory import usable_part
+from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import TRAINING_TASKS, Scenario
 from ..units import parse_bytes
 from .serving_changes import encoded_bits
@@ -37,23 +40,36 @@ def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
         each = weights + gradients + (states if states_stay else 0.0)
-    return _layers(asked) * each / int(str(settings.get("num_devices", asked.num_devices)))
+    return _layers(asked) * each / _count(settings, asked)
 
 
-def least_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
-    """Give a floor for what offloading puts on one machine, bytes; 0 where that depends on the device."""
+def least_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+    """Give a floor for what offloading puts on one machine, bytes."""
     task = str(settings.get("task", asked.task))
     offload = str(settings.get("offload", asked.offload))
-    other = settings.get("device", asked.device.id) != asked.device.id
-    if offload not in ("optimizer", "all") or other or task not in TRAINING_TASKS:
+    if offload not in ("optimizer", "all") or task not in TRAINING_TASKS:
         return 0.0
     if task in FROZEN_BYTES:
         each = frozen_bytes(task, _precision(settings, asked)) if offload == "all" else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
         each = gradients + states + (weights if offload == "all" else 0.0)
-    count = int(str(settings.get("num_devices", asked.num_devices)))
-    return _layers(asked) * each * min(count, asked.devices_per_node) / count
+    return _layers(asked) * each * _together(settings, asked, catalog) / _count(settings, asked)
+
+
+def _count(settings: Mapping[str, object], asked: Scenario) -> int:
+    return int(str(settings.get("num_devices", asked.num_devices)))
+
+
+def _device(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> Device:
+    name = settings.get("device", asked.device.id)
+    return asked.device if name == asked.device.id else catalog.devices[str(name)]
+
+
+def _together(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> int:
+    """Devices of one machine."""
+    device = _device(settings, asked, catalog)
+    return min(_count(settings, asked), asked.devices_per_node if device is asked.device else device.devices_per_node)
 
 
 def _layers(asked: Scenario) -> float:
@@ -81,17 +97,47 @@ def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
     return min((scheme_bytes(SCHEMES[name], optimizer) for name in names if name in SCHEMES), key=sum)
 
 
+def least_seconds(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+    """Give a floor for the whole job, seconds: the products of the weights at the peak of all devices.
+
+    0 where the tokens are left open.
+    """
+    task = str(settings.get("task", asked.task))
+    if task not in TRAINING_TASKS or (task != asked.task and "tokens" not in settings):
+        return 0.0
+    tokens = float(str(settings.get("tokens", asked.tokens or 0.0)))
+    weights = parameters(asked.model.architecture).active_without_input_embedding
+    device = _device(settings, asked, catalog)
+    precision = str(settings.get("precision", asked.precision if asked.said("precision") else "auto"))
+    peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
+    if precision.startswith("fp8"):
+        peak = max(peak, peak_flop_per_s(device, precision))
+    return tokens * weights * (4.0 if task in FROZEN_BYTES else 6.0) / (peak * _count(settings, asked))
+
+
+def _memory(settings: Mapping[str, object], asked: Scenario, device: Device) -> float:
+    if settings.get("memory", "auto") != "auto":
+        return parse_bytes(str(settings["memory"]), "--memory")
+    return asked.memory_bytes if device is asked.device else default_memory_bytes(device)
+
+
 def most_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
-    same = settings.get("device", asked.device.id) == asked.device.id
-    device = asked.device if same else catalog.devices[str(settings["device"])]
-    capacity = asked.memory_bytes if same else default_memory_bytes(device)
-    if settings.get("memory", "auto") != "auto":
-        capacity = parse_bytes(str(settings["memory"]), "--memory")
-    return usable_part(device, capacity) - runtime().contexts[device.backend]
+    device = _device(settings, asked, catalog)
+    return usable_part(device, _memory(settings, asked, device)) - runtime().contexts[device.backend]
 
 
-def most_host_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
-    """Give what the host of the device at hand has, bytes."""
+def most_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+    """Give what the host of the devices that are tried has, bytes."""
     said = settings.get("host_memory", "auto")
-    return asked.host_memory_bytes if said == "auto" else parse_bytes(str(said), "--host-memory")
+    if said != "auto":
+        return parse_bytes(str(said), "--host-memory")
+    device = _device(settings, asked, catalog)
+    if asked.said("host_memory") or (device is asked.device and asked.offer is not None):
+        return asked.host_memory_bytes
+    return default_host_bytes(device, _memory(settings, asked, device), _together(settings, asked, catalog))
+
+
+def most_seconds(asked: Scenario) -> float:
+    """Give how long the whole job may take."""
+    return asked.deadline_seconds or IMPRACTICAL_SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..catalog.store import Catalog
 from ..estimate.result import Estimate
@@ -36,3 +36,36 @@ class Axis:
 
 Source = Callable[[Estimate, Catalog], Iterator[Change]]
 """Yields the alternatives of one axis."""
+
+Changes = tuple[Change, ...]
+
+
+def settings_of(changes: Sequence[Change]) -> dict[str, object]:
+    """Give all settings that the changes set."""
+    return {name: value for change in changes for name, value in change.settings.items()}
+
+
+def clash(changes: Sequence[Change]) -> bool:
+    """Tell whether one change touches what another has for itself."""
+    pairs = [(one, other) for one in changes for other in changes if one is not other]
+    return any(name in other.settings for one, other in pairs for name in one.alone)
+
+
+def picked(axes: Sequence[Axis], pick: Callable[[Changes], Change]) -> Changes | None:
+    """Pick an alternative of each axis among those that go together, the last axis first; None where none do."""
+    chosen: Changes = ()
+    for axis in reversed(axes):
+        fitting = tuple(change for change in axis.alternatives if not clash((change, *chosen)))
+        if not fitting:
+            return None
+        chosen = (pick(fitting), *chosen)
+    return chosen
+
+
+def together(changes: Sequence[Change]) -> Changes:
+    """Leave out of changes what cannot go with those before it."""
+    kept: Changes = ()
+    for change in changes:
+        if not clash((*kept, change)):
+            kept = (*kept, change)
+    return kept

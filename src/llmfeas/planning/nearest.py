@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ..estimate.core import estimate
 from ..estimate.result import Estimate
 from ..record import dataclass
-from .change import Axis
-from .search import Search, expected, together
+from .change import Axis, together
+from .search import Search, expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,9 @@ def precision_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     if late and rates.fp8 is not None and scenario.precision != "fp8-mixed" and scenario.task in FULL:
         yield Change({"precision": "fp8-mixed"}, "8-bit products: faster, but needs a library and care", 4)
     if scenario.precision == "bf16-mixed" and scenario.task in FULL:
-        yield Change({"precision": "bf16"}, "16-bit weights and states: small updates are lost, quality suffers", 4)
+        # of what adapters need it changes next to nothing
+        text = "16-bit weights and states: small updates are lost, quality suffers"
+        yield Change({"precision": "bf16"}, text, 4, alone=("task",))
 
 
 def optimizer_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -84,7 +84,7 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
         if pointless(search.settings(changes), sum(change.pain for change in changes), best):
             continue
         if len(group) > 1 and id(group) not in hopeful:
-            if search.too_heavy(changes):
+            if search.hopeless(changes):
                 continue
             hopeful[id(group)] = search.may_fit(group)
         found = search.way(changes) if hopeful.get(id(group), True) else None

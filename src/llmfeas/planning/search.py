@@ -8,7 +8,7 @@ from itertools import combinations, product
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
 from ..estimate.core import estimate
-from ..estimate.memory import peak_bytes
+from ..estimate.memory import memory, peak_bytes
 from ..estimate.resolve import Resolution, hardware_named, resolution
 from ..estimate.result import Estimate
 from ..estimate.software import software_support
@@ -16,8 +16,8 @@ from ..estimate.usable_memory import usable_bytes
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
-from .bounds import least_bytes, least_host_bytes, most_bytes, most_host_bytes
-from .change import Axis, Change
+from .bounds import least_bytes, least_host_bytes, least_seconds, most_bytes, most_host_bytes, most_seconds
+from .change import Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain
 
 FEASIBLE = ("feasible", "tight")
@@ -25,10 +25,10 @@ TIGHT = 0.9
 """Pain of memory that may run out: a milder change that is tight comes before the next harsher one."""
 MOST_SPARED = 16
 """Spared trials that are tried after all to tell what comes nearest."""
+STAYING = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "logits_bytes")
+"""What of a step stays on the device when activations wait on the host."""
 HOPELESS = 1e6
 """Miss of what the software cannot do: worse than any lack of memory."""
-
-Changes = tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +81,6 @@ def expected(found: Estimate, name: str) -> float | None:
     return float(value["expected"]) if isinstance(value, dict) else None
 
 
-def settings_of(changes: Sequence[Change]) -> dict[str, object]:
-    """Give all settings that the changes set."""
-    return {name: value for change in changes for name, value in change.settings.items()}
-
-
-def _clash(changes: Sequence[Change]) -> bool:
-    """Tell whether one change touches what another has for itself."""
-    pairs = [(one, other) for one in changes for other in changes if one is not other]
-    return any(name in other.settings for one, other in pairs for name in one.alone)
-
-
-def together(changes: Sequence[Change]) -> Changes:
-    """Leave out of changes what cannot go with those before it."""
-    kept: Changes = ()
-    for change in changes:
-        if not _clash((*kept, change)):
-            kept = (*kept, change)
-    return kept
-
-
 def miss(found: Estimate) -> float:
     """Say how far an estimate is from feasible: the largest of needed over allowed; at most 1 where it is."""
     verdict, scenario, peak = found.verdict, found.scenario, found.memory.peak_bytes.expected
@@ -131,7 +111,10 @@ class Search:
         self._least = (float("inf"), 0)
         self._spared: list[tuple[float, Changes]] = []
         """Trials whose floor is above what there is, and by how much."""
+        self._floors: dict[tuple[int, ...], tuple[float, Changes]] = {}
         self._shares: dict[int, float] = {}
+        self._bare: dict[int, float] = {}
+        """The share of memory that a change was seen to take alone on one device, less what waits on the host."""
 
     def settings(self, changes: Changes) -> dict[str, object]:
         """Give what the changes set, without a device that is the one that was asked for."""
@@ -156,40 +139,50 @@ class Search:
 
     def may_fit(self, axes: Sequence[Axis]) -> bool:
         """Tell whether memory could do if each axis took what saves most: alone, or its harshest alternative."""
-        leanest = tuple(min(reversed(axis.alternatives), key=self._alone) for axis in axes)
-        harshest = tuple(axis.alternatives[-1] for axis in axes)
-        return self._may_fit(harshest) or (leanest != harshest and self._may_fit(leanest))
+        harshest = picked(axes, lambda changes: changes[-1])
+        if harshest is None:
+            return False
+        if self._may_fit(harshest):
+            return True
+        leanest = picked(axes, lambda changes: min(reversed(changes), key=self._alone))
+        return leanest is not None and leanest != harshest and self._may_fit(leanest)
 
     def _alone(self, change: Change) -> float:
-        """Give the share of memory that a change was seen to take alone; that of one never tried is worst."""
+        """Give the share of memory that a change was seen to take alone, or takes at least; unknown is worst."""
         return self._shares.get(id(change), float("inf"))
 
     def _may_fit(self, changes: Changes) -> bool:
-        """Tell whether memory does; where the changes are refused, perhaps."""
-        if self.too_heavy(changes):
+        """Tell whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
+        settings = settings_of(changes)
+        if least_bytes(settings, self.asked) > most_bytes(settings, self.asked, self.catalog):
             return False
+        if self.hopeless(changes):
+            return True
         found = self.settled(changes)
         if found is None:
             return True
         share = peak_bytes(found.scenario).expected / usable_bytes(found.scenario)
         if share > 1:
-            self.note(changes, share + self._hopeless(found))
+            self.note(changes, share + self._unsupported(found))
         return share <= 1
 
-    def _hopeless(self, found: Resolution) -> float:
+    def _unsupported(self, found: Resolution) -> float:
         return HOPELESS if software_support(found.scenario, found.backend)[0] == "unsupported" else 0.0
 
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
-        if (not heavy and self.too_heavy(changes)) or _clash(changes):
+        if (not heavy and self.hopeless(changes)) or clash(changes):
             return None
         settled = self.settled(changes)
         if settled is None:
             return None
-        hopeless = self._hopeless(settled)
-        share = peak_bytes(settled.scenario).expected / usable_bytes(settled.scenario)
+        hopeless = self._unsupported(settled)
+        counted, usable = memory(settled.scenario).memory, usable_bytes(settled.scenario)
+        share = counted.peak_bytes.expected / usable
         if len(changes) == 1:
             self._shares[id(changes[0])] = share
+            if settled.scenario.is_training and settled.scenario.num_devices == 1:
+                self._bare[id(changes[0])] = sum(counted.components[name] for name in STAYING) / usable
         if hopeless or share > 1:
             self.note(changes, share + hopeless)
             return None
@@ -203,15 +196,28 @@ class Search:
         settings = self.settings(changes)
         return Way(changes, settings, {**self.request, **settings}, found)
 
-    def too_heavy(self, changes: Changes) -> bool:
-        """Tell whether weights and states alone are more than devices or host hold: spares the walk."""
-        settings, asked = settings_of(changes), self.asked
-        far = max(
-            least_bytes(settings, asked) / most_bytes(settings, asked, self.catalog),
-            least_host_bytes(settings, asked) / most_host_bytes(settings, asked),
-        )
-        if far > 1:
-            self._spared.append((far, changes))
+    def hopeless(self, changes: Changes) -> bool:
+        """Tell whether weights and states alone are more than devices or host hold, or the products of the weights
+        alone take too long: spares the walk.
+        """
+        key = tuple(map(id, changes))
+        far, _ = self._floors.get(key, (0.0, None))
+        if key not in self._floors:
+            settings, asked, catalog = settings_of(changes), self.asked, self.catalog
+            share = least_bytes(settings, asked) / most_bytes(settings, asked, catalog)
+            if len(changes) == 1:
+                self._shares[key[0]] = share
+            far = max(
+                share,
+                least_host_bytes(settings, asked, catalog) / most_host_bytes(settings, asked, catalog),
+                least_seconds(settings, asked, catalog) / most_seconds(asked),
+            )
+            if len(changes) == 2 and settings.get("offload") == "activations":
+                far = max(far, *(self._bare.get(one, 0.0) for one in key))
+            # Held, so that no other change comes to have its id.
+            self._floors[key] = far, changes
+            if far > 1:
+                self._spared.append((far, changes))
         return far > 1
 
     def try_spared(self) -> None:

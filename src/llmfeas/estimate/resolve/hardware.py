@@ -48,6 +48,13 @@ def default_memory_bytes(device: Device) -> float:
     return device.memory_bytes
 
 
+def default_host_bytes(device: Device, memory_bytes: float, together: int) -> float:
+    """Give the host memory nobody stated, where so many devices of so much memory are in one machine."""
+    if device.kind in SHARED_MEMORY_KINDS:
+        return memory_bytes
+    return max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, memory_bytes * together)
+
+
 def cheapest_price(device: Device) -> Price | None:
     """Give the cheapest dated on-demand price, else the cheapest dated one, else the cheapest one."""
     prices = device.prices
@@ -129,13 +136,10 @@ def _settle_memory(draft: Draft, match: Hardware) -> None:
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "device"
     host = draft.given.get("host_memory")
     if host is None:
-        if device.kind in SHARED_MEMORY_KINDS:
-            default = draft.values["memory_bytes"]
-        elif offer is not None and offer.host_memory_gib:
+        together = min(draft.values["num_devices"], draft.values["devices_per_node"])
+        default = default_host_bytes(device, draft.values["memory_bytes"], together)
+        if device.kind not in SHARED_MEMORY_KINDS and offer is not None and offer.host_memory_gib:
             default = offer.host_memory_gib * GIB
-        else:
-            cards = draft.values["memory_bytes"] * min(draft.values["num_devices"], draft.values["devices_per_node"])
-            default = max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, cards)
         draft.values["host_memory_bytes"] = default
         draft.origins["host_memory"] = "default"
     else:
