@@ -135,17 +135,14 @@ class Node:
 
     __slots__ = ("data", "edges", "grads", "order", "place", "rule", "saved", "slots")
 
-    def __init__(
-        self, order: int, rule: Rule, edges: list[Edge | None], data: tuple[int, ...], slots: int, place: int
-    ) -> None:
-        self.order = order
-        self.place = place
-        self.rule = rule
-        self.edges = edges
-        self.data = data
-        self.slots = slots
-        self.saved: list[Storage | tuple[Frame, int]] = []
-        self.grads: list[Tensor | None] | None = None
+    order: int
+    rule: Rule
+    edges: list[Edge | None]
+    data: tuple[int, ...]
+    slots: int
+    place: int
+    saved: list[Storage | tuple[Frame, int]]
+    grads: list[Tensor | None] | None
 
     def result(self, tape: Tape, index: int, width: int, plain: bool = True) -> Tensor | None:
         """Allocate the gradient of forward input `index` (None where none is needed)."""
@@ -171,6 +168,20 @@ class Node:
     def wants(self, index: int) -> bool:
         """Tell whether forward input `index` needs a gradient."""
         return self.edges[index] is not None
+
+
+def node_of(order: int, rule: Rule, edges: list[Edge | None], data: tuple[int, ...], slots: int, place: int) -> Node:
+    """Record an operator."""
+    node = Node()
+    node.order = order
+    node.rule = rule
+    node.edges = edges
+    node.data = data
+    node.slots = slots
+    node.place = place
+    node.saved = []
+    node.grads = None
+    return node
 
 
 class Frame:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 
-from .graph import Edge, Frame, Leaf, Node, Parameter, Rule, StopReplay, Tensor, tensor_of, view
+from .graph import Edge, Frame, Leaf, Node, Parameter, Rule, StopReplay, Tensor, node_of, tensor_of, view
 from .storage import (
     ACTIVATIONS,
     ARRIVING,
@@ -105,7 +105,7 @@ class Tape:
                 continue
             if node is None:
                 self.order = order = self.order + 1
-                node = Node(order, rule, edges, data, slots, self.ledger.here[1])
+                node = node_of(order, rule, edges, data, slots, self.ledger.here[1])
             edges.append((target, x.slot, x.n, x.width))  # type: ignore[union-attr]
             if type(target) is Leaf and self.replay is None:
                 target.uses += 1
@@ -291,7 +291,7 @@ class _Probe(Tape):
 def _unshared() -> tuple[int, int]:
     """Tell how often this Python counts what has no other holder: since 3.14 locals may lend their reference."""
     tape = _Probe(SYMBOLIC, autocast=False)
-    node = Node(1, lambda tape, node, grads: (), [], (), 1, 0)
+    node = node_of(1, lambda tape, node, grads: (), [], (), 1, 0)
     node.grads = [tape.new(1, 1)]
     tape._deliver(node, 0, tape.new(1, 1), [])
     return tape.counted
