@@ -74,14 +74,7 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     own = found.scenario.device
     short = found.memory.verdict == "exceeds"
     needed = found.memory.peak_bytes.expected if short else 0.0
-    able = [
-        device
-        for device in _candidates(catalog, own)
-        if device.id != own.id
-        and (device.representative or _like(device, own) or (device.prices and device.backend == own.backend))
-        and _year(device) >= _year(own) - GENERATION_YEARS
-        and not (short and device.memory_bytes <= found.scenario.memory_bytes)
-    ]
+    able = list(_candidates(catalog, own, found.scenario.memory_bytes if short else 0.0))
     able.sort(key=lambda device: _step(device, needed) if short else (-device.peak16_flop_per_s,))
     able.sort(key=lambda device: (device.memory_bytes < needed, device.backend != own.backend, device.kind != own.kind))
     alike = [device for device in able if _like(device, own)][:MOST_ALIKE]
@@ -94,20 +87,27 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"device": device.id, **kept}, f"another device: {device.name}", _device_pain(device, own))
 
 
-def _candidates(catalog: Catalog, own: Device) -> Iterator[Device]:
-    """Yield the representative devices and those of the same backend, without building all others."""
-    devices = catalog.devices
-    for name in devices:
-        if devices.peek(name, "representative") or devices.peek(name, "backend") == own.backend:
-            yield devices[name]
+def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterator[Device]:
+    """Yield representative devices, like ones, and those of the same backend that somebody lets: of those that are not
+    much older and have more memory. No others are built.
+    """
+    peek = catalog.devices.peek
+    for name in catalog.devices:
+        same = peek(name, "backend") == own.backend
+        known = peek(name, "representative") or (same and (peek(name, "prices") or peek(name, "kind") == own.kind))
+        if not known or name == own.id or _year(peek(name, "released")) < _year(own.released) - GENERATION_YEARS:
+            continue
+        memory = peek(name, "memory_gib")
+        if not isinstance(memory, int | float) or memory * GIB > more_than_bytes:
+            yield catalog.devices[name]
 
 
 def _like(device: Device, own: Device) -> bool:
     return (device.backend, device.kind) == (own.backend, own.kind)
 
 
-def _year(device: Device) -> int:
-    year = device.released[:4]
+def _year(released: object) -> int:
+    year = str(released or "")[:4]
     return int(year) if year.isdigit() else 0
 
 
