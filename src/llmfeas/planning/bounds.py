@@ -18,6 +18,9 @@ from ..scenario import TRAINING_TASKS, Scenario
 from ..units import parse_bytes
 from .serving_changes import encoded_bits
 
+WITH_GRADIENTS = 0.95
+"""Share of that floor of the layers that gets gradients at least: relative positions get none."""
+
 STORED = 0.95
 """In inference the floor stays so much lower, for what a format stores otherwise."""
 
@@ -25,8 +28,8 @@ STORED = 0.95
 def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     """Give a floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
 
-    Embeddings and tables that are looked up are left out, since they may lie elsewhere. 0 where weights may lie on the
-    host or the format is left open.
+    Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0 where
+    weights may lie on the host or the format is left open.
     """
     task = str(settings.get("task", asked.task))
     offload = str(settings.get("offload", asked.offload))
@@ -39,7 +42,9 @@ def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
         each = frozen_bytes(task, _precision(settings, asked)) if states_stay else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
-        each = weights + gradients + (states if states_stay else 0.0)
+        held = weights + (states if states_stay else 0.0)
+        whole = parameters(asked.model.architecture).total
+        return (whole * held + WITH_GRADIENTS * _layers(asked) * gradients) / _count(settings, asked)
     return _layers(asked) * each / _count(settings, asked)
 
 
