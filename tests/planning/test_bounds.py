@@ -26,7 +26,10 @@ ASKS: tuple[dict[str, object], ...] = (
     {"task": "finetune", "micro_batch": 1, "precision": "bf16", "optimizer": "adafactor"},
     {"task": "finetune", "micro_batch": 1, "precision": "bf16", "optimizer": "lion"},
     {"task": "lora", "micro_batch": 1},
+    {"task": "lora", "micro_batch": 1, "precision": "fp32"},
+    {"task": "lora", "micro_batch": 1, "device": "m2-ultra"},
     {"task": "qlora", "micro_batch": 1},
+    {"task": "qlora", "micro_batch": 1, "precision": "fp32"},
     {"task": "finetune", "micro_batch": 1, "num_devices": 8},
     {"task": "finetune", "micro_batch": 1, "offload": "optimizer"},
     {"task": "finetune", "micro_batch": 1, "offload": "activations"},
@@ -43,6 +46,13 @@ def test_no_model_needs_less_than_the_floor(ask: dict[str, object]) -> None:
     for model in [*[*catalog().models][:: 1 if ask["task"] == "inference" else 6], "chinchilla-70b"]:
         found = estimate(resolution({"model": model, "device": "h200", **ask}, catalog()))
         assert found.memory.peak_bytes.expected >= least_bytes({}, found.scenario), model
+
+
+def test_frozen_weights_are_as_wide_as_the_device_at_hand_trains_them() -> None:
+    scenario = resolution({"model": "llama-2-7b", "device": "m2-ultra", "task": "lora"}, catalog()).scenario
+    assert scenario.precision == "fp32"
+    other = least_bytes({"device": "m3-ultra"}, scenario)
+    assert least_bytes({}, scenario) == least_bytes({"device": "h200", "precision": "fp32"}, scenario) == 2 * other
 
 
 def test_nothing_is_known_where_weights_may_lie_on_the_host() -> None:

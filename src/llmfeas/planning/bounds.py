@@ -39,7 +39,7 @@ def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     if task == "inference":
         each = _served_bytes(settings, asked)
     elif task in FROZEN_BYTES:
-        each = frozen_bytes(task, _precision(settings, asked)) if states_stay else 0.0
+        each = _frozen_bytes(task, settings, asked) if states_stay else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, asked)
         held = weights + (states if states_stay else 0.0)
@@ -90,6 +90,16 @@ def _served_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
 
 def _precision(settings: Mapping[str, object], asked: Scenario) -> str:
     return str(settings.get("precision", asked.precision if asked.said("precision") else "fp32"))
+
+
+def _frozen_bytes(task: str, settings: Mapping[str, object], asked: Scenario) -> float:
+    """Give the least bytes of a frozen weight: four where the device at hand trains in fp32."""
+    at_hand = asked.is_training and settings.get("device", asked.device.id) == asked.device.id
+    known = at_hand or asked.said("precision")
+    precision = settings.get("precision", asked.precision if known else "auto")
+    if task == "lora" and precision in ("fp32", "tf32"):
+        return 4.0
+    return frozen_bytes(task, _precision(settings, asked))
 
 
 def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
