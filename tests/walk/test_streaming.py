@@ -10,7 +10,7 @@ from levels import folded_top, walked_top
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
 from llmfeas.walk.implementation import fused_implementation
-from llmfeas.walk.moments import Moments
+from llmfeas.walk.moments import Held, Moments
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
 from llmfeas.walk.storage import COMPONENT_BITS, HOST, numeric_sizes
@@ -19,6 +19,7 @@ LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
 MASK = (1 << COMPONENT_BITS) - 1
+ROOM = Held(weights=0.0, optimizer=0.0)
 
 
 def setup(kernels: str = "streaming", layers: int = 8, checkpointing: str = "full", rank: int = 16) -> Setup:
@@ -87,6 +88,13 @@ def test_gradients_of_all_that_trains_are_there_in_the_end(checkpointing: str, r
     )
     assert own.gradient_bytes == pytest.approx(written.gradient_bytes, rel=1e-6)
     assert own.weight_bytes == written.weight_bytes
+
+
+def test_a_vocabulary_that_chunks_do_not_divide_is_no_more_than_the_next_that_they_do() -> None:
+    odd, even = (
+        training_moments(replace(setup(), architecture=replace(LLAMA, vocab=vocab))) for vocab in (50257, 50272)
+    )
+    assert 0.999 < odd.peak(2, 512, ROOM).bytes / even.peak(2, 512, ROOM).bytes <= 1
 
 
 def test_the_fold_is_the_walk() -> None:

@@ -113,7 +113,7 @@ def loss_in_chunks(tape: Tape, x: Tensor, weight: Parameter, bias: Parameter | N
     node = tape.open(_in_chunks_back, inputs)
     wanted = [each for each in inputs if each is not None and each.node is not None]
     tape.keep(node, *(tape.new(w.n, w.width, None, ARRIVING if type(w.node) is Leaf else -1) for w in wanted))
-    logits = tape.new(tape.sizes.bs * weight.shape[0] // CHUNKS, 4, None, LOGITS)
+    logits = tape.new(tape.sizes.bs * -(-weight.shape[0] // CHUNKS), 4, None, LOGITS)
     loss = tape.new(1, 4, node)
     del logits
     tape.ledger.begin("forward")
