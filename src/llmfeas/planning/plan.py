@@ -91,15 +91,17 @@ def pins(scenario: Scenario, request: Mapping[str, object], keep: Collection[str
 
 
 def _found(search: Search, axes: Sequence[Axis]) -> list[Way]:
+    """Give ways of the fewest changes that do, and some of one change more."""
     found: list[Way] = []
-    for way in search.ways(axes, MOST_CHANGES):
-        if not found:
-            first, limit = way, search.tries + EXTRA_TRIES
-        if len(way.changes) > len(first.changes) + 1:
+    for count in range(1, MOST_CHANGES + 1):
+        if found and count > len(found[0].changes) + 1:
             break
-        found.append(way)
-        if search.tries > limit and len(way.changes) > len(first.changes):
-            break
+        for way in search.ways(axes, count):
+            if not found:
+                limit = search.tries + EXTRA_TRIES
+            found.append(way)
+            if search.tries > limit and count > len(found[0].changes):
+                return found
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 
 from ..catalog.store import Catalog
 from ..estimate.result import Estimate
@@ -15,6 +15,7 @@ from .selection import HARDWARE, apart, pointless, worth_showing
 SHOWN = 3
 SHOWN_HARDWARE = 2
 ENOUGH = 12
+MOST_CHANGES = 2
 MOST_DOUBLINGS = 6
 
 Group = tuple[Axis, ...]
@@ -59,14 +60,11 @@ def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
 
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
     """Give the first ways, all with the fewest changes that do."""
-    found: list[Way] = []
-    for way in search.ways(axes, 2):
-        if found and len(way.changes) > len(found[0].changes):
-            break
-        found.append(way)
-        if len(found) == ENOUGH:
-            break
-    return found
+    for count in range(1, MOST_CHANGES + 1):
+        found = list(islice(search.ways(axes, count), ENOUGH))
+        if found:
+            return found
+    return []
 
 
 def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend: str | None) -> list[Way]:

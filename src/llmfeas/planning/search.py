@@ -246,16 +246,15 @@ class Search:
         most = largest(holds, int(str(change.settings["gpu_layers"])), whole)
         return way if most is None else self.way(at(most)) or way
 
-    def ways(self, axes: Sequence[Axis], most_changes: int) -> Iterator[Way]:
-        """Yield ways, the fewest changes first; at most one alternative of each axis.
+    def ways(self, axes: Sequence[Axis], count: int) -> Iterator[Way]:
+        """Yield ways of so many changes; at most one alternative of each axis.
 
         Alternatives go from mild to harsh: in the last axis of a combination those behind the first one that is
         feasible are not tried. Combinations whose memory cannot do even at its least are left out.
         """
-        for count in range(1, most_changes + 1):
-            for chosen in combinations(axes, count):
-                if count == 1 or self.may_fit(chosen):
-                    yield from self.among(chosen)
+        for chosen in combinations(axes, count):
+            if count == 1 or self.may_fit(chosen):
+                yield from self.among(chosen)
 
     def among(self, chosen: Sequence[Axis]) -> Iterator[Way]:
         """Yield the ways that take one alternative of each of these axes."""
