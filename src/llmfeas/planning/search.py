@@ -27,6 +27,8 @@ MOST_SPARED = 16
 """Spared trials that are tried after all to tell what comes nearest."""
 STAYING = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "logits_bytes")
 """What of a step stays on the device when activations wait on the host."""
+ROOMY = 0.6
+"""Share of the memory that a floor takes below which a combination is tried without asking first."""
 HOPELESS = 1e6
 """Miss of what the software cannot do: worse than any lack of memory."""
 
@@ -154,8 +156,11 @@ class Search:
     def _may_fit(self, changes: Changes) -> bool:
         """Tell whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
         settings = settings_of(changes)
-        if least_bytes(settings, self.asked) > most_bytes(settings, self.asked, self.catalog):
+        share = least_bytes(settings, self.asked) / most_bytes(settings, self.asked, self.catalog)
+        if share > 1:
             return False
+        if 0 < share < ROOMY:
+            return True
         if self.hopeless(changes):
             return True
         found = self.settled(changes)
