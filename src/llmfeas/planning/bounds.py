@@ -62,6 +62,20 @@ def least_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: C
     return _layers(asked) * each * _together(settings, asked, catalog) / _count(settings, asked)
 
 
+def least_machine_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+    """Give a floor for what devices and host of one machine hold together where layers lie on either, bytes."""
+    if "gpu_layers" not in settings and asked.gpu_layers is None:
+        return 0.0
+    held = _layers(asked) * _served_bytes(settings, asked)
+    return held * _together(settings, asked, catalog) / _count(settings, asked)
+
+
+def most_machine_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+    """Give a ceiling for the same, bytes."""
+    devices = _together(settings, asked, catalog) * most_bytes(settings, asked, catalog)
+    return devices + most_host_bytes(settings, asked, catalog)
+
+
 def _count(settings: Mapping[str, object], asked: Scenario) -> int:
     return int(str(settings.get("num_devices", asked.num_devices)))
 

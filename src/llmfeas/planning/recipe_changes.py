@@ -35,10 +35,13 @@ def checkpointing_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]
         return
     if scenario.checkpointing != "none":
         yield Change({"checkpointing": "none"}, "activations are kept, not made twice: faster, more memory", 0.5, True)
+    # Adapters checkpoint everything unless told otherwise.
+    only = ("task",) if scenario.task in FULL and not scenario.said("checkpointing") else ()
     if scenario.checkpointing == "none":
-        yield Change({"checkpointing": "selective"}, "some more compute: part of the activations is made twice", 1)
+        text = "some more compute: part of the activations is made twice"
+        yield Change({"checkpointing": "selective"}, text, 1, alone=only)
     if scenario.checkpointing != "full":
-        yield Change({"checkpointing": "full"}, "about a third more compute: activations are made twice", 1)
+        yield Change({"checkpointing": "full"}, "about a third more compute: activations are made twice", 1, alone=only)
 
 
 def micro_batch_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:

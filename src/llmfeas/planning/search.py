@@ -16,7 +16,16 @@ from ..estimate.usable_memory import usable_bytes
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
-from .bounds import least_bytes, least_host_bytes, least_seconds, most_bytes, most_host_bytes, most_seconds
+from .bounds import (
+    least_bytes,
+    least_host_bytes,
+    least_machine_bytes,
+    least_seconds,
+    most_bytes,
+    most_host_bytes,
+    most_machine_bytes,
+    most_seconds,
+)
 from .change import Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain
 
@@ -215,6 +224,7 @@ class Search:
             far = max(
                 share,
                 least_host_bytes(settings, asked, catalog) / most_host_bytes(settings, asked, catalog),
+                least_machine_bytes(settings, asked, catalog) / most_machine_bytes(settings, asked, catalog),
                 least_seconds(settings, asked, catalog) / most_seconds(asked),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
