@@ -17,6 +17,8 @@ class Engine:
     does: tuple[Literal["training", "serving"], ...] = ("training", "serving")
     zero: CountOrZero = 3
     """ZeRO stage on several devices where nobody sets one."""
+    layout: Literal["batches", "smallest", "fastest"] = "smallest"
+    """How training is divided over several devices where nobody says: `batches` never divides a layer."""
     split: Literal["layers", "tensors"] = "layers"
     """How one served model spreads over several devices."""
     partial: bool = False

@@ -6,7 +6,6 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import Resolution, resolution
 
 
@@ -189,22 +188,6 @@ def test_a_format_that_the_engine_does_not_read_is_named(engine: str, quant: str
     assert ("engine-format" in codes(found)) == warned
 
 
-@pytest.mark.parametrize("model", ["longcat-flash", "deepseek-v3"])
-def test_a_count_that_is_no_power_of_two_finds_stages_that_divide_it(model: str) -> None:
-    from llmfeas.estimate.memory import peak_bytes
-
-    found = settled(model, "10000xh100-sxm").scenario
-    assert found.num_devices % (found.tp * found.pp) == 0
-    assert found.pp & (found.pp - 1), "stages in powers of two alone do not fit"
-    assert peak_bytes(found).expected <= 80 * 2**30
-
-
-@pytest.mark.parametrize(("said", "tp", "pp"), [({"cp": 2}, 4, 1), ({"ep": 8}, 8, 1), ({}, 8, 1)])
-def test_serving_leaves_room_for_the_axes_that_were_given(said: dict[str, int], tp: int, pp: int) -> None:
-    found = settled("mixtral-8x7b", "8xh100-sxm", task="inference", **said).scenario
-    assert (found.tp, found.pp) == (tp, pp)
-
-
 def test_interleaving_without_stages_is_told() -> None:
     assert "option-unused" in codes(settled("llama-3-8b", "8xh100-sxm", interleave=4))
     piped = settled("llama-3-8b", "8xh100-sxm", interleave=4, pp=2, engine="megatron")
@@ -218,38 +201,6 @@ def test_interleaving_without_stages_is_told() -> None:
 def test_a_machine_has_as_much_main_memory_as_its_devices_at_least(device: str, gib: int) -> None:
     found = resolution({"model": "gpt2", "device": device}, catalog()).scenario
     assert found.host_memory_bytes == gib * 2**30
-
-
-def test_adapters_on_public_code_are_not_spread_by_tensors() -> None:
-    ask = {"model": "llama-3-70b", "device": "8xrtx-4090"}
-    for task in ("lora", "qlora"):
-        assert resolution({**ask, "task": task}, catalog()).scenario.tp == 1
-        assert resolution({**ask, "task": task, "tp": 2}, catalog()).scenario.tp == 2
-    long = {**ask, "task": "lora", "engine": "megatron", "seq_len": 4096, "checkpointing": "none"}
-    assert resolution(long, catalog()).scenario.tp > 1
-
-
-@pytest.mark.parametrize(
-    ("model", "device"),
-    [
-        ("deepseek-v3", "2048xh800-sxm"),
-        ("llama-3-70b", "512xh100-sxm"),
-        ("qwen3-235b-a22b", "256xh100-sxm"),
-        ("gpt-3-175b", "1024xa100-sxm-80gb"),
-    ],
-)
-def test_no_simple_layout_that_fits_is_much_faster_than_the_one_chosen(model: str, device: str) -> None:
-    ask = {"model": model, "device": device, "task": "pretrain"}
-
-    def speed(**layout: int) -> float:
-        found = estimate(resolution({**ask, **layout}, catalog()))
-        fits = found.memory.verdict != "exceeds"
-        return found.time["tokens_per_second"]["expected"] if fits else 0.0  # type: ignore[index]
-
-    chosen = speed()
-    assert chosen > 0
-    for tp, pp in ((1, 1), (8, 1), (1, 16), (2, 4), (4, 4), (8, 8)):
-        assert speed(tp=tp, pp=pp) < 1.15 * chosen, (tp, pp)
 
 
 @pytest.mark.parametrize(

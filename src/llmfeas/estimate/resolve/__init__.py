@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog.architecture import Model
 from ...catalog.backend import Backend
+from ...catalog.engine import Engine
 from ...catalog.search import Hardware, find_hardware, find_model
 from ...catalog.store import Catalog
 from ...errors import UsageError
@@ -122,6 +123,7 @@ class Question:
     scenario: Scenario
     """Not laid out yet where the batch decides the layout."""
     backend: Backend
+    engine: Engine
     warnings: tuple[Note, ...]
     digest: str
     draft: Draft | None
@@ -147,7 +149,7 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     question = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
     scenario = question.scenario
     if question.draft is not None:
-        scenario = _for_batch(question, given.get("micro_batch", 1), given.get("global_batch", 0))
+        scenario = _for_batch(question, given.get("micro_batch", 0), given.get("global_batch", 0))
     draft = Draft(given, recorded)
     if scenario.interleave > scenario.pp == 1:
         draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
@@ -185,6 +187,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for name, default in (("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
     if draft.values["task"] in TRAINING_TASKS:
+        layout.check_engine(draft, engine)
         recipe.settle_training_recipe(draft, model, engine)
         lengths.settle_sequence(draft, model)
         lengths.settle_tokens(draft, model, parameters(model).active)
@@ -193,29 +196,32 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
         draft.settle("gpu_layers", None, "derived")
     scenario = Scenario(**draft.values, origins=draft.origins)
-    is_open = scenario.is_training and scenario.num_devices > 1
+    is_open = scenario.is_training and scenario.num_devices > 1 and engine.layout != "batches"
     if not scenario.is_training:
         scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.split == "tensors")
     if not is_open:
         scenario = _laid_out(scenario, draft)
-    return Question(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
+    return Question(scenario, backend, engine, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
 def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
-    """Spread a training over its devices for `micro_batch` and a global `batch` (0: not given).
+    """Spread a training over its devices for a micro-batch and a global batch (0: not given).
 
     Raises:
         UsageError: no layout is possible as asked.
     """
     assert question.draft is not None
-    probe = question.scenario.with_batch({"micro_batch": micro_batch, "global_batch": lengths.MANY}, {})
+    probe = question.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
 
     def tokens_per_second(candidate: Scenario) -> float:
-        settled = batch or lengths.global_batch(candidate, micro_batch)
-        return layout_tokens_per_second(candidate.with_batch({"global_batch": settled}, {}))
+        micro = micro_batch or lengths.fitting_batch(candidate, batch)
+        settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
+        return layout_tokens_per_second(candidate.with_batch(settled, {}))
 
-    judge = layout.Judge(peak_bytes, rank_floor_bytes, usable_bytes(probe), tokens_per_second)
+    judge = layout.Judge(
+        question.engine.layout == "fastest", peak_bytes, rank_floor_bytes, usable_bytes(probe), tokens_per_second
+    )
     probe = layout.fitted_layout(probe, question.draft, judge, batch)
     return _laid_out(probe, question.draft)
 

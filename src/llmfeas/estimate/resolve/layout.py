@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ...catalog.architecture import Architecture, Model
+from ...catalog.engine import Engine
 from ...errors import UsageError
 from ...ranges import Range
 from ...record import dataclass
@@ -37,6 +38,20 @@ def tensor_parallel_sizes(architecture: Architecture, limit: int) -> list[int]:
 
 def _refusal(message: str, works: str) -> UsageError:
     return UsageError("impossible-layout", message, works)
+
+
+def check_engine(draft: Draft, engine: Engine) -> None:
+    """Refuse to divide layers where the engine divides batches alone.
+
+    Raises:
+        UsageError: naming the options.
+    """
+    divided = [f"--{name} {draft.given[name]}" for name in ("tp", "pp", "cp", "ep") if draft.given.get(name, 1) != 1]
+    if divided and engine.layout == "batches":
+        raise _refusal(
+            f"{' '.join(divided)}: {engine.id} divides batches over devices, never a layer",
+            "leave that out, or take another --engine",
+        )
 
 
 def check_layout(scenario: Scenario) -> None:
@@ -116,6 +131,9 @@ MOST_SPLITTING = 8
 WORTH_SPLITTING = 0.97
 """A layout that splits less is taken where it has this share of the speed of the fastest."""
 
+WORTH_ROOM = 0.9
+"""A layout that surely fits is taken instead of a tight one where it has this share of its speed."""
+
 MAX_STAGES = 128
 """Stages of a pipeline that nobody asked for."""
 
@@ -149,8 +167,11 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What layouts are chosen by: bytes of the peak and of its quick floor, what is usable, and tokens a second."""
+    """What layouts are chosen by: whether the engine is after speed, bytes of the peak and of its quick floor, what is
+    usable, and tokens a second.
+    """
 
+    fastest: bool
     peak_bytes: Callable[[Scenario], Range]
     floor_bytes: Callable[[Scenario], float]
     usable_bytes: float
@@ -164,7 +185,8 @@ class Judge:
 def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0) -> Scenario:
     """Choose tp and pp where the user left them open, among those whose expected peak fits with room to spare.
 
-    Who shards all weights splits no more than it must; others up to MOST_SPLITTING times as much where that is faster.
+    An engine that aims at the fastest layout splits up to MOST_SPLITTING times as much as it must where that is faster,
+    or where it surely fits and the fastest may not; others, and who shards all weights, no more than they must.
     Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do, the one with
     the least of them. `batch` is a global batch that was given, else 0.
     """
@@ -177,24 +199,35 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     ] or [_completed(scenario, draft, batch)]
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
-    fitting: list[Scenario] = []
+    fitting: list[tuple[Scenario, bool]] = []
     peaks: dict[float, Scenario] = {}
     for candidate in laid_out:
-        if fitting and _ranks(candidate) > MOST_SPLITTING * _ranks(fitting[0]):
+        if fitting and _ranks(candidate) > MOST_SPLITTING * _ranks(fitting[0][0]):
             break
         if judge.hopeless(candidate):
             continue
-        expected = judge.peak_bytes(candidate).expected
-        peaks.setdefault(expected, candidate)
-        if expected < judge.usable_bytes:
-            if scenario.zero >= 3:
+        peak = judge.peak_bytes(candidate)
+        peaks.setdefault(peak.expected, candidate)
+        if peak.expected < judge.usable_bytes:
+            if not judge.fastest or scenario.zero >= 3:
                 return candidate
-            fitting.append(candidate)
-    if not fitting:
-        return peaks[min(peaks)]
-    speeds = [judge.tokens_per_second(candidate) for candidate in fitting] if len(fitting) > 1 else [1.0]
+            fitting.append((candidate, peak.high < judge.usable_bytes))
+    return _worthiest(fitting, judge) if fitting else peaks[min(peaks)]
+
+
+def _worthiest(fitting: list[tuple[Scenario, bool]], judge: Judge) -> Scenario:
+    """Choose among layouts that fit, each with whether it surely does: the least split of the fastest ones."""
+    if len(fitting) == 1:
+        return fitting[0][0]
+    speeds = [judge.tokens_per_second(candidate) for candidate, _ in fitting]
     fast = WORTH_SPLITTING * max(speeds)
-    return next(candidate for candidate, speed in zip(fitting, speeds, strict=True) if speed >= fast)
+    ranked = list(zip(fitting, speeds, strict=True))
+    (best, sure), speed = next(one for one in ranked if one[1] >= fast)
+    roomy = [one for one in ranked if one[0][1]]
+    if sure or not roomy:
+        return best
+    slowest = max(WORTH_ROOM * speed, WORTH_SPLITTING * max(one[1] for one in roomy))
+    return next((candidate for (candidate, _), reached in roomy if reached >= slowest), best)
 
 
 def _ranks(scenario: Scenario) -> int:

@@ -91,17 +91,17 @@ def settle_batches(draft: Draft, scenario: Scenario) -> None:
     if draft.said("micro_batch"):
         micro_batch = draft.settle("micro_batch", 1)
     else:
-        micro_batch = _fitting_batch(draft, scenario)
+        micro_batch = fitting_batch(scenario, draft.given.get("global_batch") or 0)
         draft.put("micro_batch", micro_batch, "derived")
     draft.settle("global_batch", global_batch(scenario, micro_batch), "derived")
     _consistent(draft, micro_batch, scenario.dp)
 
 
-def _fitting_batch(draft: Draft, scenario: Scenario) -> int:
+def fitting_batch(scenario: Scenario, batch: int) -> int:
+    """Give the automatic micro-batch, within a global `batch` that was given; 0: none was."""
     limit = max(1, MICRO_BATCH_TOKENS // scenario.seq_len)
-    given = draft.given.get("global_batch")
-    if given is not None:
-        limit = max(1, min(limit, given // scenario.dp))
+    if batch:
+        limit = max(1, min(limit, batch // scenario.dp))
     usable, best = usable_bytes(scenario), 1
     for candidate in [2**k for k in range(limit.bit_length())]:
         if peak_bytes(scenario.with_batch({"micro_batch": candidate}, {})).expected >= usable:
