@@ -124,6 +124,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("lora_rank", RECIPE, "Rank of the adapters.", "16", ADAPTERS, maximum=65536),
     Option("lora_targets", RECIPE, "Matrices that get an adapter.",
            "all-linear", ADAPTERS, kind="text", choices=("all-linear", "attention")),
+    Option("lora_dropout", RECIPE, "Dropout rate before the adapters.",
+           "0", ADAPTERS, kind="fraction", minimum=0, maximum=0.99),
     Option("zero", LAYOUT, "ZeRO stage: what is divided over the devices.",
            "3 for PyTorch and MaxText on several devices, 1 for Megatron", TRAINING, minimum=0, maximum=3,
            switches={"fsdp": "3"}),

@@ -60,6 +60,7 @@ class Scenario:
     """None: as the model publishes; a number replaces all its dropout rates."""
     lora_rank: int = 16
     lora_targets: Literal["all-linear", "attention"] = "all-linear"
+    lora_dropout: float = 0.0
     zero: int = 0
     tp: int = 1
     pp: int = 1

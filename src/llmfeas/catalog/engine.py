@@ -40,6 +40,7 @@ class Engine:
         "streaming-2024",
         "compiled",
         "liger",
+        "prepared",
         "frameworks",
     ] = "frameworks"
     """What training runs: public code, the engine's kernels (data/implementations.yaml), or fused ones where a

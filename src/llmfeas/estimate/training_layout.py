@@ -213,7 +213,7 @@ def _rank_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Set
         return float(scheme.weight * inventory.trained), float(scheme.gradient * inventory.trained), states
     weights = float(moments.weight_bytes)
     if setup.recipe.quantized:
-        weights = _quantized_bytes(scenario, moments)
+        weights = _quantized_bytes(scenario, moments, setup)
     if setup.recipe.adapters and setup.implementation.adapters == "parallel" and scenario.precision.endswith("-mixed"):
         # The framework trains them as it trains a model: 16-bit weights, its gradients, masters.
         states = optimizer.states(inventory, layout.scheme.state) + layout.scheme.master * inventory.trained
@@ -221,11 +221,11 @@ def _rank_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Set
     return weights, float(moments.gradient_bytes), optimizer.states(inventory, inventory.trained_width)
 
 
-def _quantized_bytes(scenario: Scenario, moments: Moments) -> float:
+def _quantized_bytes(scenario: Scenario, moments: Moments, setup: Setup) -> float:
     """The frozen base in its quantized format (this rank's part), and the adapters."""
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
-    whole = weight_bytes(scenario.model.architecture, scenario.quant, "pytorch", 2.0)
+    whole = weight_bytes(scenario.model.architecture, scenario.quant, "pytorch", float(setup.recipe.weight_bytes))
     stage = base / max(1, _elements(scenario))
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
 

@@ -69,7 +69,19 @@ def training_plan(scenario: Scenario) -> Plan:
     key = (
         a,
         (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.engine, s.offload),
-        (s.lora_rank, s.lora_targets, s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.dp, s.num_devices > 1),
+        (
+            s.lora_rank,
+            s.lora_targets,
+            s.lora_dropout > 0,
+            s.zero,
+            s.tp,
+            s.pp,
+            s.interleave,
+            s.ep,
+            s.cp,
+            s.dp,
+            s.num_devices > 1,
+        ),
         s.expert_tp,
         (min(s.pp, micro_steps), micro_steps > 1, s.micro_batch == 1),
         has_host(s),
@@ -105,6 +117,8 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
         return traits.approximate
     if traits.adapters == "parallel" and recipe.adapters:
         return "no step with adapters was measured under this engine; they are taken as its code runs them"
+    if recipe.adapter_dropout and (traits.adapters != "written" or traits.compiled):
+        return "no step with dropout before the adapters was measured under this engine"
     if recipe.fp8:
         return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
     other = bool(a.experts or a.linear_attention or a.mla)
@@ -134,13 +148,17 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     seq_len = -(-scenario.seq_len // scenario.cp)
     drop = scenario.dropout
     eager = scenario.attention == "eager" or traits.eager_only
+    quantized = scenario.task == "qlora"
+    width = 2 if sixteen and not full else 4
     fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
     return Recipe(
-        weight_bytes=2 if sixteen and not full else 4,
+        weight_bytes=width if not (traits.prepared and quantized) else 4,
+        unpacked_bytes=width,
         # Only written out do adapters leave the choice of types to autocast.
         autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=fp8,
         adapters=scenario.lora_rank if adapted else 0,
+        adapter_dropout=adapted and scenario.lora_dropout > 0,
         adapt_mlp=scenario.lora_targets == "all-linear",
         eager=eager,
         single=eager and scenario.micro_batch == 1,
@@ -154,7 +172,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         and not (adapted and traits.adapters != "parallel")
         and a.hidden % scenario.tp == 0,
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
-        quantized=scenario.task == "qlora",
+        quantized=quantized,
         narrow_frozen=fp8 and scenario.task == "lora" and traits.narrow_frozen,
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),

@@ -41,6 +41,8 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{value('quant')} weights"
     if value("lora_rank") and value("task") in ("lora", "qlora"):
         yield f"rank {value('lora_rank')}, {value('lora_targets')}"
+        if value("lora_dropout"):
+            yield f"adapter dropout {value('lora_dropout'):g}"
     yield str(value("optimizer"))
     yield f"{value('attention')} attention"
     if (value("checkpointing") or "none") != "none":

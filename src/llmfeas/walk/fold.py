@@ -17,7 +17,7 @@ from .moments import Candidate, Moments
 from .pattern import Outline, layer_kinds, outlined
 from .setup import Setup
 from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
-from .step import Walked, on_base
+from .step import Walked
 from .storage import (
     ARRIVING,
     COMPONENT_BITS,
@@ -28,7 +28,6 @@ from .storage import (
     GRADIENTS,
     HOST,
     MONOMIALS,
-    UNPACKED,
     packed_fields,
     with_experts,
 )
@@ -55,12 +54,12 @@ def training_moments(setup: Setup) -> Moments:
     if (experts == 1 and setup.implementation.every_expert) or rounded(folded.weights, experts):
         common = replace(common, recipe=replace(common.recipe, rank_experts=experts))
         folded = _folded(common, layers, outline)
-    return folded.moments(experts, quantized=setup.recipe.quantized)
+    return folded.moments(experts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """The levels of a stage that no other one hides, for any number of experts and any base of adapters."""
+    """The levels of a stage that no other one hides, for any number of experts."""
 
     levels: tuple[tuple[str, tuple[int, ...]], ...]
     start: int
@@ -70,14 +69,14 @@ class _Folded:
     layers: tuple[int, ...]
     """How many layers each of the walked ones stands for."""
 
-    def moments(self, experts: int, *, quantized: bool) -> Moments:
-        """Give the moments of a rank with so many experts on a base in few or in 16 bits."""
+    def moments(self, experts: int) -> Moments:
+        """Give the moments of a rank with so many experts."""
         start, kept, end = (with_experts(level, experts) for level in (self.start, self.kept, self.end))
         candidates: list[Candidate] = []
         for moment, levels in self.levels:
             found: Levels = {}
             for level in levels:
-                seen = on_base(with_experts(level, experts), quantized=quantized)
+                seen = with_experts(level, experts)
                 found[_total(seen)] = seen
             fullest = _undominated(found, MOST_TRIES)
             candidates += (_candidate(level, moment, total) for total, level in fullest.items())
@@ -157,13 +156,10 @@ def _ends(like: tuple[int, ...], at: int) -> tuple[tuple[int, int], tuple[int, i
 
 
 def _total(level: int) -> int:
-    """Packed sum of all components but weights and gradients, with these gradients, and with what is unpacked of a base
-    in few bits, as further fields.
-    """
+    """Packed sum of all components but weights and gradients, with these gradients as further fields."""
     packed = level >> ARRIVING & _FOUR
     packed = (packed >> 2 * COMPONENT_BITS) + (packed & _TWO)
-    packed = (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELDS
-    return packed | level >> UNPACKED << COMPONENT_BITS + FIELD_BITS
+    return (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELDS
 
 
 def _undominated(levels: Levels, tries: int) -> Levels:

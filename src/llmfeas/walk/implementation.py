@@ -54,6 +54,7 @@ class Implementation:
     loss: str = "written"
     compiled: bool = False
     patched: bool = False
+    prepared: bool = False
     adapters: str = "written"
     narrow_frozen: bool = False
     narrow_activations: bool = False
@@ -119,7 +120,7 @@ def patches(kernels: str) -> bool:
 
 def lies_over(kernels: str) -> bool:
     """Tell whether an entry of `kernels` changes the model's public code instead of replacing it."""
-    return compiles(kernels) or patches(kernels)
+    return compiles(kernels) or patches(kernels) or (bool(kernels) and bool(_kernels()[kernels].get("prepared")))
 
 
 @cache

@@ -12,6 +12,7 @@ class Recipe:
     """Types and switches of a training step. Widths in bytes."""
 
     weight_bytes: int
+    """Of a base in few bits: of what is left out of it (norms, tables, head)."""
     autocast: bool
     adapters: int = 0
     """LoRA rank; 0: all weights train."""
@@ -32,6 +33,8 @@ class Recipe:
     """Routed experts of a layer that this rank holds; 0: all."""
     quantized: bool = False
     """The frozen base is stored in few bits; each matrix is unpacked where it is used."""
+    unpacked_bytes: int = 2
+    """Of an element there."""
     fp8: bool = False
     """Products keep their inputs in one byte."""
     narrow_frozen: bool = False

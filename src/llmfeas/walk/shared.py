@@ -16,12 +16,12 @@ Layers = tuple[int, ...]
 
 
 def common_setup(setup: Setup, outline: Outline) -> tuple[Setup, Layers]:
-    """Give the setup and the layers to walk that a stage has in common with stages whose layers run alike, with ranks
-    of any number of experts and with adapters on another base.
+    """Give the setup and the layers to walk that a stage has in common with stages whose layers run alike, and with
+    ranks of any number of experts.
     """
     layers = tuple(setup.span[place] for place in outline.walked)
     recipe, experts = setup.recipe, setup.architecture.experts
-    common = replace(setup, first_layer=0, layers=0, recipe=replace(recipe, rank_experts=0, quantized=False))
+    common = replace(setup, first_layer=0, layers=0, recipe=replace(recipe, rank_experts=0))
     kinds = layer_kinds(common)
     alike = tuple(kinds.index(kinds[layer]) for layer in layers)
     if experts is None:

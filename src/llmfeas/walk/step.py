@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..record import dataclass
 from .blocks.context import Context
@@ -11,7 +10,7 @@ from .blocks.model import Model
 from .graph import Leaf, Parameter
 from .inventory import Weight
 from .setup import Setup
-from .storage import UNPACKED, WORKSPACE, Sizes
+from .storage import Sizes
 from .tape import Tape
 
 Mark = tuple[int, str, int]
@@ -40,17 +39,7 @@ class Walked:
 
 def walked_step(setup: Setup, sizes: Sizes) -> Walked:
     """Walk one step of the stage."""
-    walk, quantized = common_step(setup, sizes, setup.span), setup.recipe.quantized
-    marks = [(on_base(level, quantized=quantized), moment, place) for level, moment, place in walk.marks]
-    return replace(walk, marks=marks)
-
-
-def on_base(level: int, *, quantized: bool) -> int:
-    """Count weights that are unpacked where they are used as workspace, or leave them out of a level."""
-    if level < 1 << UNPACKED:
-        return level
-    unpacked = level >> UNPACKED
-    return level - (unpacked << UNPACKED) + (unpacked << WORKSPACE if quantized else 0)
+    return common_step(setup, sizes, setup.span)
 
 
 def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:

@@ -28,14 +28,11 @@ COMPONENTS: Final = ("weights", "gradients", "arriving", "activations", "logits"
 WEIGHTS, GRADIENTS, ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE = (COMPONENT_BITS * i for i in range(6))
 HOST: Final = COMPONENT_BITS * 6
 """What lies in the memory of the host: in no level of the device."""
-UNPACKED: Final = COMPONENT_BITS * 7
-"""Frozen weights in 16 bits where a base in few bits is used: workspace with such a base, nothing with another."""
-
 
 EXPERTS: Final = 1 << FIELD_BITS * MONOMIALS
 """Any number of routed experts of a layer on this rank."""
 _TIMES_EXPERTS: Final = sum(
-    ((1 << COMPONENT_BITS) - EXPERTS) << COMPONENT_BITS * i for i in range(UNPACKED // COMPONENT_BITS + 1)
+    ((1 << COMPONENT_BITS) - EXPERTS) << COMPONENT_BITS * i for i in range(HOST // COMPONENT_BITS + 1)
 )
 
 

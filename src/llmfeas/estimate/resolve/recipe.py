@@ -120,6 +120,7 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
     draft.settle("dropout", None, "model")
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")
+    draft.settle("lora_dropout", 0.0)
     if adapters:
         limit = min(model.architecture.hidden, model.architecture.q_width)
         rank = draft.values["lora_rank"]

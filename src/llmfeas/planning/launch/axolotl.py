@@ -56,7 +56,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
         "load_in_8bit": scenario.quant == "int8",
         "lora_r": scenario.lora_rank,
         "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-        "lora_dropout": 0.0,
+        "lora_dropout": scenario.lora_dropout,
         **targets,
     }
 

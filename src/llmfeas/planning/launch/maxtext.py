@@ -200,6 +200,7 @@ LAUNCHER = Launcher(
         "optimizer": tuple(OPTIMIZERS),
         "checkpointing": tuple(REMAT),
         "quant": ("none", "nf4"),
+        "lora_dropout": (0.0,),
         "zero": (0, 1, 3),
         "offload": ("none", "optimizer", "all"),
     },

@@ -87,7 +87,11 @@ def config(scenario: Scenario) -> dict[str, object]:
         "adapter_path": "adapters",
     }
     if adapted:
-        parameters: dict[str, object] = {"rank": scenario.lora_rank, "dropout": 0.0, "scale": LORA_SCALE}
+        parameters: dict[str, object] = {
+            "rank": scenario.lora_rank,
+            "dropout": scenario.lora_dropout,
+            "scale": LORA_SCALE,
+        }
         if scenario.lora_targets == "attention":
             parameters["keys"] = list(ATTENTION_KEYS)
         settings["lora_parameters"] = parameters

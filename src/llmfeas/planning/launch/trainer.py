@@ -67,7 +67,7 @@ def lora(scenario: Scenario) -> dict[str, object] | None:
         "task_type": "CAUSAL_LM",
         "r": scenario.lora_rank,
         "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-        "lora_dropout": 0.0,
+        "lora_dropout": scenario.lora_dropout,
         "target_modules": lora_targets(scenario),
     }
 

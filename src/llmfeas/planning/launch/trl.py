@@ -34,7 +34,7 @@ def config(scenario: Scenario) -> dict[str, object]:
             "use_peft": True,
             "lora_r": scenario.lora_rank,
             "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-            "lora_dropout": 0.0,
+            "lora_dropout": scenario.lora_dropout,
             "lora_target_modules": [trainer.lora_targets(scenario)],
         }
     if scenario.offload == "activations":

@@ -7,7 +7,7 @@ from dataclasses import field
 from ...record import dataclass
 from ..graph import Leaf, Parameter, Tensor
 from ..operators.adapted import adapted_linear, adapted_over_ranks
-from ..operators.basic import add, cast, dropout, scaled
+from ..operators.basic import add, cast, copied, dropout, scaled
 from ..operators.products import linear
 from ..setup import Setup
 from ..storage import WEIGHTS, Sizes
@@ -101,10 +101,11 @@ class Context:
     ) -> Linear:
         """A projection's weights; `reads` or `writes` the stream."""
         recipe = self.setup.recipe
-        weight = self._registered((n_out, n_in), 1, False) if recipe.narrow_frozen else self.parameter(n_out, n_in)
-        weight.packed = recipe.adapters > 0 and not recipe.narrow_frozen
+        width = 1 if recipe.narrow_frozen else recipe.unpacked_bytes if recipe.quantized else recipe.weight_bytes
+        weight = self._registered((n_out, n_in), width, not recipe.adapters)
+        weight.packed = recipe.quantized
         weight.shared = not self.setup.implementation.transposes_weights
-        vector = self.parameter(n_out) if bias else None
+        vector = self._registered((n_out,), width, not recipe.adapters) if bias else None
         ranks = (self.ranks if reads else -self.ranks) if self.ranks > 1 and (reads or writes) else 1
         rank = recipe.adapters
         if not (rank and adapt):
@@ -123,15 +124,31 @@ class Context:
         """Run a projection. The caller's argument stays referred to, as a module call does."""
         tape = self.tape
         if layer.down is None or layer.up is None:
-            return linear(tape, x, layer.weight, layer.bias)
+            return self._on_base(layer, x)
         if self.setup.implementation.adapters == "kernel":
             return adapted_linear(tape, x, (layer.weight, layer.down, layer.up))
         if self.setup.implementation.adapters == "parallel":
             return adapted_over_ranks(tape, x, (layer.weight, layer.down, layer.up), layer.bias, layer.ranks)
-        y = linear(tape, x, layer.weight, layer.bias)
-        # Under autocast a compiler sees that the fp32 copy is only read in 2 bytes again.
-        wide = x if tape.compiled and tape.autocast else cast(tape, x, 4)
+        y = self._on_base(layer, x)
+        packed = layer.weight.packed
+        # Beside a base in few bits autocast alone chooses the types; a compiler sees that the fp32 copy is only read in
+        # 2 bytes again.
+        wide = x if tape.autocast and (packed or tape.compiled) else cast(tape, x, 4)
         z = linear(tape, dropout(tape, wide, self.setup.recipe.adapter_dropout), layer.down)
         z = scaled(tape, linear(tape, z, layer.up))
+        if packed and not tape.autocast:
+            z = cast(tape, z, y.width)
         z = add(tape, y, z)
         return cast(tape, z, y.width)
+
+    def _on_base(self, layer: Linear, x: Tensor) -> Tensor:
+        """Run the base of a projection. One in few bits computes in the type that it is unpacked to, gives the type of
+        its input, and adapters work on a copy of what it gives (bitsandbytes, and peft's layer over it).
+        """
+        tape, weight = self.tape, layer.weight
+        if not weight.packed:
+            return linear(tape, x, weight, layer.bias)
+        narrow = cast(tape, x, weight.width)
+        y = cast(tape, linear(tape, narrow, weight, layer.bias), x.width)
+        del narrow
+        return y if layer.down is None or tape.compiled else copied(tape, y)

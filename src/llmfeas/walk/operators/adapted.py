@@ -5,7 +5,7 @@ products of their own beside a base that is divided over ranks.
 from __future__ import annotations
 
 from ..graph import Node, Parameter, Tensor
-from ..storage import UNPACKED
+from ..storage import WORKSPACE
 from ..tape import Tape
 from .basic import add, scaled
 from .products import linear
@@ -18,13 +18,13 @@ Adapted = tuple[Parameter, Parameter, Parameter]
 def _unpacked(tape: Tape, *weights: Parameter) -> Tensor | None:
     """The one matrix of packed ones that is in 16 bits at a time."""
     packed = [weight.n for weight in weights if weight.packed]
-    return tape.new(max(packed), 2, component=UNPACKED) if packed else None
+    return tape.new(max(packed), 2, component=WORKSPACE) if packed else None
 
 
 def _linear_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     g = grads[0]
     assert g is not None
-    temporaries = [tape.new(n, 2, component=UNPACKED) for n in node.data]
+    temporaries = [tape.new(n, 2, component=WORKSPACE) for n in node.data]
     results = [node.result(tape, i, g.width) for i in range(3)]
     del temporaries
     return results
@@ -47,7 +47,7 @@ def _feed_forward_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> li
     """
     g = grads[0]
     assert g is not None
-    temporaries = [tape.new(n, 2, component=UNPACKED) for n in node.data[1:]]
+    temporaries = [tape.new(n, 2, component=WORKSPACE) for n in node.data[1:]]
     product = tape.new(node.data[0], g.width)
     # Taken to lie where the product lay: it is written over x, which is as large as it.
     del product

@@ -24,6 +24,13 @@ def cast(tape: Tape, x: Tensor, width: int) -> Tensor:
     return out
 
 
+def copied(tape: Tape, x: Tensor) -> Tensor:
+    """A copy that nothing is kept for."""
+    out = tape.new(x.n, x.width, tape.open(passed, (x,)))
+    out.heads_first = x.heads_first
+    return out
+
+
 def copied_weight(tape: Tape, weight: Parameter) -> Tensor:
     """The 2-byte copy of a trained weight that autocast shares within its region; a 2-byte weight itself."""
     if weight.width == 2:

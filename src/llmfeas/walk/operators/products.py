@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Leaf, Node, Parameter, Tensor, view
-from ..storage import LOGITS, UNPACKED
+from ..storage import LOGITS, WORKSPACE
 from ..tape import Tape
 from .basic import cast, copied_weight
 
@@ -15,7 +15,7 @@ def _linear_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Ten
     unpacked, *gathered = node.data
     temporaries = [tape.new(n, g.width) for n in gathered]
     if unpacked:
-        temporaries.append(tape.new(unpacked, g.width, component=UNPACKED))
+        temporaries.append(tape.new(unpacked, g.width, component=WORKSPACE))
     bias = node.result(tape, 2, g.width)
     x = node.result(tape, 0, g.width, plain=False)
     weight = node.result(tape, 1, g.width, plain=False)
@@ -51,7 +51,7 @@ def linear(
     width = x.width if w.width == 1 else w.width
     temporaries = [tape.new(size, width) for size in passing]
     if unpacked:
-        temporaries.append(tape.new(unpacked, width, component=UNPACKED))
+        temporaries.append(tape.new(unpacked, width, component=WORKSPACE))
     made = tape.product(n, width, node, LOGITS if logits else -1)
     del temporaries
     return made
