@@ -10,8 +10,8 @@ from .kernels import runs_compiled, runs_fused, runs_patched
 from .result import Estimate, Term
 from .time.decode import cached_tokens
 from .time.inference import inference_time
-from .time.step import ADAPTER_TASKS
 from .time.training import training_time
+from .time.work import ADAPTER_TASKS
 
 Input = tuple[str, object, str, str]
 

@@ -54,6 +54,11 @@ def runs_public_code(scenario: Scenario) -> bool:
     return not kernels_of(scenario) and _declared(scenario.engine) == "frameworks"
 
 
+def runs_wide(scenario: Scenario) -> bool:
+    """Tell whether the stream between products is in fp32 because the base in few bits was prepared for training."""
+    return scenario.task == "qlora" and traits_of(scenario).prepared
+
+
 def has_host(scenario: Scenario) -> bool:
     """Tell whether the host has a memory of its own, so that the device's is less full when something lies there."""
     return scenario.device.backend != "cpu" and not is_unified(scenario.device)

@@ -10,7 +10,7 @@ from ..walk.implementation import Implementation
 from ..walk.moments import Held, MomentLines, Moments, Peak
 from ..walk.parallel import rank_architecture
 from ..walk.setup import Recipe, Setup
-from .kernels import has_host, kernels_of, runs_fused, runs_patched, traits_of
+from .kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
 from .training_layout import Layout, host_bytes, layout_of, rank_held
 
 _MAX_PLANS = 4096
@@ -152,7 +152,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     width = 2 if sixteen and not full else 4
     fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
     return Recipe(
-        weight_bytes=width if not (traits.prepared and quantized) else 4,
+        weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
         # Only written out do adapters leave the choice of types to autocast.
         autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),

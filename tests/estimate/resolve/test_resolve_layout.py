@@ -87,3 +87,9 @@ def test_a_layout_that_surely_fits_comes_before_a_tight_one_of_the_same_speed() 
     assert memory(chosen).memory.verdict == "fits"
     tight = settled("llama-3-70b", "64xh100-sxm", tp=2, pp=1, **ask)
     assert memory(tight).memory.verdict == "tight"
+
+
+@pytest.mark.parametrize(("task", "ep"), [("pretrain", 8), ("finetune", 1), ("lora", 1), ("qlora", 1)])
+def test_fine_tuned_public_code_does_not_spread_experts(task: str, ep: int) -> None:
+    assert settled("mixtral-8x7b", "8xh100-sxm", task=task).ep == ep
+    assert settled("mixtral-8x7b", "8xh100-sxm", task=task, ep=2).ep == 2

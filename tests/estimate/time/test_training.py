@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts, Model
 from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.efficiency import efficiency
+from llmfeas.estimate.time.step import step_parts
 from llmfeas.estimate.time.training import TrainingTime, step_tokens, training_time
+from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 
 LLAMA = Model(
@@ -200,3 +203,15 @@ def test_activations_that_wait_on_the_host_cost_what_the_link_cannot_hide() -> N
     assert step(H100, "none") == step(slow, "none") == step(coherent, "none")
     assert step(slow, "activations") > step(H100, "activations") > step(coherent, "activations")
     assert step(coherent, "activations") > step(coherent, "none")
+
+
+def test_a_base_prepared_for_few_bits_streams_twice_the_bytes() -> None:
+    ask = {"model": "mistral-7b", "device": "a100-sxm-80gb", "task": "qlora", "micro_batch": 4}
+    plain, prepared = (
+        step_parts(efficiency(), bare_answer({**ask, "engine": engine}).scenario)
+        for engine in ("pytorch", "pytorch-kbit")
+    )
+    assert prepared["streaming"] == 2 * plain["streaming"]
+    assert prepared["matrix"] == plain["matrix"]
+    same = step_parts(efficiency(), bare_answer({**ask, "task": "lora", "engine": "pytorch-kbit"}).scenario)
+    assert same["streaming"] == plain["streaming"]

@@ -110,8 +110,8 @@ def test_engines_that_can_do_take_it() -> None:
 
 
 def test_what_was_left_open_is_settled_so_that_the_engine_can_express_it() -> None:
-    """Experts are spread over devices by default; accelerate cannot, so they are not, and that is said."""
-    found = ready("accelerate", model="mixtral-8x7b", device="8xh100-sxm", task="lora")
+    """Experts are spread over devices in pre-training; accelerate cannot, so they are not, and that is said."""
+    found = ready("accelerate", model="mixtral-8x7b", device="8xh100-sxm", task="pretrain")
     scenario = found.estimate.scenario
     assert (scenario.ep, scenario.tp, scenario.pp) == (1, 1, 1)
     expected = "--ep 8 is not something Hugging Face accelerate can express; --ep 1 was taken"

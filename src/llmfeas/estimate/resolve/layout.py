@@ -237,7 +237,8 @@ def _ranks(scenario: Scenario) -> int:
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     scenario = _with_cp(scenario, draft, batch)
-    if draft.said("ep"):
+    # Nor does public code that is fine-tuned spread experts: each device runs all of them on its own tokens.
+    if draft.said("ep") or not runs_fused(scenario):
         return scenario
     return replace(scenario, ep=default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp))
 

@@ -7,15 +7,13 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ...catalog.efficiency import Efficiency
-from ...record import dataclass
 from ...scenario import Scenario
-from ...tape.sums import Sums, architecture_sums
+from ...tape.sums import Sums
 from .links import Links, device_links
 from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from .rates import TrainingRates, training_rates
+from .work import ADAPTER_TASKS, Work, work_of
 
 OPTIMIZER_BYTES = {
     "adamw": 30.0,
@@ -32,7 +30,6 @@ OPTIMIZER_BYTES = {
 MUON_FLOP_PER_WIDTH = 30
 """Newton-Schulz: five rounds of three square products, a FLOP count per weight and per element of width."""
 
-ADAPTER_TASKS = ("lora", "qlora")
 PARTS = (
     "matrix",
     "attention",
@@ -49,74 +46,6 @@ PARTS = (
 )
 SHARP = 4
 """Exponent of the soft maximum of device and host time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one micro-step asks of one device, with the settings that the formulas need as numbers."""
-
-    sums: Sums
-    tokens: float
-    """Tokens of a micro-step on this rank."""
-    seq_len: int
-    passes: float
-    """Matrix passes: forward, activation gradients, weight gradients (not for adapters)."""
-    repeated: float
-    """Forwards that checkpointing repeats."""
-    attention_again: float
-    """1 where attention is recomputed."""
-    replayed: float
-    """1 where the pointwise work of a whole forward is repeated."""
-    divisor: float
-    """Devices that share one copy of the model, tp x pp."""
-    stage: float
-    """Blocks on the fullest pipeline stage, relative to an even share."""
-    head: float
-    """Output head on that stage, relative to an even share."""
-    crowding: float
-    """Tokens that a micro-step must bring for each one that an expert gets; 1 without experts."""
-    spread: bool
-    """Experts are spread over devices."""
-
-
-def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
-    """Read off a scenario what a micro-step asks of one device."""
-    full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
-    repeated = efficiency.value("training.recompute.full") if full else 0.0
-    if selective and not tuned:
-        repeated = efficiency.value("training.recompute.selective")
-    sums = architecture_sums(scenario.model.architecture)
-    stage, head = fullest_stage(sums, scenario.pp)
-    return Work(
-        sums=sums,
-        tokens=scenario.micro_batch * scenario.seq_len / scenario.cp,
-        seq_len=scenario.seq_len,
-        passes=2.0 if scenario.task in ADAPTER_TASKS else 3.0,
-        repeated=repeated,
-        attention_again=1.0 if full or selective else 0.0,
-        replayed=1.0 if full else 0.0,
-        divisor=float(scenario.tp * scenario.pp),
-        stage=stage * scenario.pp,
-        head=head * scenario.pp,
-        crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
-        spread=scenario.ep > 1,
-    )
-
-
-@lru_cache(maxsize=4096)
-def fullest_stage(sums: Sums, pp: int) -> tuple[float, float]:
-    """Share of the blocks, and of the head, on the pipeline stage that the others wait for.
-
-    Blocks are whole; the last stage also makes the logits, which weigh as much as some blocks, and gets fewer of them.
-    The smallest full stage that leaves no block over is taken.
-    """
-    if pp == 1:
-        return 1.0, 1.0
-    head = sums.head_weights * sums.blocks / sums.active
-    blocks = -(-sums.blocks // pp)
-    while (pp - 1) * blocks + int(max(0.0, blocks - head)) < sums.blocks:
-        blocks += 1
-    return blocks / sums.blocks, 0.0
 
 
 def matrix_seconds(work: Work, rates: TrainingRates) -> float:
@@ -149,9 +78,12 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
 
 
 def streaming_seconds(work: Work, rates: TrainingRates) -> float:
-    """Norms, residuals, activations, loss: `2 bytes x tokens (width (3 + replay) + 10 vocabulary) / bandwidth`."""
+    """Norms, residuals, activations, loss: `bytes x tokens (width (3 + replay) + 10 vocabulary) / bandwidth`.
+
+    Rates in fp32 are those of twice the bytes.
+    """
     width = work.sums.stream_width * (3 + work.replayed) + 10 * work.sums.vocab
-    return 2 * work.tokens * width / work.divisor / rates.stream
+    return work.width * work.tokens * width / work.divisor / rates.stream
 
 
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:

@@ -12,7 +12,8 @@ from ...scenario import Scenario, whatever_the_batch
 from ...tape.sums import architecture_sums
 from .rates import peak_flop_per_s, training_rates
 from .regimes import Interval, calibrated, interval, training_regime
-from .step import ADAPTER_TASKS, step_parts
+from .step import step_parts
+from .work import ADAPTER_TASKS
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication", "bubble"]
 
