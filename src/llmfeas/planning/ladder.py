@@ -35,7 +35,8 @@ RUNGS: tuple[tuple[str, dict[str, object]], ...] = (
 def _rung_request(
     request: Mapping[str, object], settings: Mapping[str, object], estimated: Estimate, catalog: Catalog
 ) -> dict[str, object]:
-    kept = {name: request[name] for name in HARDWARE if request.get(name) is not None}
+    unused = "context" if estimated.scenario.is_training else "seq_len"
+    kept = {name: request[name] for name in HARDWARE if request.get(name) is not None and name != unused}
     bits = settings.get("bits")
     chosen = {name: value for name, value in settings.items() if name != "bits"}
     if bits is not None:
