@@ -86,6 +86,7 @@ class Format:
     under: Mapping[str, str] | None = None
     stored: str = ""
     container: Literal["", "gguf"] = ""
+    skips_stacks: bool = False
     engines: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()

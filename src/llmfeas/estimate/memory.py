@@ -8,6 +8,7 @@ from ..scenario import Scenario, whatever_the_batch
 from .inference_memory import inference_memory
 from .result import Memory, Note
 from .runtime_memory import runtime_memory
+from .stacks import stack_notes
 from .training_memory import training_memory
 from .usable_memory import usable_bytes
 from .weights import weights_file_bytes
@@ -48,7 +49,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    return CountedMemory(found, notes)
+    return CountedMemory(found, (*notes, *stack_notes(scenario)))
 
 
 def _serving(scenario: Scenario) -> CountedMemory:
@@ -65,7 +66,7 @@ def _serving(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    return CountedMemory(found)
+    return CountedMemory(found, stack_notes(scenario))
 
 
 @whatever_the_batch
