@@ -82,6 +82,28 @@ def test_what_can_mean_several_is_refused_with_all_of_them() -> None:
     assert {"titan-v", "titan-rtx"} <= set(caught.value.candidates)
 
 
+def test_names_that_begin_as_asked_come_first() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model("qwen3", CATALOG)
+    assert all(key.startswith("qwen3-") for key in list(caught.value.candidates)[:6])
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("gpt9", "gpt2"),
+        ("gtp2", "gpt2"),
+        ("lama3", "llama-3-8b"),
+        ("falcon9b", "falcon-7b"),
+        ("mixtrel", "mixtral-8x7b"),
+    ],
+)
+def test_a_slip_is_met_with_what_was_meant(name: str, near: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model(name, CATALOG)
+    assert next(iter(caught.value.candidates)) == near
+
+
 def test_an_unknown_device_is_met_with_its_neighbours() -> None:
     with pytest.raises(UsageError) as caught:
         find_device("rtx-4075", CATALOG)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Tokens = tuple[str, ...]
 
 LONGEST: Final = 200
+UNNUMBERED: Final = 0.1
+"""How much less a name without a number resembles one that has it."""
+OTHER_DIGIT: Final = 0.65
+"""How much one digit resembles another: less than itself, more than two numbers do."""
 _WORD: Final = re.compile(r"[a-z]+|[0-9]+(?:\.[0-9]+)?")
 _MARKS: Final = re.compile(r"\((?:r|tm|c)\)|@.*")
 """What drivers write into names: `Intel(R) Core(TM) i9-12900K CPU @ 3.20GHz`."""
@@ -105,10 +109,13 @@ def _likeness(asked: str, tokens: Tokens, name: Tokens) -> float:
     ratio = SequenceMatcher(None, asked, "".join(name), autojunk=False).ratio()
     numbers = [word for word in tokens if word[0].isdigit()]
     theirs = [word for word in name if word[0].isdigit()]
-    if not numbers or not theirs:
+    if not numbers:
         return ratio
-    shared = max(_shared_digits(max(numbers, key=len), number) for number in theirs)
-    return 0.5 * ratio + 0.5 * shared
+    if not theirs:
+        return ratio - UNNUMBERED
+    longest = max(numbers, key=len)
+    shared = max(_shared_digits(longest, number) for number in theirs)
+    return 0.5 * ratio + 0.5 * max(shared, OTHER_DIGIT if len(longest) == 1 else 0.0)
 
 
 def _shared_digits(one: str, other: str) -> float:
@@ -125,5 +132,5 @@ def common_root(text: str, near: list[str]) -> str:
             size = round(_shared_digits(word, number) * max(len(word), len(number)))
             if size >= 2:
                 return word[:size]
-    shared = [word for word in tokens if near and word in tokens_of(near[0])]
+    shared = [word for word in tokens if near and len(word) > 2 and word in tokens_of(near[0])]
     return max(shared, key=len, default="")

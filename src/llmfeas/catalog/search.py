@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ..errors import UsageError
@@ -187,14 +188,18 @@ def _find(records: Records[Any], kind: str, text: str) -> Match[Any]:
 
 
 def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
-    """Give the ids whose name without series words is the one asked for, else those whose names hold all its words."""
+    """Give the ids whose name without series words is the one asked for, else those whose names hold all its words.
+
+    Those that begin with the words come first.
+    """
     if not any(word[0].isdigit() for word in tokens) and len("".join(tokens)) < 3:
         return ()
     same = index.short.get(joined(core_of(tokens)), ()) if tokens else ()
     if same and len(same) == 1 and tokens not in index.defaults:
         return same
-    held = dict.fromkeys(key for name, key in index.names if tokens and _holds(name, tokens))
-    return tuple(dict.fromkeys((*same, *held)))
+    held = [(name[: len(tokens)] != tokens, key) for name, key in index.names if tokens and _holds(name, tokens)]
+    held.sort(key=itemgetter(0))
+    return tuple(dict.fromkeys((*same, *(key for _, key in held))))
 
 
 def _holds(name: Tokens, wanted: Tokens) -> bool:
