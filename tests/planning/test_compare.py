@@ -112,3 +112,20 @@ def test_the_seeds_factors_of_gpt2_small_against_a_4070_ti() -> None:
     slow = factor["ryzen-9-7950x"]
     assert slow is not None and slow.low < slow.expected < slow.high
     assert slow.low < 1 / 10 and slow.high > 1 / 30
+
+
+@pytest.mark.parametrize(
+    ("asked", "codes"),
+    [
+        ({}, []),
+        ({"prompt": 5}, ["option-unused"]),
+        ({"model": "longcat-flash"}, ["memory-approximate"]),
+        ({"model": "mixtral-8x7b", "task": "qlora"}, ["experts-in-16-bits"]),
+    ],
+    ids=str,
+)
+def test_what_holds_on_most_devices_is_said_once(asked: dict[str, object], codes: list[str]) -> None:
+    request = {"model": "gpt2", "task": "pretrain", **asked}
+    model = str(request.pop("model"))
+    found = comparison(request, [model], ["rtx-4090", "rx-7900xtx", "h100-sxm", "m4-pro"], catalog())
+    assert [note.code for note in found.warnings] == codes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..catalog.device import Device
@@ -184,10 +185,17 @@ def comparison(
         asked = [{**request, "model": model, "device": name} for name in names]
         found = [estimate(resolution(one, catalog)) for one in asked]
         base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(found, sort)
+        warnings += [note for note in _common(found) if note not in warnings]
         needed = [scenario_needed(one, each, catalog) for one, each in zip(asked, found, strict=True)]
         rows += [Row(each, more, _relative(each, base)) for each, more in zip(found, needed, strict=True)]
     rows.sort(key=lambda row: _key(row.estimate, sort))
     return Comparison(tuple(rows), tuple(warnings), baseline)
+
+
+def _common(found: Sequence[Estimate]) -> Iterator[Note]:
+    """Yield the notes that hold on more than half of the devices: what was asked, not one device, makes them."""
+    counts = Counter(note for each in found for note in each.warnings)
+    return (note for note, count in counts.items() if 2 * count > len(found))
 
 
 def _best(found: Sequence[Estimate], sort: Sort) -> Estimate | None:
