@@ -22,21 +22,15 @@ def label(row: dict[str, Any]) -> str:
     return "-".join(str(scenario[name]) for name in ("task", "precision", "checkpointing", "attention"))
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("models")
-    for name, config in DATA["models"].items():
-        (folder / f"{name}.json").write_text(json.dumps(config))
-    return {name: str(folder / f"{name}.json") for name in DATA["models"]}
-
-
 def memory(**asked: object) -> TensorMemory:
     return training_memory(bare_answer({**ASKED, **asked}, catalog()).scenario)
 
 
 @pytest.mark.parametrize("row", DATA["rows"], ids=[f"{row['model']}-{label(row)}" for row in DATA["rows"]])
-def test_a_tracked_peak_is_met_to_one_block_of_the_allocator(row: dict[str, Any], models: dict[str, str]) -> None:
-    found = memory(**row["scenario"], model=models[row["model"]])
+def test_a_tracked_peak_is_met_to_one_block_of_the_allocator(
+    row: dict[str, Any], described_models: dict[str, str]
+) -> None:
+    found = memory(**row["scenario"], model=described_models[row["model"]])
     assert abs(found.bytes - row["peak_tensor_bytes"]) <= 512
     assert found.moment == row["peak_moment"]
 

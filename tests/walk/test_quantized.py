@@ -20,21 +20,15 @@ def label(row: dict[str, Any]) -> str:
     return "-".join([row["model"], row["engine"], *map(str, row["scenario"].values())])
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("models")
-    for name, config in DATA["models"].items():
-        (folder / f"{name}.json").write_text(json.dumps(config))
-    return {name: str(folder / f"{name}.json") for name in DATA["models"]}
-
-
 def memory(**asked: object) -> TensorMemory:
     return training_memory(bare_answer({**ASKED, **asked}, catalog()).scenario)
 
 
 @pytest.mark.parametrize("row", DATA["rows"], ids=label)
-def test_a_tracked_peak_is_met_to_one_block_of_the_allocator(row: dict[str, Any], models: dict[str, str]) -> None:
-    found = memory(**row["scenario"], model=models[row["model"]], engine=row["engine"])
+def test_a_tracked_peak_is_met_to_one_block_of_the_allocator(
+    row: dict[str, Any], described_models: dict[str, str]
+) -> None:
+    found = memory(**row["scenario"], model=described_models[row["model"]], engine=row["engine"])
     beside = found.bytes - found.components["weights_bytes"]
     # With dropout before 16-bit adapters a copy of one small factor lives a moment longer than counted.
     within = 2**18 if row["scenario"].get("lora_dropout") else 512
