@@ -14,9 +14,11 @@ from llmfeas.estimate.verdict import IMPRACTICAL_SECONDS
 from llmfeas.planning.bounds import (
     least_bytes,
     least_host_bytes,
+    least_machine_bytes,
     least_seconds,
     most_bytes,
     most_host_bytes,
+    most_machine_bytes,
     most_seconds,
 )
 
@@ -83,6 +85,27 @@ def test_no_host_holds_less_than_its_floor(ask: dict[str, object]) -> None:
         found = estimate(resolution(request, catalog()))
         on_machine = found.memory.host_bytes * min(found.scenario.num_devices, found.scenario.devices_per_node)
         assert on_machine >= least_host_bytes({}, found.scenario, catalog()), model
+
+
+@pytest.mark.parametrize("layers", [0, 7])
+@pytest.mark.parametrize("device", ["rtx-4090", "4xrtx-4090"])
+@pytest.mark.parametrize("quant", ["q4_k_m", "q2_k", "q8_0"])
+def test_no_machine_holds_less_than_its_floor_wherever_layers_lie(quant: str, device: str, layers: int) -> None:
+    ask = {"device": device, "task": "inference", "engine": "llama.cpp", "quant": quant, "gpu_layers": layers}
+    for model in [*catalog().models][::3]:
+        found = estimate(resolution({"model": model, **ask}, catalog()))
+        scenario, held = found.scenario, found.memory.host_bytes + found.memory.peak_bytes.expected
+        least = least_machine_bytes({}, scenario, catalog())
+        assert 0 < least <= held * scenario.num_devices, model
+        ceiling = scenario.host_memory_bytes + scenario.num_devices * usable_bytes(scenario)
+        assert most_machine_bytes({}, scenario, catalog()) <= ceiling, model
+
+
+def test_a_machine_has_no_floor_where_all_layers_are_on_the_device() -> None:
+    ask = {"model": "llama-2-7b", "device": "rtx-4090", "task": "inference", "quant": "q4_k_m"}
+    scenario = resolution(ask, catalog()).scenario
+    assert least_machine_bytes({}, scenario, catalog()) == 0
+    assert least_machine_bytes({"gpu_layers": 3}, scenario, catalog()) > 0
 
 
 def test_the_host_is_that_of_the_devices_that_are_tried() -> None:

@@ -9,7 +9,7 @@ from math import prod
 from .inventory import Weight
 from .pattern import Outline, layer_kinds
 from .setup import Setup
-from .step import Walked, common_step
+from .step import Walked, walked_step
 from .storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
 
 Layers = tuple[int, ...]
@@ -38,7 +38,7 @@ def experts_of(setup: Setup) -> int:
 @lru_cache(maxsize=32)
 def walked_layers(setup: Setup, layers: Layers) -> Walked:
     """Walk some layers of a setup; few walks are kept, since levels are large."""
-    return common_step(setup, SYMBOLIC, layers)
+    return walked_step(setup, SYMBOLIC, layers)
 
 
 def weight_with(weight: Weight, experts: int) -> Weight:

@@ -37,13 +37,8 @@ class Walked:
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
 
 
-def walked_step(setup: Setup, sizes: Sizes) -> Walked:
-    """Walk one step of the stage."""
-    return common_step(setup, sizes, setup.span)
-
-
-def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:
-    """Walk one step of these layers of the model, as adapters do on a base in 16 or in few bits."""
+def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None) -> Walked:
+    """Walk one step of these layers of the model; None: of all that the stage holds."""
     tape = Tape(sizes, autocast=setup.recipe.autocast)
     tape.selective = setup.recipe.checkpointing == "selective"
     tape.compiled = setup.implementation.compiled
@@ -54,7 +49,7 @@ def common_step(setup: Setup, sizes: Sizes, layers: Sequence[int]) -> Walked:
     tape.offloads = setup.recipe.offloads
     tape.narrow_activations = setup.recipe.narrow_activations
     context = Context(tape, setup)
-    model = Model(context, layers)
+    model = Model(context, setup.span if layers is None else layers)
     ids = tape.new(sizes.bs, 8)
     ledger = tape.ledger
     start = ledger.level
