@@ -27,7 +27,7 @@ def _columns() -> tuple[Column, ...]:
     from ..render.report import Column
 
     titles = ("id", "name", "vendor")
-    return (*(Column(title=title) for title in titles), Column(title="software", flexible=True))
+    return (*(Column(title=title) for title in titles), Column(title="software", prose=True))
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:

@@ -37,7 +37,7 @@ def _columns() -> tuple[Column, ...]:
 
     return (
         Column(title="id"),
-        Column(title="name", flexible=True),
+        Column(title="name", prose=True),
         Column(title="backend"),
         Column(title="GiB", figures=True),
         Column(title="GB/s", figures=True),

@@ -36,7 +36,7 @@ def _columns() -> tuple[Column, ...]:
 
     return (
         Column(title="id"),
-        Column(title="name", flexible=True),
+        Column(title="name", prose=True),
         Column(title="parameters", figures=True),
         Column(title="active", figures=True),
         Column(title="context", figures=True),

@@ -36,7 +36,7 @@ def _columns() -> tuple[Column, ...]:
 
     return (
         Column(title="id"),
-        Column(title="name", flexible=True),
+        Column(title="name", prose=True),
         Column(title="devices"),
         Column(title="h/session", figures=True),
         Column(title="h/week", figures=True),

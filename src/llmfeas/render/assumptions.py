@@ -7,7 +7,7 @@ from typing import Any
 
 from ..text import printable
 from ..units import digits, format_count
-from .report import Column, Section, Span, Table, glued
+from .report import Column, Phrase, Table, Topic, glued
 from .words import TASKS, setting
 
 Json = Mapping[str, Any]
@@ -71,20 +71,20 @@ def _assumed(inputs: Json) -> list[tuple[str, Any, str]]:
     ]
 
 
-def assumptions(inputs: Json) -> Section:
+def assumptions(inputs: Json) -> Topic:
     """Name what nobody gave, and say what ranges mean; `--explain` shows each value with its origin."""
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. Ranges hold {glued('4 of 5')} real runs."
-    return Section(label="Assumed", paragraphs=((Span(text, "dim"),),))
+    return Topic(label="Assumed", paragraphs=((Phrase(text, "dim"),),))
 
 
 def settings(inputs: Json) -> Table:
     """List every setting that means something with its value and its origin."""
     rows = tuple(
-        (Span(name.replace("_", "-")), Span(setting(name, entry["value"])), Span(str(entry["origin"]), "dim"))
+        (Phrase(name.replace("_", "-")), Phrase(setting(name, entry["value"])), Phrase(str(entry["origin"]), "dim"))
         for name, entry in inputs.items()
         if entry["value"] is not None
     )
-    columns = (Column(title="Setting"), Column(title="Value", flexible=True), Column(title="From"))
+    columns = (Column(title="Setting"), Column(title="Value", prose=True), Column(title="From"))
     return Table(columns=columns, rows=rows)

@@ -19,7 +19,8 @@ from ..units import (
     format_percent,
     format_usd,
 )
-from .report import GLUE, Column, Report, Section, Span, Table, glued
+from .report import GLUE, Column, Phrase, Report, Table, Topic, glued
+from .words import judged
 
 Row = Mapping[str, Any]
 
@@ -70,7 +71,7 @@ def report(envelope: Mapping[str, Any]) -> Report:
     result = envelope["result"]
     rows = result["expectations"]
     columns = (
-        Column(title="Expected", flexible=True, hanging=2),
+        Column(title="Expected", prose=True),
         Column(title="Found", figures=True),
         Column(title="Margin", figures=True, spare=True),
         Column(title="Where"),
@@ -78,12 +79,14 @@ def report(envelope: Mapping[str, Any]) -> Report:
     table = Table(columns=columns, rows=tuple(_cells(row) for row in rows))
     unknown = sum(row["found"] is None for row in rows)
     notes = [f"{unknown} unknown: no price or no figure is known there; --price gives one."] if unknown else []
-    blocks: list[Section | Table] = [table]
-    blocks += [Section(label="Note", paragraphs=((Span(note),),)) for note in notes]
+    blocks: list[Topic | Table] = [table]
+    blocks += [Topic(label="Note", paragraphs=((Phrase(note),),)) for note in notes]
     good = result["failed"] == 0
     return Report(
         title="Check",
-        verdict=Span(glued(f"{result['passed']} passed, {result['failed']} failed"), "good" if good else "bad"),
+        verdict=Phrase(
+            glued(f"{result['passed']} passed, {result['failed']} failed"), "feasible" if good else "infeasible"
+        ),
         blocks=tuple(blocks),
     )
 
@@ -93,11 +96,10 @@ def _kept(text: str) -> str:
     return re.sub(r"(?<=\d) (?=[^\d\s])", GLUE, text)
 
 
-def _cells(row: Row) -> tuple[Span, ...]:
-    sign, role = ("✓", "good") if row["ok"] else ("✗", "bad")
+def _cells(row: Row) -> tuple[Phrase, ...]:
     return (
-        Span(f"{sign}{GLUE}" + _kept(printable(f"{row['id']}: {row['expectation']}", 200)), role),  # type: ignore[arg-type]
-        Span(glued(found(row))),
-        Span(glued(margin(row))),
-        Span(printable(where(row), 120)),
+        judged("feasible" if row["ok"] else "infeasible", _kept(printable(f"{row['id']}: {row['expectation']}", 200))),
+        Phrase(glued(found(row))),
+        Phrase(glued(margin(row))),
+        Phrase(printable(where(row), 120)),
     )

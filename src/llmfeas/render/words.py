@@ -9,14 +9,20 @@ from ..options import BY_NAME, flag_of
 from ..ranges import Range
 from ..text import printable
 from ..units import GIB, digits, format_bytes, format_count, format_duration, format_range, format_usd
-from .report import GLUE, Role, Span, glued
+from .report import GLUE, Meaning, Phrase, glued
 
-MARKS: Mapping[str, tuple[str, Role]] = {
-    "feasible": ("✓", "good"),
-    "tight": ("!", "warn"),
-    "infeasible": ("✗", "bad"),
-    "unsupported": ("✗", "bad"),
+MEANINGS: Mapping[str, Meaning] = {
+    "feasible": "feasible",
+    "tight": "tight",
+    "infeasible": "infeasible",
+    "supported": "feasible",
+    "limited": "tight",
+    "unsupported": "infeasible",
+    "holds": "feasible",
+    "holds under conditions": "tight",
+    "does not hold": "infeasible",
 }
+"""What verdicts on a scenario, a technique and a claim mean."""
 
 COMPONENTS: Mapping[str, str] = {
     "weights_bytes": "weights",
@@ -79,14 +85,13 @@ def rate(value: Mapping[str, float], thing: str = "tokens/s") -> str:
     return f"{figure(value, format_count)}{GLUE}{thing}"
 
 
-def mark(status: str) -> Span:
-    """Give the sign of a status; the words beside it say the same."""
-    return Span(*MARKS.get(status, ("?", "plain")))
+def judged(verdict: str, text: str = "") -> Phrase:
+    """`text` with the sign of a verdict, or that sign alone; the words beside it say the same."""
+    return Phrase(text, MEANINGS.get(verdict, "plain"), signed=True)
 
 
-def verdict_words(verdict: Mapping[str, Any]) -> Span:
+def verdict_words(verdict: Mapping[str, Any]) -> Phrase:
     """Say in a few words whether it can be done, and if not what stands against it."""
-    sign, role = MARKS.get(verdict["status"], ("?", "plain"))
     if verdict["status"] == "infeasible":
         causes = {
             "memory": {"exceeds": "does not fit"},
@@ -96,7 +101,7 @@ def verdict_words(verdict: Mapping[str, Any]) -> Span:
         words = ", ".join(names[verdict[key]] for key, names in causes.items() if verdict[key] in names)
     else:
         words = {"feasible": "feasible", "tight": "tight", "unsupported": "not supported"}.get(verdict["status"], "")
-    return Span(glued(f"{sign} {words or verdict['status']}"), role)
+    return judged(verdict["status"], glued(words or verdict["status"]))
 
 
 def setting(name: str, value: object) -> str:
