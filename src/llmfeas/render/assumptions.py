@@ -17,7 +17,7 @@ SHOWN_ABOVE = ("task", "tokens", "seq_len", "micro_batch", "precision", "quant",
 
 
 def context(inputs: Json, parameters: Json) -> tuple[str, ...]:
-    """Say what is done in a few words that are separated by dots: task, batch, recipe, engine."""
+    """What is done, in few words each: task, batch, recipe, engine."""
 
     def value(name: str) -> Any:
         return inputs.get(name, {}).get("value")
@@ -72,7 +72,7 @@ def _assumed(inputs: Json) -> list[tuple[str, Any, str]]:
 
 
 def assumptions(inputs: Json) -> Topic:
-    """Name what nobody gave, and say what ranges mean; `--explain` shows each value with its origin."""
+    """What nobody gave, and what ranges mean; `--explain` shows each value with its origin."""
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. Ranges hold {glued('4 of 5')} real runs."
@@ -80,7 +80,7 @@ def assumptions(inputs: Json) -> Topic:
 
 
 def settings(inputs: Json) -> Table:
-    """List every setting that means something with its value and its origin."""
+    """Every setting that means something with its value and its origin."""
     rows = tuple(
         (Phrase(name.replace("_", "-")), Phrase(setting(name, entry["value"])), Phrase(str(entry["origin"]), "dim"))
         for name, entry in inputs.items()

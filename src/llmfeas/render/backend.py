@@ -19,7 +19,7 @@ WORDS: Mapping[str, str] = {
 
 
 def page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Report:
-    """Show a backend's entry."""
+    """A backend's entry: `fields` of the catalog, `remarks` on how it was found."""
     columns = (
         Column(title="Technique"),
         Column(title="Works"),
@@ -44,7 +44,7 @@ def page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repor
 
 
 def _choice(choice: Mapping[str, Any]) -> str:
-    """Say when an engine is taken: `vllm for awq-int4, fp8 on datacenter`."""
+    """When an engine is taken: `vllm for awq-int4, fp8 on datacenter`."""
     quants = f" for {', '.join(choice['quants'])}" if choice["quants"] else ""
     tasks = f" to {', '.join(choice['tasks'])}" if choice["tasks"] else ""
     when = _condition(choice["when"])
@@ -63,7 +63,7 @@ def _condition(when: Mapping[str, Any]) -> str:
 
 
 def _rows(name: str, cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Phrase, ...]]:
-    """Give a line a case; the last one holds for whatever no case before it names."""
+    """A row for each case; the last one holds for whatever no case before it names."""
     for index, case in enumerate(cases):
         when = _condition(case["when"]) or ("the rest" if index else "all")
         note = "; ".join(text for text in (f"since {case['since']}" if case["since"] else "", case["note"]) if text)
@@ -78,7 +78,7 @@ def _rows(name: str, cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Phras
 
 
 def _shortened(text: str, longest: int = 26) -> str:
-    """Name the first few of a list, and how many more there are."""
+    """The first few names of a list, and how many more there are."""
     words = text.split(", ")
     shown = words[:1]
     while len(shown) < len(words) and len(", ".join([*shown, words[len(shown)]])) <= longest:

@@ -67,7 +67,7 @@ NAMES = ("training speed", "decoding speed", "prefill speed", "training memory",
 
 
 def summary(lines: Sequence[Mapping[str, Any]], left_out: Mapping[str, Mapping[str, float]]) -> Report:
-    """Show the short table of the README: error, error of sources that the fit has not seen, coverage, rules of thumb.
+    """The short table of the README: error, error of sources that the fit has not seen, coverage, rules of thumb.
 
     `left_out` is that section of data/efficiency.yaml.
     """
@@ -86,7 +86,7 @@ def summary(lines: Sequence[Mapping[str, Any]], left_out: Mapping[str, Mapping[s
 
 
 def report(result: Mapping[str, Any], *, naive: bool) -> Report:
-    """Show a backtest's result."""
+    """The result of a backtest, with `naive` beside the rules of thumb."""
     lines: Sequence[Mapping[str, Any]] = result["kinds"]
     blocks: list[Topic | Table] = [
         Table(columns=_columns(naive=naive), rows=tuple(_cells(line, naive=naive) for line in lines))
@@ -105,7 +105,7 @@ def report(result: Mapping[str, Any], *, naive: bool) -> Report:
 
 
 def calibration_report(rows: Sequence[Mapping[str, Any]], path: str) -> Report:
-    """Show what own measurements say of each kind of run: our figure's factor, and the range before and after."""
+    """What own measurements say of each kind of run: our figure's factor, and the range before and after."""
     columns = (
         Column(title="Device"),
         Column(title="Kind"),

@@ -37,8 +37,8 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
 }
 
 
-def found(row: Row) -> str:
-    """Write what was found, in the unit of the expectation."""
+def finding(row: Row) -> str:
+    """What was found, in the unit of the expectation."""
     value = row["found"]
     if value is None:
         return "unknown"
@@ -48,7 +48,7 @@ def found(row: Row) -> str:
 
 
 def margin(row: Row) -> str:
-    """Write the distance to the bound as a share of it: `+12 %`, `-3 %`."""
+    """The distance to the bound as a share of it: `+12 %`, `-3 %`."""
     value = row["margin"]
     if value is None:
         return ""
@@ -56,18 +56,18 @@ def margin(row: Row) -> str:
 
 
 def where(row: Row) -> str:
-    """Say where the expectation is written: `checks.yaml:12`."""
+    """Where the expectation is written: `checks.yaml:12`."""
     return f"{row['file']}:{row['line']}"
 
 
-def sentence(row: Row) -> str:
-    """Say in one line what was expected and found: for annotations and test reports."""
+def in_words(row: Row) -> str:
+    """What was expected and found, in one line: for annotations and test reports."""
     by = f" ({margin(row)})" if row["margin"] is not None else ""
-    return f"{row['id']}: {row['expectation']}, found {found(row)}{by}"
+    return f"{row['id']}: {row['expectation']}, found {finding(row)}{by}"
 
 
 def report(envelope: Mapping[str, Any]) -> Report:
-    """Show the expectations of an envelope in their order, and how many hold."""
+    """The expectations of an envelope in their order, and how many hold."""
     result = envelope["result"]
     rows = result["expectations"]
     columns = (
@@ -92,14 +92,14 @@ def report(envelope: Mapping[str, Any]) -> Report:
 
 
 def _kept(text: str) -> str:
-    """Keep figures and their units on one line."""
+    """`text` with glue between figures and their units."""
     return re.sub(r"(?<=\d) (?=[^\d\s])", GLUE, text)
 
 
 def _cells(row: Row) -> tuple[Phrase, ...]:
     return (
         judged("feasible" if row["ok"] else "infeasible", _kept(printable(f"{row['id']}: {row['expectation']}", 200))),
-        Phrase(glued(found(row))),
+        Phrase(glued(finding(row))),
         Phrase(glued(margin(row))),
         Phrase(printable(where(row), 120)),
     )

@@ -22,7 +22,7 @@ MOST = 8
 
 
 def report(envelope: Mapping[str, Any], *, overview: bool, details: bool) -> Report:
-    """Show the claims of an envelope: an `overview` document by document, the `details` of each, or both."""
+    """The claims of an envelope: an `overview` document by document, the `details` of each, or both."""
     result = envelope["result"]
     claims = result["claims"]
     blocks: list[Topic | Table] = []

@@ -14,8 +14,8 @@ from .words import TASKS, figure, judged
 
 def _time(row: Mapping[str, Any]) -> Mapping[str, float]:
     time: Mapping[str, Any] = row["time"]
-    found: Mapping[str, float] = time.get("total_seconds") or time["decode_tokens_per_second"]
-    return found
+    value: Mapping[str, float] = time.get("total_seconds") or time["decode_tokens_per_second"]
+    return value
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
@@ -71,7 +71,7 @@ def _cells(row: Mapping[str, Any], bar: Bar) -> tuple[Phrase | Bar, ...]:
 
 
 def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
-    """Name the columns; without room for all, spare ones are left out from the right: never the one sorted by."""
+    """The columns; without room for all, spare ones are left out from the right: never the one sorted by."""
     return (
         Column(title="Device"),
         Column(title="GiB", figures=True),
@@ -88,24 +88,24 @@ def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], sort: str) -> Table:
-    """Lay rows out as a table, without columns that say nothing."""
+    """Rows as a table, without columns that say nothing."""
     inference = "decode_tokens_per_second" in rows[0]["time"]
     columns = _columns(sort, inference=inference)
     cells = [_cells(row, bar) for row, bar in zip(rows, _bars(rows), strict=True)]
     several = any(row["devices_needed"] != row["num_devices"] for row in rows)
-    told = [
+    shown = [
         index
         for index, column in enumerate(columns)
         if any(row[index] != Phrase("") for row in cells) and (several or column.title != "Takes")
     ]
     return Table(
-        columns=tuple(columns[index] for index in told),
-        rows=tuple(tuple(row[index] for index in told) for row in cells),
+        columns=tuple(columns[index] for index in shown),
+        rows=tuple(tuple(row[index] for index in shown) for row in cells),
     )
 
 
 def _remarks(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[Phrase, ...], ...]:
-    """Gather what limits the rows, each remark once, with the devices that it holds for."""
+    """What limits the rows, each remark once, with the devices that it holds for."""
     texts: dict[str, list[str]] = {}
     for row in rows:
         for text in _limits(row):
@@ -119,7 +119,7 @@ def _few(devices: Sequence[str]) -> str:
 
 
 def _limits(row: Mapping[str, Any]) -> list[str]:
-    """Say what speaks against a row, or limits it: software without the device's name, time, budget."""
+    """What speaks against a row, or limits it: software without the device's name, time, budget."""
     verdict = row["verdict"]
     software = [reason["message"] for reason in verdict["reasons"] if reason["code"].startswith("software")]
     causes = {"over_deadline": "misses the deadline", "impractical": "would take years", "over_budget": "over budget"}
@@ -136,7 +136,7 @@ def report(
     left_out: int,
     sort: str = "time",
 ) -> Report:
-    """Show rows ranked by `sort` of the models `names`; `left_out` rows below them are not shown."""
+    """Rows ranked by `sort` of the models `names`; `left_out` rows below them are not shown."""
     blocks: list[Topic | Table] = []
     models = list(dict.fromkeys(row["model"] for row in rows))
     for model in models:
@@ -159,7 +159,7 @@ def report(
 
 
 def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None) -> str:
-    """Say how to read the columns."""
+    """How to read the columns."""
     parts = ["✓ feasible, ! tight, ✗ not.", "GiB needed of usable."]
     if any(row["relative_speed"] for row in rows):
         first = _name(rows[0]) if len({row["model"] for row in rows}) == 1 else "the first of each model"

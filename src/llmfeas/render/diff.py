@@ -48,7 +48,7 @@ def _relative(change: Mapping[str, Any]) -> str:
 
 
 def report(envelope: Mapping[str, Any], before: str, after: str) -> Report:
-    """Show the changes of an envelope between two files, kind by kind."""
+    """The changes of an envelope between two files, kind by kind."""
     changes = envelope["result"]["changes"]
     blocks: list[Topic | Table] = []
     columns = (

@@ -28,7 +28,7 @@ SMALLEST_SHARE = 0.01
 
 
 def report(envelope: Json, model: str = "", device: str = "") -> Report:
-    """Turn the envelope of `llmfeas estimate` into a report; `model` and `device` are names to show instead of ids."""
+    """What an envelope of `llmfeas estimate` says; `model` and `device` are names to show instead of ids."""
     inputs, result = envelope["inputs"], envelope["result"]
     model = printable(model or inputs["model"]["value"], 60)
     device = printable(device or inputs["device"]["value"], 60)
@@ -131,7 +131,7 @@ def _share_of_peak(mfu: Json) -> str:
 
 
 def _limited(inputs: Json, time: Json, key: str) -> str:
-    """Say what limits; all that one device communicates with is its host."""
+    """What limits a speed; all that one device communicates with is its host."""
     bound = time.get(key)
     if not bound:
         return ""
@@ -196,13 +196,13 @@ def _energy(cost: Json) -> str:
 
 
 def _is_asked(rung: Json, inputs: Json) -> bool:
-    """Tell whether a rung is what was asked: then the answer above says it, with the settings that were given."""
+    """Whether a rung is what was asked: then the answer above says it, with the settings that were given."""
     task, quant = inputs["task"]["value"], inputs.get("quant", {}).get("value")
     return bool(rung["task"] == task and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
 
 
 def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
-    """Say what else can be done here; rungs take defaults where the question may have said otherwise."""
+    """What else can be done here; rungs take defaults where the question may have said otherwise."""
     items = []
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = format_bytes(rung["peak_bytes"]) if rung.get("peak_bytes") is not None else ""

@@ -43,7 +43,7 @@ WHOLE = 0.9995
 
 
 def quantity(value: object, unit: str) -> str:
-    """Write a value in its unit, as people do; what is no number is shown as it is."""
+    """A value in its unit, as people write it; what is no number as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return glued(printable(value, 60))
     if not unit and isinstance(value, int) and abs(value) < 10**6:
@@ -53,7 +53,7 @@ def quantity(value: object, unit: str) -> str:
 
 
 def explained(report: Report, inputs: Json, explanation: Sequence[Json]) -> Report:
-    """Append to a report every setting with its origin and every term of the derivation."""
+    """A report with every setting, its origin, and every term of the derivation below it."""
     terms = tuple(_term(term) for term in explanation)
     return Report(
         title=report.title,

@@ -11,7 +11,7 @@ from .words import sentence
 
 
 def report(envelope: Mapping[str, Any], engine: str, model: str, device: str) -> Report:
-    """Show the launch of an envelope under the names of engine, model and device."""
+    """The launch of an envelope under the names of engine, model and device."""
     result = envelope["result"]
     files = (Verbatim(label=printable(file["name"], 80), text=file["text"]) for file in result["files"])
     notes = tuple((Phrase(sentence(note)),) for note in result["notes"])

@@ -10,7 +10,7 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<
 
 
 def rendered(report: Report) -> str:
-    """Write the report as CommonMark with pipe tables; text from outside is escaped."""
+    """The report as CommonMark with pipe tables; text from outside is escaped."""
     lines = [f"## {_text(report.title)}", ""]
     if report.verdict is not None:
         lines += [f"**{_text(report.verdict.whole)}**", ""]

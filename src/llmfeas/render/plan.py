@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 
 
 def report(envelope: Json, model: str, device: str) -> Report:
-    """Show the plans of an envelope under the names of model and device."""
+    """The plans of an envelope under the names of model and device."""
     result = envelope["result"]
     asked = result["asked"]
     blocks: list[Topic] = []

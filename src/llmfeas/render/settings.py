@@ -15,7 +15,7 @@ INTRODUCTION = (
 
 
 def page() -> Report:
-    """Give one table of settings for each heading of `llmfeas estimate --help`."""
+    """A table of settings for each heading of `llmfeas estimate --help`."""
     groups: dict[str, list[Option]] = {}
     for option in OPTIONS:
         groups.setdefault(option.group, []).append(option)

@@ -52,7 +52,7 @@ LEFT_OUT = ("low", "high", "of", "models")
 
 
 def report(envelope: Json, device: str) -> Report:
-    """Show the answer of an envelope."""
+    """The answer of an envelope; `device` is the name of the one that it was found on."""
     result = envelope["result"]
     answer = result["answer"]
     blocks: list[Topic | Table] = [_answer(answer)]
@@ -68,7 +68,7 @@ def report(envelope: Json, device: str) -> Report:
 
 
 def _answer(answer: Json) -> Topic:
-    """Say the answer: the cheapest in one sentence, the others by their parts."""
+    """The cheapest in one sentence, other answers by their parts."""
     if not answer.get("ranked"):
         return Topic(label="Answer", pairs=tuple(_pairs(answer)))
     per = " a million tokens" if answer["usd_per"] == "million tokens" else ""
@@ -93,7 +93,7 @@ def _pairs(answer: Json) -> Iterator[Pair]:
 
 
 def _written(name: str, value: Any, answer: Json) -> str:
-    """Write a figure of an answer in the unit that its name says."""
+    """A figure of an answer in the unit that its name says."""
     if isinstance(value, Mapping):
         parts = (f"{key.replace('_', ' ')} {_written(key, inner, value)}" for key, inner in value.items())
         return ", ".join(glued(part) for part in parts)
@@ -163,12 +163,12 @@ def _bid(bid: Json) -> tuple[Phrase, ...]:
     )
 
 
-def _there(found: Json, device: str) -> Topic:
-    memory = found["memory"]
+def _there(result: Json, device: str) -> Topic:
+    memory = result["memory"]
     needed, usable = format_bytes(memory["peak_bytes"]["expected"]), format_bytes(memory["usable_bytes"])
     on = f" on {printable(device, 60)}" if device else ""
     text = Phrase(f": needs {needed} of {usable} usable{on}.")
-    return Topic(label="There", paragraphs=((verdict_words(found["verdict"]), text),))
+    return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text),))
 
 
 def _beyond(beyond: Json) -> str:

@@ -39,6 +39,7 @@ WIDEST = 100
 LABEL = 11
 LONGEST_LEFT = 34
 LONGEST_BAR = 30
+SHORTEST_BAR = 4
 LONGEST_CELL_BAR = 10
 GAP = 2
 NARROWEST_PROSE = 14
@@ -87,7 +88,7 @@ class _Sink(StringIO):
 
 
 def _finished(line: Sequence[Segment], ascii_only: bool) -> Iterator[Segment]:
-    """Yield a line without spaces at its end, its GLUE as spaces, in ASCII where nothing else can be shown."""
+    """The segments of a line without spaces at its end, glue as spaces, in ASCII where nothing else can be shown."""
     texts = [text.replace(KEPT, " ") for text, _, _ in line]
     if ascii_only:
         texts = [_ascii(text) for text in texts]
@@ -183,19 +184,23 @@ def _beside(column: int, left: RenderableType, right: RenderableType, width: int
 def _body(topic: Topic, width: int) -> Drawn:
     yield from (_text(paragraph, width) for paragraph in topic.paragraphs)
     if topic.bars:
-        yield _chart(topic.bars)
+        yield _chart(topic.bars, width)
     if topic.items:
         yield Text(" " * 3).join(_text(item, width) for item in topic.items)
     yield from _pairs(topic.pairs, width)
 
 
-def _chart(bars: Sequence[Bar]) -> Grid:
+def _chart(bars: Sequence[Bar], width: int) -> Grid:
+    """A line for each bar; the bars themselves where there is room to tell them apart."""
+    labels, values = (
+        max(map(cell_len, texts)) for texts in zip(*((bar.label, bar.value) for bar in bars), strict=True)
+    )
+    longest = min(LONGEST_BAR, width - labels - values - 2 * GAP)
     chart = Grid.grid(padding=(0, GAP, 0, 0))
     chart.add_column(no_wrap=True)
     chart.add_column(no_wrap=True, justify="right")
-    chart.add_column()
     for bar in bars:
-        chart.add_row(Text(bar.label), Text(bar.value), _Bar(bar, LONGEST_BAR))
+        chart.add_row(Text(bar.label), Text(bar.value), *([_Bar(bar, longest)] if longest >= SHORTEST_BAR else []))
     return chart
 
 
@@ -205,7 +210,7 @@ def _pairs(pairs: Sequence[Pair], width: int) -> Drawn:
     column = max((size for pair in pairs if (size := cell_len(pair.left)) <= longest), default=0) + 3
     for pair in pairs:
         left = _text([Phrase(pair.left)], width)
-        if left.cell_len < column:
+        if left.cell_len <= longest:
             yield _beside(column, left, _text(pair.right, width - column), width)
         else:
             yield from (left, Padding(_text(pair.right, width - 4), (0, 0, 0, 4)))
@@ -229,8 +234,6 @@ def _table(table: Table, width: int) -> Drawn:
             justify="right" if column.figures else "left",
             no_wrap=not column.prose,
             overflow="fold",
-            width=None if column.prose else least[index],
-            min_width=least[index],
         )
     for row in table.rows:
         drawn.add_row(*(_cell(row[index], table.columns[index].prose) for index in shown))

@@ -62,7 +62,7 @@ TASKS: Mapping[str, str] = {
 
 
 def sentence(text: str, longest: int = 400) -> str:
-    """Make a message a sentence; what begins with a word to type (`mlx on M1: ...`) keeps that word's spelling."""
+    """A message as a sentence; what begins with a word to type (`mlx on M1: ...`) keeps that word's spelling."""
     shown = printable(text, longest)
     first, _, rest = shown.partition(" ")
     typed = not first.isalpha() or first in TASKS or (rest.startswith("on ") and first != "flash")
@@ -71,17 +71,17 @@ def sentence(text: str, longest: int = 400) -> str:
 
 
 def counted(count: int, device: str) -> str:
-    """Name devices with their number: `8 x NVIDIA H100`."""
+    """Devices with their number: `8 x NVIDIA H100`."""
     return f"{count} x {device}" if count > 1 else device
 
 
 def figure(value: Mapping[str, float], written: Callable[[float], str]) -> str:
-    """Write a RANGE of the contract, kept on one line: `112 days (90 – 150)`."""
+    """A RANGE of the contract, kept on one line: `112 days (90 – 150)`."""
     return glued(format_range(Range(value["low"], value["expected"], value["high"]), written))
 
 
 def rate(value: Mapping[str, float], thing: str = "tokens/s") -> str:
-    """Write a RANGE of things a second: `3.22 k (2.42 – 4.03) tokens/s`."""
+    """A RANGE of things a second: `3.22 k (2.42 – 4.03) tokens/s`."""
     return f"{figure(value, format_count)}{GLUE}{thing}"
 
 
@@ -91,7 +91,7 @@ def judged(verdict: str, text: str = "") -> Phrase:
 
 
 def verdict_words(verdict: Mapping[str, Any]) -> Phrase:
-    """Say in a few words whether it can be done, and if not what stands against it."""
+    """Whether it can be done, and if not what stands against it, in few words."""
     if verdict["status"] == "infeasible":
         causes = {
             "memory": {"exceeds": "does not fit"},
@@ -105,7 +105,7 @@ def verdict_words(verdict: Mapping[str, Any]) -> Phrase:
 
 
 def setting(name: str, value: object) -> str:
-    """Write the value of a setting as one may type it: `16GiB`, `30d`, `31.2B`, `0.9`."""
+    """The value of a setting as one may type it: `16GiB`, `30d`, `31.2B`, `0.9`."""
     option = BY_NAME.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return printable(value, 60)
@@ -120,7 +120,7 @@ def setting(name: str, value: object) -> str:
 
 
 def flags(changes: Mapping[str, object]) -> str:
-    """Write settings as options of the command line: `--task lora --micro-batch 1`."""
+    """Settings as options of the command line: `--task lora --micro-batch 1`."""
     words = []
     for name, value in changes.items():
         option = BY_NAME.get(name)
@@ -130,7 +130,7 @@ def flags(changes: Mapping[str, object]) -> str:
 
 
 def amounts(way: Mapping[str, Any]) -> str:
-    """Write what a way takes: `6.2 GiB, 41 h, $12.00`, or `21 GiB, 3.1 tokens/s, $42 a million tokens`."""
+    """What a way takes: `6.2 GiB, 41 h, $12.00`, or `21 GiB, 3.1 tokens/s, $42 a million tokens`."""
     peak, seconds, speed = way["peak_bytes"], way.get("total_seconds"), way.get("decode_tokens_per_second")
     usd, per_million = way.get("usd"), way.get("usd_per_million_tokens")
     parts = [

@@ -1,4 +1,4 @@
-"""Reports of the catalogs: many entries as a table, one entry as its fields."""
+"""The report of one entry of a catalog: its fields, notes and sources."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ SILENT = (None, "", "none", False, 0)
 """Values of a field that say nothing to a person."""
 
 
-def listing(title: str, columns: tuple[Column, ...], rows: Sequence[Sequence[str]], legend: str = "") -> Report:
-    """Show entries as rows under `columns`; the texts are made safe to show."""
-    cells = tuple(tuple(Phrase(printable(text, 120)) for text in row) for row in rows)
-    if not rows:
-        return Report(title=title)
-    return Report(title=title, context=(legend,) if legend else (), blocks=(Table(columns=columns, rows=cells),))
-
-
 def entry(title: str, fields: Mapping[str, object], remarks: Sequence[str] = ()) -> Report:
-    """Show one entry: every field that says something by its dotted name, then its notes and sources."""
+    """One entry: every field that says something by its dotted name, then its notes and sources."""
     figures = {name: value for name, value in fields.items() if name not in NOTES}
     rows = tuple((Phrase(path, "dim"), Phrase(text)) for path, text in _fields(figures, ""))
     table = Table(columns=(Column(title="Field"), Column(title="Value", prose=True)), rows=rows)
     blocks = (*((table,) if rows else ()), *_prose(fields))
-    return Report(title=printable(title, 100), context=tuple(remarks), blocks=blocks)
+    return Report(
+        title=printable(title, 100), context=tuple(printable(remark, 1000) for remark in remarks), blocks=blocks
+    )
 
 
 def _prose(fields: Mapping[str, object]) -> Iterator[Topic]:
