@@ -60,7 +60,8 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         drawn = Group(*_page(self.report, options.max_width))
-        for line in Segment.split_lines(console.render(drawn, options)):
+        room_for_last_gap = options.update(width=options.max_width + GAP)
+        for line in Segment.split_lines(console.render(drawn, room_for_last_gap)):
             yield from _finished(line, options.ascii_only)
             yield Segment.line()
 
@@ -112,8 +113,11 @@ def _text(phrases: Sequence[Phrase], width: int) -> Text:
     """Phrases as one text; glue holds where what it holds together fits into `width`."""
     drawn = Text()
     for phrase in phrases:
-        words = (word if cell_len(word) <= width else word.replace(GLUE, " ") for word in phrase.whole.split(" "))
-        drawn.append(" ".join(words).replace(GLUE, KEPT), _style(phrase.meaning))
+        text = phrase.whole
+        if GLUE in text:
+            words = (word if cell_len(word) <= width else word.replace(GLUE, " ") for word in text.split(" "))
+            text = " ".join(words).replace(GLUE, KEPT)
+        drawn.append(text, _style(phrase.meaning))
     return drawn
 
 
@@ -226,13 +230,14 @@ def _table(table: Table, width: int) -> Drawn:
             yield from _records(table, width)
             return
         shown.remove(spare[-1])
-    drawn = Grid(box=None, pad_edge=False)
+    drawn = Grid(box=None, padding=(0, GAP, 0, 0))
     for index in shown:
         column = table.columns[index]
         drawn.add_column(
             Text(column.title),
             justify="right" if column.figures else "left",
             no_wrap=not column.prose,
+            width=None if column.prose else least[index],
             overflow="fold",
         )
     for row in table.rows:
