@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.catalog.search import find_backend, find_device, find_hardware, find_model, find_offer, search
+from llmfeas.catalog.hardware import find_hardware
+from llmfeas.catalog.search import find_backend, find_device, find_model, find_offer, search
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 
@@ -110,8 +111,8 @@ def test_an_unknown_device_is_met_with_its_neighbours() -> None:
     error = caught.value
     assert (error.code, error.exit_code) == ("unknown-device", 2)
     assert error.message == "unknown device 'rtx-4075'"
-    assert error.hint == "Did you mean 'rtx-4070' or 'rtx-4070ti'? See 'llmfeas devices search 407'."
-    assert error.candidates == ("rtx-4070", "rtx-4070ti")
+    assert error.hint == "Did you mean 'rtx-4070' or 'rtx-4070-super'? See 'llmfeas devices search 407'."
+    assert error.candidates == ("rtx-4070", "rtx-4070-super")
 
 
 @pytest.mark.parametrize(("find", "code"), [(find_model, "model"), (find_backend, "backend"), (find_offer, "offer")])

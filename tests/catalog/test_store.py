@@ -122,7 +122,8 @@ def test_whole_directories_are_checked_for_names_and_references(tmp_path: Path) 
     offers = "offers:\n- {id: deal, name: A deal, provider: somebody, device: thre}\n"
     (tmp_path / "models.yaml").write_text("models: []\n")
     (tmp_path / "backends.yaml").write_text("backends: []\n")
-    hardware(tmp_path, GENERATIONS.replace("some:", "other:") + "devices:" + devices + offers)
+    (tmp_path / "offers.yaml").write_text(offers)
+    hardware(tmp_path, GENERATIONS.replace("some:", "other:") + "devices:" + devices)
     found = [error.message for error in problems(tmp_path)]
     assert any("devices[two]: the name 'sharedname' belongs to 'one'" in message for message in found)
     assert any("devices[one].generation: there is no generation 'some'" in message for message in found)
@@ -147,7 +148,7 @@ def test_packed_data_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:
     (tmp_path / "hardware.json").write_text(json.dumps(read_yaml(data_directory() / "hardware.yaml").data))
     script = (
         "import sys; from pathlib import Path; from llmfeas.catalog.store import Catalog;"
-        "from llmfeas.catalog.search import find_hardware;"
+        "from llmfeas.catalog.hardware import find_hardware;"
         f"found = find_hardware('RTX 4070 Ti', Catalog(Path({str(tmp_path)!r})));"
         "print(found.device.memory_gib, sorted({'yaml', 'pydantic', 'rich', 'click'} & set(sys.modules)))"
     )

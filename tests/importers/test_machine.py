@@ -177,7 +177,7 @@ def test_cpuinfo_of_a_server() -> None:
 
 
 def test_a_processor_that_the_catalog_lacks_takes_its_generations_rates() -> None:
-    found = parse_cpuinfo(recorded.CPUINFO_I9_13980HX, 32 * GIB)
+    found = parse_cpuinfo(recorded.CPUINFO_I9_13980HX.replace("13980HX", "13985HY"), 32 * GIB)
     match = matched(found, catalog())
     assert (match.entry, found.generation) == (None, "alder-lake")
     device = device_of(match, catalog())
@@ -197,7 +197,7 @@ def test_a_slice_of_a_server_has_its_share() -> None:
 
 
 def test_an_unknown_generation_is_unknown() -> None:
-    found = parse_cpuinfo(recorded.CPUINFO_I9_9900K)
+    found = parse_cpuinfo(recorded.CPUINFO_I9_9900K.replace("9900K", "9123Y"))
     assert (found.generation, found.cores, found.clock_ghz) == (None, 8, 3.6)
     assert device_of(matched(found, catalog()), catalog()) is None
 
@@ -225,8 +225,8 @@ def test_this_hardware_prefers_an_accelerator_and_counts_it() -> None:
 
 
 def test_a_machine_of_which_nothing_is_known() -> None:
-    strange = parse_cpuinfo(recorded.CPUINFO_I9_9900K)
-    with pytest.raises(UsageError, match="i9-9900K") as caught:
+    strange = parse_cpuinfo(recorded.CPUINFO_I9_9900K.replace("9900K", "9123Y"))
+    with pytest.raises(UsageError, match="i9-9123Y") as caught:
         this_hardware(catalog(), Machine((), strange))
     assert caught.value.code == "unknown-this-device"
     assert "--catalog" in caught.value.hint

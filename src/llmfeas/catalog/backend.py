@@ -52,6 +52,8 @@ class Support:
     __pydantic_config__: ClassVar = STRICT
     status: Status
     when: Condition = _EVERY_DEVICE
+    but: tuple[Identifier, ...] = ()
+    """Engines that need nothing of this: asked with one of them the case does not count."""
     since: str = ""
     note: str = ""
     sources: tuple[str, ...] = ()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Annotated, ClassVar, Literal
 
 from ..record import dataclass
 from ..units import GB, GIB, MIB, TERA
 from .types import STRICT, Count, Fraction, Identifier, Limits, Positive, PositiveOrZero
 
-BackendId = Literal["cuda", "rocm", "tpu", "metal", "xpu", "cpu", "hpu"]
+BackendId = Literal["cuda", "rocm", "tpu", "metal", "xpu", "cpu", "hpu", "npu", "neuron"]
 DeviceClass = Literal["consumer", "workstation", "datacenter", "unified", "cpu", "apu", "edge"]
 
 
@@ -36,13 +37,28 @@ class Rates:
     int8: Positive | None = None
     fp4: Positive | None = None
 
+    def scaled(self, factor: float) -> Rates:
+        """Multiply every rate that exists."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Rates(**{name: None if value is None else value * factor for name, value in values.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreGroup:
+    """Cores of one kind in a processor that has several: fast ones and thrifty ones."""
+
+    __pydantic_config__: ClassVar = STRICT
+    cores: Count
+    clock_ghz: Positive
+    simd: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """A way out of the device, in 10^9 bytes a second, per direction."""
 
     __pydantic_config__: ClassVar = STRICT
-    kind: Literal["pcie", "nvlink", "nvlink-c2c", "xgmi", "ici", "roce", "xelink", "thunderbolt", "neuronlink"]
+    kind: Literal["pcie", "nvlink", "nvlink-c2c", "xgmi", "ici", "roce", "xelink", "thunderbolt", "neuronlink", "hccs"]
     gb_per_s: Positive | None
     generation: str = ""
     group: Count | None = None
@@ -82,6 +98,12 @@ class Device:
     aliases: tuple[Identifier, ...] = ()
     default_for: tuple[Identifier, ...] = ()
     """Names of a family (`A100`) that mean this variant when nothing more is said."""
+    machines: tuple[Identifier, ...] = ()
+    """Machines that it comes in (`mac mini`, `dgx h100`), `devices_per_node` of it each; one may come with others too."""
+    slice_cores: Count = 1
+    """What the number in the name of a TPU slice counts of one device: of v4-8 two cores each, so four devices."""
+    assumption: str = ""
+    """What choosing this entry assumes, such as a typical desktop; every answer says it."""
     architecture: str = ""
     target: str = ""
     """CUDA compute capability (`8.9`) or ROCm target (`gfx1030`)."""
@@ -91,13 +113,18 @@ class Device:
     memory_reported_mib: Positive | None = None
     """What the driver shows as total memory."""
     memory_options_gib: tuple[Positive, ...] = ()
-    """Sizes this machine is sold with (Macs, PCs); `memory_gib` is the largest."""
+    """Sizes it is sold with (Macs, PCs, boards), first the one that is assumed; `memory_gib` is the largest."""
     memory_channels: Count | None = None
     cores: Count | None = None
     gpu_cores: Count | None = None
     clock_ghz: Positive | None = None
     """All-core clock that the CPU's rates assume."""
     simd: str = ""
+    """Vector units: a key of `vector_units` of the file, or in words."""
+    core_groups: tuple[CoreGroup, ...] = ()
+    """The cores by kind, where their clocks or vector units differ; `cores` is their sum."""
+    by_rule: tuple[str, ...] = ()
+    """Figures that no source gives: they follow from cores, clock and memory channels, and every range is wider."""
     devices_per_node: Count = 1
     links: tuple[Link, ...] = ()
     power_w: Positive | None = None
@@ -119,6 +146,22 @@ class Device:
     def reported_bytes(self) -> float | None:
         """Memory that the driver reports, in bytes; None where nobody wrote it down."""
         return None if self.memory_reported_mib is None else self.memory_reported_mib * MIB
+
+    def part(self, share: float) -> Device:
+        """Give what a share of the device is, such as some cores of a processor: rates, memory, bandwidth, power."""
+        if share == 1:
+            return self
+        return replace(
+            self,
+            memory_gib=self.memory_gib * share,
+            memory_reported_mib=None,
+            bandwidth_gb_per_s=self.bandwidth_gb_per_s * share,
+            tflop_per_s=self.tflop_per_s.scaled(share),
+            cores=None if self.cores is None else max(1, round(self.cores * share)),
+            power_w=None if self.power_w is None else self.power_w * share,
+            devices_per_node=1,
+            prices=(),
+        )
 
     @property
     def bandwidth_bytes_per_s(self) -> float:

@@ -12,7 +12,7 @@ from ..text import printable
 from .names import name_key
 from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
 from .source import Document
-from .store import Records, data_file
+from .store import Records
 from .validation import Place
 
 
@@ -22,51 +22,50 @@ def problems(directory: Path) -> Iterator[DataError]:
     known: dict[str, Records[Any]] = {}
     for section in sections:
         try:
-            file = data_file(directory, section.file)
-            records = known[section.key] = Records(section, file)
+            records = known[section.key] = Records(section, directory)
+            for key in records:
+                try:
+                    records[key]
+                except DataError as error:
+                    yield error
         except DataError as error:
             yield error
             continue
-        for key in records:
-            try:
-                records[key]
-            except DataError as error:
-                yield error
-        if file.document is not None:
-            yield from _taken_names(section, records, file.document)
-    yield from _dangling_references(known, directory)
+        yield from _taken_names(section, records)
+    yield from _dangling_references(known)
 
 
-def _taken_names(section: Section[Any], records: Records[Any], document: Document) -> Iterator[DataError]:
+def _taken_names(section: Section[Any], records: Records[Any]) -> Iterator[DataError]:
     owners: dict[str, str] = {}
     for key, entry in records.names():
+        document = records.document(key)
         for name in {
             name_key(str(name)) for name in (key, *(entry.get("aliases") or ()), *(entry.get("default_for") or ()))
         }:
             owner = owners.setdefault(name, key)
-            if owner != key:
+            if owner != key and document is not None:
                 where = document.where((section.key, key))
                 yield DataError(
                     "bad-data", f"{where}: the name '{printable(name, 40)}' belongs to '{owner}'", "Keep one."
                 )
 
 
-def _dangling_references(known: Mapping[str, Records[Any]], directory: Path) -> Iterator[DataError]:
+def _dangling_references(known: Mapping[str, Records[Any]]) -> Iterator[DataError]:
     """Find offers of devices, and bases of entries, that do not exist."""
     for records in known.values():
         section = records.section
-        file = data_file(directory, section.file)
-        if file.document is None:
-            continue
-        bases = file.data.get(section.base) or {}
+        bases = {name: 0 for file in records.files for name in (file.data.get(section.base) or {})}
         for key, entry in records.names():
+            document = records.document(key)
+            if document is None:
+                continue
             wanted = entry.get(section.base_field) if section.base else None
             if section.base and wanted not in bases:
                 place = (section.key, key, section.base_field)
-                yield _no_such(file.document, place, section.base_field, wanted, bases)
+                yield _no_such(document, place, section.base_field, wanted, bases)
             device = entry.get("device") if section.key == "offers" else None
             if device is not None and device not in known.get("devices", {}):
-                yield _no_such(file.document, (section.key, key, "device"), "device", device, known.get("devices", {}))
+                yield _no_such(document, (section.key, key, "device"), "device", device, known.get("devices", {}))
 
 
 def _no_such(document: Document, place: Place, what: str, name: object, known: Mapping[str, Any]) -> DataError:

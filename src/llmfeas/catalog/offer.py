@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from ..record import dataclass
-from .types import STRICT, Count, Identifier, Positive, PositiveOrZero
+from .types import STRICT, Count, Identifier, Positive, PositiveOrZero, Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,8 @@ class Offer:
     device: Identifier
     """The catalog id of its device."""
     count: Count = 1
+    share: Share = 1.0
+    """Part of the device that is lent: some cores of a processor, a slice of a card."""
     aliases: tuple[Identifier, ...] = ()
     default_for: tuple[Identifier, ...] = ()
     tier: Literal["free", "paid", "retired"] = "paid"
@@ -30,6 +32,8 @@ class Offer:
     hours_per_week: Positive | None = None
     usd_per_hour: PositiveOrZero | None = None
     """Price of the whole offer; None: not known."""
+    as_of: str | None = None
+    """Day of the price (yyyy-mm-dd); None: the source gives none."""
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ of that entry, under its own id or, without one, in place. Mappings merge key by
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -23,7 +24,7 @@ from .offer import Offer
 from .records import merged
 from .sections import BACKENDS, DEVICES, MODELS, OFFERS, Section
 from .source import Document, read_yaml
-from .store import Catalog, DataFile, Records
+from .store import Catalog, Records
 
 R = TypeVar("R")
 
@@ -113,9 +114,9 @@ def _bad(document: Document, place: tuple[str | int, ...], text: str, hint: str,
 class OverlaidRecords(Records[R]):
     """Entries of one kind, those of overlays laid over those of the catalog."""
 
-    def __init__(self, section: Section[R], file: DataFile, overlays: Sequence[Overlay]) -> None:
-        super().__init__(section, file)
-        self._built_in = dict(self._raw)
+    def __init__(self, section: Section[R], directory: Path, overlays: Sequence[Overlay]) -> None:
+        super().__init__(section, directory)
+        self._built_in = dict(self._all())
         self._from: dict[str, tuple[Overlay, int]] = {}
         self._layers: dict[str, list[tuple[Overlay, int, dict[str, Any]]]] = {}
         for overlay in overlays:
@@ -141,7 +142,9 @@ class OverlaidRecords(Records[R]):
         """Give an entry as plain data: what it extends, its defaults, its own fields."""
         if key not in self._raw:
             raise KeyError(key)
-        return self._with_defaults(self._plain(key, 0, len(self._layers.get(key, ()))))
+        entry = self._with_defaults(self._plain(key, 0, len(self._layers.get(key, ()))))
+        complete = self.section.complete
+        return complete(entry, ChainMap(*(dict(file.data) for file in self.files))) if complete else entry
 
     def _plain(self, key: str, depth: int, layers: int) -> dict[str, Any]:
         """Give an entry as the first `layers` overlays leave it, without defaults."""
@@ -171,7 +174,7 @@ class OverlaidRecords(Records[R]):
     def _with_defaults(self, entry: dict[str, Any]) -> dict[str, Any]:
         name = entry.get(self.section.base_field)
         defaults: dict[str, Any] = {}
-        for layer in (self._file.data.get(self.section.base) or {}, *self._defaults):
+        for layer in (*(file.data.get(self.section.base) or {} for file in self.files), *self._defaults):
             found = layer.get(name)
             defaults = merged(defaults, found) if isinstance(found, Mapping) else defaults
         return merged(defaults, entry)
@@ -196,22 +199,22 @@ class OverlaidCatalog(Catalog):
     @cached_property
     def devices(self) -> Records[Device]:
         """Devices by id."""
-        return OverlaidRecords(DEVICES, self._file(DEVICES.file), self.overlays)
+        return OverlaidRecords(DEVICES, self.directory, self.overlays)
 
     @cached_property
     def offers(self) -> Records[Offer]:
         """Offers by id."""
-        return OverlaidRecords(OFFERS, self._file(OFFERS.file), self.overlays)
+        return OverlaidRecords(OFFERS, self.directory, self.overlays)
 
     @cached_property
     def models(self) -> Records[Model]:
         """Models by id."""
-        return OverlaidRecords(MODELS, self._file(MODELS.file), self.overlays)
+        return OverlaidRecords(MODELS, self.directory, self.overlays)
 
     @cached_property
     def backends(self) -> Records[Backend]:
         """Backends by id."""
-        return OverlaidRecords(BACKENDS, self._file(BACKENDS.file), self.overlays)
+        return OverlaidRecords(BACKENDS, self.directory, self.overlays)
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """Give a data file as plain data, changed by the overlays where they may."""

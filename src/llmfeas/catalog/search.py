@@ -7,7 +7,6 @@ without series words (`rtx`, `instruct`), then as a part of longer names.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -41,8 +40,6 @@ _SEARCHED: Final = (
     ),
 )
 
-_COUNTED: Final = re.compile(r"\s*([0-9]{1,12})(?:[x×*]\s*|\s+[x×*]\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
-
 
 @dataclass(frozen=True, slots=True)
 class Match(Generic[R]):
@@ -51,57 +48,6 @@ class Match(Generic[R]):
     record: R
     note: str | None = None
     others: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """What `--device` names: a device, how many of it, and the offer it comes in."""
-
-    device: Device
-    count: int | None = None
-    """As written (`8xh100`) or as offered; None: not said."""
-    offer: Offer | None = None
-    note: str | None = None
-    others: tuple[str, ...] = ()
-
-
-@functools.lru_cache(maxsize=4096)
-def find_hardware(text: str, catalog: Catalog) -> Hardware:
-    """Find the device or offer that `text` names, with an optional count in front (`8xh100-sxm`, `2 x T4`).
-
-    Raises:
-        UsageError: `unknown-device`, `ambiguous-device`, or `bad-quantity` for a count of 0.
-    """
-    if text in catalog.devices:
-        return Hardware(catalog.devices[text])
-    offer = _exact(catalog.offers, text)
-    if offer is not None:
-        record = catalog.offers[offer]
-        return Hardware(catalog.devices[record.device], record.count, record)
-    counted = _COUNTED.fullmatch(text[:LONGEST])
-    if counted and _exact(catalog.devices, counted[2]) and not _exact(catalog.devices, text):
-        return _several(counted, catalog)
-    try:
-        found = find_device(text, catalog)
-    except UsageError:
-        if counted is None:
-            raise
-        return _several(counted, catalog)
-    return Hardware(found.record, None, None, found.note, found.others)
-
-
-def _several(counted: re.Match[str], catalog: Catalog) -> Hardware:
-    offer = _exact(catalog.offers, counted[2])
-    if offer is not None:
-        record = catalog.offers[offer]
-        hint = f"Name its devices instead, such as {int(counted[1]) * record.count}x{record.device}."
-        raise UsageError("bad-quantity", f"'{offer}' is a whole machine, lent one at a time", hint, [record.device])
-    found, count = find_device(counted[2], catalog), int(counted[1])
-    if count == 0:
-        shown = printable(counted[0], 40)
-        hint = "Write for instance 8xh100-sxm."
-        raise UsageError("bad-quantity", f"'{shown}' asks for no device at all", hint) from None
-    return Hardware(found.record, count, None, found.note, found.others)
 
 
 def find_device(text: str, catalog: Catalog) -> Match[Device]:
@@ -160,7 +106,8 @@ def _searched(key: str, entry: Mapping[str, Any]) -> Iterable[str]:
     yield from entry.get("aliases") or ()
 
 
-def _exact(records: Records[Any], text: str) -> str | None:
+def exact_id(records: Records[Any], text: str) -> str | None:
+    """Give the id of the entry that has this very name; None where none has."""
     return text if text in records else index_of(records).exact.get(name_key(text))
 
 
@@ -173,18 +120,22 @@ def _find(records: Records[Any], kind: str, text: str) -> Match[Any]:
     whole = joined(tokens)
     if whole in index.exact:
         return Match(records[index.exact[whole]])
-    ids = _candidates(index, tokens)
-    meant = {key for name, key in index.defaults.items() if key in ids and _holds(tokens, core_of(name))}
-    if tokens in index.defaults or (len(ids) > 1 and len(meant) == 1):
-        chosen = index.defaults.get(tokens) or meant.pop()
-    elif len(ids) == 1:
-        chosen = ids[0]
-    elif ids:
-        raise _ambiguous(kind, text, ids)
-    else:
-        raise _unknown(index, kind, text)
+    chosen, ids = choice(index, tokens)
+    if chosen is None and ids:
+        raise ambiguous(kind, text, ids)
+    if chosen is None:
+        raise unknown(index, kind, text)
     others = tuple(key for key in ids if key != chosen)
-    return Match(records[chosen], _note(text, chosen, others), others)
+    return Match(records[chosen], taken_note(text, chosen, others), others)
+
+
+def choice(index: Index, tokens: Tokens) -> tuple[str | None, tuple[str, ...]]:
+    """Give the id that words mean, and all that they may mean; None where nothing, or several, may be meant."""
+    ids = _candidates(index, tokens)
+    meant = {key for name, key in index.defaults.items() if key in ids and holds(tokens, core_of(name))}
+    if tokens in index.defaults or (len(ids) > 1 and len(meant) == 1):
+        return index.defaults.get(tokens) or meant.pop(), ids
+    return (ids[0] if len(ids) == 1 else None), ids
 
 
 def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
@@ -197,18 +148,19 @@ def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
     same = index.short.get(joined(core_of(tokens)), ()) if tokens else ()
     if same and len(same) == 1 and tokens not in index.defaults:
         return same
-    held = [(name[: len(tokens)] != tokens, key) for name, key in index.names if tokens and _holds(name, tokens)]
+    held = [(name[: len(tokens)] != tokens, key) for name, key in index.names if tokens and holds(name, tokens)]
     held.sort(key=itemgetter(0))
     return tuple(dict.fromkeys((*same, *(key for _, key in held))))
 
 
-def _holds(name: Tokens, wanted: Tokens) -> bool:
+def holds(name: Tokens, wanted: Tokens) -> bool:
     """Tell whether the words stand in the name in this order."""
     words = iter(name)
     return all(word in words for word in wanted)
 
 
-def _note(text: str, chosen: str, others: tuple[str, ...]) -> str:
+def taken_note(text: str, chosen: str, others: tuple[str, ...]) -> str:
+    """Say what a name was taken for, and what else it may have meant."""
     note = f"took '{chosen}' for '{printable(text, 40)}'"
     if not others:
         return note
@@ -216,13 +168,15 @@ def _note(text: str, chosen: str, others: tuple[str, ...]) -> str:
     return f"{note}; there {'is' if len(others) == 1 else 'are'} also {shown}"
 
 
-def _ambiguous(kind: str, text: str, ids: tuple[str, ...]) -> UsageError:
+def ambiguous(kind: str, text: str, ids: tuple[str, ...]) -> UsageError:
+    """Make the error of a name that can mean several."""
     shown = [f"'{key}'" for key in ids[:6]]
     hint = f"Choose {', '.join(shown[:-1])} or {shown[-1]}{' …' if len(ids) > 6 else ''}."
     return UsageError(f"ambiguous-{kind}", f"'{printable(text, 40)}' can mean several {kind}s", hint, ids)
 
 
-def _unknown(index: Index, kind: str, text: str) -> UsageError:
+def unknown(index: Index, kind: str, text: str) -> UsageError:
+    """Make the error of a name that means nothing, with what is spelled most like it."""
     near = alike(index, text)
     shown = [f"'{key}'" for key in near]
     listed = ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else "".join(shown)

@@ -43,8 +43,8 @@ def data_directory() -> Path:
     return inside if inside.is_dir() else package.parent.parent / "data"
 
 
-def data_file(directory: Path, name: str) -> DataFile:
-    """Read `name`.json if the directory has it, else `name`.yaml.
+def data_file(directory: Path, name: str, *, needed: bool = True) -> DataFile:
+    """Read `name`.json if the directory has it, else `name`.yaml; an empty one where it has neither and none is needed.
 
     Raises:
         DataError: missing, unreadable, or no mapping.
@@ -52,6 +52,8 @@ def data_file(directory: Path, name: str) -> DataFile:
     packed = directory / f"{name}.json"
     if packed.is_file():
         return DataFile(json.loads(packed.read_bytes()), None)
+    if not needed and not (directory / f"{name}.yaml").is_file():
+        return DataFile({}, None)
     from .source import read_yaml
 
     document = read_yaml(directory / f"{name}.yaml")
@@ -61,19 +63,58 @@ def data_file(directory: Path, name: str) -> DataFile:
 
 
 class Records(Mapping[str, R]):
-    """Entries of one kind by id, each built when first asked for."""
+    """Entries of one kind by id, each built when first asked for; files after the first are read when needed."""
 
-    def __init__(self, section: Section[R], file: DataFile) -> None:
+    def __init__(self, section: Section[R], directory: Path) -> None:
         self.section = section
-        self._file = file
+        self._directory = directory
+        self._unread = list(section.files)
         self._built: dict[str, R] = {}
-        self._raw = _entries(section, file)
+        self._raw: dict[str, dict[str, Any]] = {}
+        self._file: dict[str, DataFile] = {}
+        """The file that each entry stands in."""
+        self._read: list[DataFile] = []
+        self._read_next()
+
+    def _read_next(self) -> bool:
+        if not self._unread:
+            return False
+        file = data_file(self._directory, self._unread.pop(0), needed=self.section.needed and not self._read)
+        self._read.append(file)
+        for key, entry in _entries(self.section, file).items():
+            self._raw.setdefault(key, entry)
+            self._file.setdefault(key, file)
+        return True
+
+    def _has(self, key: object) -> bool:
+        while key not in self._raw:
+            if not self._read_next():
+                return False
+        return True
+
+    def _all(self) -> dict[str, dict[str, Any]]:
+        while self._read_next():
+            pass
+        return self._raw
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files that the entries stand in."""
+        self._all()
+        return tuple(self._read)
+
+    def document(self, key: str) -> Document | None:
+        """Give the document that an entry stands in; None for a wheel's."""
+        return self._file[key].document if self._has(key) else None
 
     def __hash__(self) -> int:
         return id(self)
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+    def __contains__(self, key: object) -> bool:
+        return self._has(key)
 
     def __getitem__(self, key: str) -> R:
         record = self._built.get(key)
@@ -82,38 +123,47 @@ class Records(Mapping[str, R]):
         return record
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._raw)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._raw)
+        return len(self._all())
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Give each id with its entry as written, without building it."""
-        return iter(self._raw.items())
+        return iter(self._all().items())
 
     def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data, its defaults filled in."""
-        entry, defaults = self._raw[key], self._base_of(key)
-        return merged(defaults, entry) if defaults else dict(entry)
+        """Give an entry as plain data, its defaults filled in, and what follows from the rest of it."""
+        entry, defaults = self._entry(key), self._base_of(key)
+        return self._completed(key, merged(defaults, entry) if defaults else dict(entry))
 
     def peek(self, key: str, field: str) -> object:
         """Give one field of an entry as written or as its default, without building it; None where it has neither."""
-        entry = self._raw[key]
+        entry = self._entry(key)
         return entry[field] if field in entry else self._base_of(key).get(field)
+
+    def _entry(self, key: str) -> dict[str, Any]:
+        if not self._has(key):
+            raise KeyError(key)
+        return self._raw[key]
+
+    def _completed(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
+        complete = self.section.complete
+        return complete(entry, self._file[key].data) if complete else entry
 
     def _base_of(self, key: str) -> Mapping[str, Any]:
         section = self.section
-        base = self._file.data.get(section.base) if section.base else None
+        base = self._file[key].data.get(section.base) if section.base else None
         defaults = base.get(self._raw[key].get(section.base_field)) if isinstance(base, Mapping) else None
         return defaults if isinstance(defaults, Mapping) else {}
 
     def _record(self, key: str) -> R:
-        raw = self.raw(key)
-        if self._file.document is None:
+        raw, file = self.raw(key), self._file[key]
+        if file.document is None:
             return built(self.section.record, raw)
         from .validation import validated_entry
 
-        record: R = validated_entry(self.section, key, raw, self._file.document)
+        record: R = validated_entry(self.section, key, raw, file.document)
         return record
 
 
@@ -161,27 +211,27 @@ class Catalog:
     @functools.cached_property
     def devices(self) -> Records[Device]:
         """Devices by id."""
-        return Records(DEVICES, self._file(DEVICES.file))
+        return Records(DEVICES, self.directory)
 
     @functools.cached_property
     def offers(self) -> Records[Offer]:
         """Offers by id."""
-        return Records(OFFERS, self._file(OFFERS.file))
+        return Records(OFFERS, self.directory)
 
     @functools.cached_property
     def models(self) -> Records[Model]:
         """Models by id."""
-        return Records(MODELS, self._file(MODELS.file))
+        return Records(MODELS, self.directory)
 
     @functools.cached_property
     def backends(self) -> Records[Backend]:
         """Backends by id."""
-        return Records(BACKENDS, self._file(BACKENDS.file))
+        return Records(BACKENDS, self.directory)
 
     @functools.cached_property
     def engines(self) -> Records[Engine]:
         """Engines by id."""
-        return Records(ENGINES, self._file(ENGINES.file))
+        return Records(ENGINES, self.directory)
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """Give a data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.

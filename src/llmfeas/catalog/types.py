@@ -32,6 +32,7 @@ Even = Annotated[int, Limits(gt=0, multiple_of=2)]
 Positive = Annotated[float, Limits(gt=0, le=1e30)]
 PositiveOrZero = Annotated[float, Limits(ge=0, le=1e30)]
 Fraction = Annotated[float, Limits(ge=0, le=1)]
+Share = Annotated[float, Limits(gt=0, le=1)]
 Identifier = Annotated[str, Limits(min_length=1, max_length=100)]
 Text = Annotated[str, Limits(max_length=2000)]
 

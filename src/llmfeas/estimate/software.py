@@ -57,7 +57,8 @@ def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tu
 
 @lru_cache(maxsize=4096)
 def _support(backend: Backend, device: Device, names: tuple[str, ...]) -> tuple[Software, tuple[Note, ...]]:
-    found: list[tuple[str, Support]] = [(name, support(backend, device, name)) for name in names]
+    cases = [(name, support(backend, device, name)) for name in names]
+    found: list[tuple[str, Support]] = [(name, case) for name, case in cases if not set(case.but) & set(names)]
     reasons = tuple(
         Note(f"software-{case.status}", _sentence(name, case, device))
         for name, case in found

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from ..catalog.search import find_backend, find_hardware
+from ..catalog.hardware import find_hardware
+from ..catalog.search import find_backend
 from ..catalog.store import catalog
 from ..errors import LlmfeasError, UsageError
 from ..text import printable

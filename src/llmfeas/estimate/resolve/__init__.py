@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ...catalog.architecture import Model
 from ...catalog.backend import Backend
 from ...catalog.engine import Engine
-from ...catalog.search import Hardware, find_hardware, find_model
+from ...catalog.hardware import Hardware, find_hardware
+from ...catalog.search import find_model
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...options import BY_NAME

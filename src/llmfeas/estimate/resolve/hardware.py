@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...catalog.device import Device, Price
-from ...catalog.search import Hardware
+from ...catalog.hardware import Hardware
 from ...errors import UsageError
 from ...options import BY_NAME
 from ...units import GB, GIB, parse_integer
@@ -40,11 +40,11 @@ def _is_desktop(device: Device) -> bool:
 
 
 def default_memory_bytes(device: Device) -> float:
-    """Give the memory nobody stated: a Mac's smallest common size, 32 or 256 GiB for a CPU, else its own."""
-    if device.kind == "cpu":
+    """Give the memory nobody stated: the first size that it is sold with, 32 or 256 GiB for a CPU, else its own."""
+    if device.kind == "cpu" and not device.memory_options_gib:
         return float(min(device.memory_bytes, DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES))
     if device.memory_options_gib:
-        return min(device.memory_options_gib) * GIB
+        return device.memory_options_gib[0] * GIB
     return device.memory_bytes
 
 
@@ -55,9 +55,9 @@ def default_host_bytes(device: Device, memory_bytes: float, together: int) -> fl
     return max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, memory_bytes * together)
 
 
-def cheapest_price(device: Device) -> Price | None:
-    """Give the cheapest dated on-demand price, else the cheapest dated one, else the cheapest one."""
-    prices = device.prices
+def cheapest_price(device: Device, provider: str | None = None) -> Price | None:
+    """Give the cheapest dated on-demand price, else the cheapest dated one, else the cheapest one; of one provider."""
+    prices = [price for price in device.prices if provider in (None, price.provider)]
     for group in (
         [price for price in prices if price.as_of and price.kind == "on-demand"],
         [price for price in prices if price.as_of],
@@ -75,7 +75,7 @@ def _settle_price(draft: Draft, match: Hardware) -> None:
         UsageError: for a price of zero.
     """
     offer = match.offer
-    price = cheapest_price(match.device)
+    price = cheapest_price(match.device, match.provider)
     draft.values["price_provider"] = None
     draft.values["price_as_of"] = None
     owned = draft.said("electricity")
@@ -90,6 +90,7 @@ def _settle_price(draft: Draft, match: Hardware) -> None:
         whole = offer.usd_per_hour
         draft.values["price_usd_per_hour"] = None if whole is None else whole / offer.count
         draft.values["price_provider"] = offer.provider
+        draft.values["price_as_of"] = offer.as_of
         draft.origins["price"] = "device"
     elif price is not None and not owned:
         draft.values["price_usd_per_hour"] = price.usd_per_hour
@@ -110,6 +111,8 @@ def settle_hardware(draft: Draft, match: Hardware) -> Device:
     draft.values["offer"] = offer.id if offer else None
     if match.note:
         draft.warn("device-variant", match.note)
+    if device.assumption:
+        draft.warn("device-assumed", device.assumption)
     _settle_count(draft, match)
     draft.settle("devices_per_node", device.devices_per_node, "device")
     network = draft.given.get("network") if draft.origin_of_given("network") == "given" else None
@@ -132,8 +135,9 @@ def _settle_memory(draft: Draft, match: Hardware) -> None:
     device, offer = match.device, match.offer
     memory = draft.given.get("memory")
     own = offer.memory_gib * GIB if offer and offer.memory_gib else None
-    draft.values["memory_bytes"] = memory or own or default_memory_bytes(device)
-    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "device"
+    named = None if match.memory_gib is None else match.memory_gib * GIB
+    draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
+    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
     host = draft.given.get("host_memory")
     if host is None:
         together = min(draft.values["num_devices"], draft.values["devices_per_node"])

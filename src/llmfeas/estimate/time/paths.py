@@ -10,7 +10,7 @@ from ...record import dataclass
 from .rates import is_unified
 
 EAGER = InferenceEngine()
-ACCELERATORS = ("hpu", "tpu")
+ACCELERATORS = ("hpu", "tpu", "npu", "neuron")
 """Backends whose serving stacks are compiled graphs, whatever the engine is called."""
 
 

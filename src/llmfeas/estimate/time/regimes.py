@@ -12,6 +12,9 @@ from .paths import Path, inference_path
 
 PRIOR_FACTOR = 1.15
 """Widening for each parameter in play that no measurement speaks for; several add as squares."""
+BY_RULE_FACTOR = 1.4
+"""Widening for a device whose rates or bandwidth follow by a rule: judgement. Clocks of all cores are rarely stated, and a
+notebook may have one channel of memory where the processor takes two."""
 UNKNOWN_WIDTH = 1.8
 FEW_GROUPS = 3
 
@@ -44,14 +47,18 @@ def interval(efficiency: Efficiency, kind: str, regime: str, priors: int) -> Int
 def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interval) -> Interval:
     """Give the interval that the user's own measurements leave, where there are some of this kind on this device."""
     own = efficiency.own(device.id, kind, found.regime)
-    return found if own is None else Interval(found.regime, own.width, False, own.factor, own.rows)
+    if own is not None:
+        return Interval(found.regime, own.width, False, own.factor, own.rows)
+    if not device.by_rule:
+        return found
+    width = math.exp(math.hypot(math.log(found.width), math.log(BY_RULE_FACTOR)))
+    return Interval(found.regime, width, True, found.factor)
 
 
 def training_regime(efficiency: Efficiency, device: Device, task: str, engine: str, precision: str, moe: bool) -> str:
     """Name the kind of a training run: who made the device, what is trained, which engine, which precision."""
-    named = {"tpu": "tpu", "hpu": "gaudi", "rocm": "rocm", "metal": "apple", "cpu": "cpu", "xpu": "intel"}
     if device.backend != "cuda":
-        return named[device.backend]
+        return {"hpu": "gaudi", "metal": "apple", "xpu": "intel"}.get(device.backend, device.backend)
     tuned = efficiency.style(engine) != "plain"
     server = device.kind == "datacenter"
     if task != "pretrain":

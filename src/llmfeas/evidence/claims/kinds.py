@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...catalog.device import Device, Price
-from ...catalog.search import find_hardware, find_model
+from ...catalog.hardware import find_hardware
+from ...catalog.search import find_model
 from ...catalog.store import Catalog
 from ...errors import DataError, UsageError
 from ...estimate.core import estimate

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ...catalog.search import Hardware
+from ...catalog.hardware import Hardware
 from ...errors import UsageError
 from ...record import dataclass
 from .adapters import intel_by_kernel, nvidia_by_kernel, windows_adapters

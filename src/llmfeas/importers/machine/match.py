@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...catalog.device import Device, Rates
+from ...catalog.device import Device
 from ...catalog.names import index_of, tokens_of
 from ...catalog.search import find_device
 from ...errors import UsageError
@@ -155,7 +155,7 @@ def device_of(match: Matched, catalog: Catalog) -> Device | None:
             memory_gib=size,
             memory_options_gib=(size,),
             gpu_cores=found.gpu_cores or entry.gpu_cores,
-            tflop_per_s=entry.tflop_per_s if share == 1 else scaled(entry.tflop_per_s, share),
+            tflop_per_s=entry.tflop_per_s if share == 1 else entry.tflop_per_s.scaled(share),
         )
     changed = any(difference.field == "memory_gib" for difference in match.differences)
     reported = memory / MIB
@@ -200,14 +200,8 @@ def _processor(found: Found, base: Device, *, known: bool) -> Device:
         memory_channels=found.memory_channels or base.memory_channels,
         bandwidth_gb_per_s=bandwidth,
         cores=cores,
-        tflop_per_s=base.tflop_per_s if same else scaled(base.tflop_per_s, share * clock),
+        tflop_per_s=base.tflop_per_s if same else base.tflop_per_s.scaled(share * clock),
         power_w=base.power_w if same or base.power_w is None else base.power_w * min(1.0, share),
         prices=base.prices if known and same else (),
         notes=base.notes if known else f"rates of {base.id} by cores and clock",
     )
-
-
-def scaled(rates: Rates, factor: float) -> Rates:
-    """Multiply every rate that exists."""
-    values = {field.name: getattr(rates, field.name) for field in fields(rates)}
-    return Rates(**{name: None if value is None else value * factor for name, value in values.items()})

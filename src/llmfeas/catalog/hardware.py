@@ -1,0 +1,56 @@
+"""What `--device` names: a device, how many of it, with how much memory, and the offer that it comes in."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from ..record import dataclass
+from .device import Device
+from .offer import Offer
+from .search import exact_id
+
+if TYPE_CHECKING:
+    from .store import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What `--device` names."""
+
+    device: Device
+    """Of an offer that lends a part of a device, that part."""
+    count: int | None = None
+    """As written (`8xh100`) or as offered; None: not said."""
+    offer: Offer | None = None
+    note: str | None = None
+    others: tuple[str, ...] = ()
+    memory_gib: float | None = None
+    """Of a machine sold in several sizes, the one that its name says (`m4 16gb`); None: not said."""
+    provider: str | None = None
+    """From whom it is rented (`runpod 4090`); None: not said."""
+
+
+@functools.lru_cache(maxsize=4096)
+def find_hardware(text: str, catalog: Catalog) -> Hardware:
+    """Find the device or offer that `text` names, as people type it: `8xh100-sxm`, `mac mini m4 16gb`, `g5.2xlarge`.
+
+    Raises:
+        UsageError: `unknown-device`, `ambiguous-device`, or `bad-quantity` for a count of 0.
+    """
+    if text in catalog.devices:
+        return Hardware(catalog.devices[text])
+    own = exact_id(catalog.offers, text)
+    if own is not None:
+        return _lent(catalog.offers[own], catalog)
+    from .machine_names import meant
+
+    found = meant(text, catalog)
+    if found.offer is not None:
+        return _lent(catalog.offers[found.offer], catalog, found.note)
+    device = catalog.devices[found.device]
+    return Hardware(device, found.count, None, found.note, found.others, found.memory_gib, found.provider)
+
+
+def _lent(offer: Offer, catalog: Catalog, note: str | None = None) -> Hardware:
+    return Hardware(catalog.devices[offer.device].part(offer.share), offer.count, offer, note)

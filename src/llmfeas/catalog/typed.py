@@ -1,0 +1,89 @@
+"""What people write around the name of a machine, read off by rule: `2x`, `16gb`, `founders edition`, `14 inch`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ..record import dataclass
+
+COUNT_WORDS: Final = {
+    "single": 1, "one": 1, "dual": 2, "two": 2, "twin": 2, "double": 2, "triple": 3, "three": 3, "quad": 4, "four": 4,
+    "five": 5, "six": 6, "seven": 7, "eight": 8,
+}  # fmt: skip
+MOST_UNNAMED: Final = 1024
+"""A number this large in front of an `x` is part of a name (`5800x3d`), unless what follows is the name of a device."""
+LARGEST_BARE_GIB: Final = 512
+"""`16g` is memory, the `5600g` of a processor is none."""
+SIZE_SLACK: Final = 0.07
+"""Between the memory that a name says and the catalog's: a card of 192 GB is sold with 180 GiB, a T4 shows 15."""
+_FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified edition
+    founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new sli sized
+    standard processor processors apu igpu soc chip notebook ml free tier spaces space inference endpoint endpoints"""
+FILLERS: Final = frozenset(_FILLERS.split())
+"""Words that say nothing about which device it is; they are passed over where the name is not found with them."""
+SYNONYMS: Final = {"mobile": "laptop", "notebook": "laptop", "maxq": "max-q", "rpi": "raspberry-pi"}
+_FRONT: Final = re.compile(r"\s*([0-9]{1,12})(?:\s*[x×*]\s*|\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
+_TIMES: Final = re.compile(r"\s*[0-9]+\s*[x×*]", re.IGNORECASE)
+_BEHIND: Final = re.compile(r"(.*\S)(?:\s*[×*]\s*|\s*\(?[x×*]|[\s_-]x\s*)([0-9]{1,4})\)?\s*", re.IGNORECASE | re.DOTALL)
+_WORDED: Final = re.compile(rf"\s*({'|'.join(COUNT_WORDS)})[\s-]+(\S.*)", re.IGNORECASE | re.DOTALL)
+_SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?gi?b|g)(?![a-z0-9])", re.IGNORECASE)
+_SCREEN: Final = re.compile(r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)", re.IGNORECASE)
+_YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
+"""Years and inches, which people write behind the names of notebooks and desktops."""
+SPACED: Final = re.compile(r"[\s,;:()/_]+")
+_PLURAL: Final = re.compile(r"([0-9])s")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a text: what was read off, and the name that is left."""
+
+    text: str
+    count: int | None = None
+    sizes_gib: tuple[float, ...] = ()
+    whole: bool = False
+    """It has sizes of memory in it that another reading reads off: it counts if the whole is a name."""
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
+    yield from _sized(text, None)
+    worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
+    if worded:
+        yield from _sized(worded[2], COUNT_WORDS[worded[1].lower()])
+    if front and int(front[1]) <= MOST_UNNAMED:
+        yield from _sized(front[2], int(front[1]))
+    elif front and _TIMES.match(text):
+        yield Reading(front[2], int(front[1]), whole=True)
+    if behind:
+        yield from _sized(behind[1], int(behind[2]))
+
+
+def _sized(text: str, count: int | None) -> Iterator[Reading]:
+    """Yield a text as it stands, then without the sizes of memory in it."""
+    sizes = [
+        float(number)
+        for number, unit in _SIZE.findall(text)
+        if unit.lower() != "g" or float(number) <= LARGEST_BARE_GIB
+    ]
+    yield Reading(text, count, whole=bool(sizes))
+    if sizes:
+        yield Reading(_SIZE.sub(" ", text).strip(" ,()-_/"), count, tuple(sizes))
+
+
+def spellings(name: str) -> Iterator[str]:
+    """Yield a name, then with less and less of what people write around names: inches, fillers, years, a plural."""
+    yield name
+    words = [word for word in SPACED.split(_SCREEN.sub(" ", name).lower()) if word]
+    for change in (
+        lambda words: [SYNONYMS.get(word, word) for word in words],
+        lambda words: [word for word in words if word not in FILLERS],
+        lambda words: [word for word in words if not _YEAR.fullmatch(word)],
+        lambda words: [_PLURAL.sub(r"\1", word) for word in words],
+    ):
+        changed = change(words)
+        if changed and (changed != words or " ".join(changed) != name.lower()):
+            yield " ".join(changed)
+        words = changed or words
