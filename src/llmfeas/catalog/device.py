@@ -99,7 +99,7 @@ class Device:
     default_for: tuple[Identifier, ...] = ()
     """Names of a family (`A100`) that mean this variant when nothing more is said."""
     machines: tuple[Identifier, ...] = ()
-    """Machines that it comes in (`mac mini`, `dgx h100`), `devices_per_node` of it each; one may come with others too."""
+    """Machines that it comes in (`mac mini`, `dgx h100`), `devices_per_node` of it each; one may have others too."""
     slice_cores: Count = 1
     """What the number in the name of a TPU slice counts of one device: of v4-8 two cores each, so four devices."""
     assumption: str = ""

@@ -7,26 +7,29 @@ of the devices that it may mean, those stay that have the memory and come in the
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import UsageError
 from ..record import dataclass
 from ..text import printable
-from ..units import GIB, MIB
-from .names import LONGEST, Index, Tokens, core_of, index_of, joined, tokens_of
-from .search import ambiguous, choice, holds, taken_note, unknown
-from .typed import FILLERS, SIZE_SLACK, SPACED, Reading, readings, spellings
+from .device_names import Named, machines, named, of_size, place, size_gib
+from .names import LONGEST, Tokens, alike, index_of, joined, tokens_of
+from .search import ambiguous, taken_note, unknown
+from .typed import FILLERS, SPACED, Reading, readings, spellings
 
 if TYPE_CHECKING:
     from .store import Catalog, Records
 
-_TOPOLOGY: Final = re.compile(r"(.*?)[\s_-]([0-9]{1,3}(?:x[0-9]{1,3}){1,2})", re.IGNORECASE)
-_SLICE: Final = re.compile(r"(.*?)[\s_-]([0-9]{1,6})", re.IGNORECASE)
+FEWEST_WORDS: Final = 3
+"""Words and numbers from which on they may mean an offer whose provider nobody names."""
+NEAR: Final = 0.75
+"""How much two words must have in common for one to be a slip of the other."""
+TELLING: Final = 4
+"""Letters from which on a word of a name says whose series it is: no suggestion brings in one that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def meant(text: str, catalog: Catalog) -> Meant:
                 continue
             if found is not None:
                 return found
-    raise refused or unknown(index_of(catalog.devices), "device", plain)
+    raise refused or unknown(index_of(catalog.devices), "device", plain, _near(plain, catalog))
 
 
 def _as_named(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
@@ -71,7 +74,7 @@ def _as_named(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
     if offer is not None:
         return _lent(text, reading, offer, catalog)
     for spelling in spellings(name):
-        found = _named(spelling, catalog, whole=reading.whole)
+        found = named(spelling, catalog, whole=reading.whole)
         if found is not None:
             return _settled(text, replace(reading, text=spelling), found, whose, catalog)
     return None
@@ -79,8 +82,10 @@ def _as_named(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
 
 def _as_worded_offer(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
     """Take a reading for the only offer that has all of its words: `NC24ads A100`."""
+    if reading.count is not None or reading.sizes_gib:
+        return None
     whose, _ = _provider_and_rest(reading.text, catalog)
-    offer = _offer(reading, whose, catalog, by_words=reading.count is None)
+    offer = _offer(reading, whose, catalog, by_words=True)
     return None if offer is None else _lent(text, reading, offer, catalog)
 
 
@@ -93,91 +98,7 @@ def _provider_and_rest(text: str, catalog: Catalog) -> tuple[str | None, str]:
     return named[0], " ".join(word for word in words if word not in providers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """What a name may mean: the likeliest device (None: several are as likely), all of them, devices in one of it."""
-
-    chosen: str | None
-    ids: tuple[str, ...]
-    each: int = 1
-
-
-def _named(name: str, catalog: Catalog, *, whole: bool) -> _Named | None:
-    """Give the devices that a name may mean: by its own name, as a slice of a pod, in the machine that holds it.
-
-    `whole`: only by the whole name, since a size in it is better read off.
-    """
-    index, tokens = index_of(catalog.devices), tokens_of(name)
-    if not tokens:
-        return None
-    exact = index.exact.get(joined(tokens))
-    if exact is None and not whole:
-        found = _slice(name, catalog) or _in_machine(tokens, catalog)
-        if found is not None:
-            return found
-    if whole:
-        chosen = exact or index.defaults.get(tokens)
-        return _Named(chosen, (chosen,)) if chosen else None
-    chosen, ids = choice(index, tokens)
-    if exact is not None:
-        return _Named(exact, (exact, *(key for key in ids if key != exact)))
-    return _Named(chosen, ids) if ids or chosen else None
-
-
-def _slice(name: str, catalog: Catalog) -> _Named | None:
-    """Read `v5e-8`, `v5litepod-16`, `v4-8` (eight TensorCores are four devices), `v6e 2x4`."""
-    for pattern in (_TOPOLOGY, _SLICE):
-        match = pattern.fullmatch(name.strip())
-        key = match and index_of(catalog.devices).exact.get(joined(tokens_of(match[1])))
-        if match and key and catalog.devices.peek(key, "backend") == "tpu":
-            cores = int(str(catalog.devices.peek(key, "slice_cores") or 1)) if pattern is _SLICE else 1
-            number = prod(int(side) for side in match[2].lower().split("x"))
-            if number and number % cores == 0:
-                return _Named(key, (key,), number // cores)
-    return None
-
-
-def _in_machine(tokens: Tokens, catalog: Catalog) -> _Named | None:
-    """Read `mac mini m4 pro`: the machine says which devices it may be, the rest which of them it is."""
-    index = index_of(catalog.devices)
-    for machine, keys in _machines(catalog.devices):
-        begin = _place(tokens, machine)
-        if begin is None:
-            continue
-        rest = (*tokens[:begin], *tokens[begin + len(machine) :])
-        exact = index.exact.get(joined(rest)) or index.defaults.get(rest)
-        if rest and exact is not None and exact not in keys:
-            return _Named(exact, (exact,))
-        ids = keys if not rest else tuple(key for key in keys if _has(index, key, rest))
-        chosen = exact if exact in ids else ids[0] if len(ids) == 1 else None
-        if ids:
-            each = int(str(catalog.devices.peek(ids[0], "devices_per_node") or 1))
-            return _Named(chosen, (*((chosen,) if chosen else ()), *(key for key in ids if key != chosen)), each)
-    return None
-
-
-def _has(index: Index, key: str, words: Tokens) -> bool:
-    return any(holds(name, words) for name, owner in index.names if owner == key)
-
-
-def _place(tokens: Tokens, wanted: Tokens) -> int | None:
-    """Give where words stand side by side in others."""
-    last = len(tokens) - len(wanted)
-    return next((at for at in range(last + 1) if tokens[at : at + len(wanted)] == wanted), None)
-
-
-@functools.lru_cache(maxsize=8)
-def _machines(devices: Records[Any]) -> tuple[tuple[Tokens, tuple[str, ...]], ...]:
-    """Give what machines are called, the longest names first, and the devices that each is sold with, newest first."""
-    found: dict[Tokens, list[tuple[str, str]]] = {}
-    for key, entry in devices.names():
-        for name in entry.get("machines") or ():
-            found.setdefault(tokens_of(name), []).append((str(entry.get("released") or ""), key))
-    ordered = sorted(found.items(), key=lambda item: -len(item[0]))
-    return tuple((name, tuple(key for _, key in sorted(keys, reverse=True))) for name, keys in ordered)
-
-
-def _settled(text: str, reading: Reading, found: _Named, whose: str | None, catalog: Catalog) -> Meant:
+def _settled(text: str, reading: Reading, found: Named, whose: str | None, catalog: Catalog) -> Meant:
     """Choose by memory among what a name may mean.
 
     Raises:
@@ -185,14 +106,14 @@ def _settled(text: str, reading: Reading, found: _Named, whose: str | None, cata
     """
     devices, chosen, ids = catalog.devices, found.chosen, found.ids
     if reading.sizes_gib:
-        ids = _of_size(reading, found, devices)
+        ids = of_size(reading, found, devices)
         if not ids:
             raise _not_sold(text, reading, found, devices)
         chosen = chosen if chosen in ids else ids[0] if len(ids) == 1 else None
     if chosen is None:
         raise ambiguous("device", text, ids)
     own = index_of(devices).exact.get(joined(tokens_of(reading.text))) == chosen
-    memory = _size(devices, chosen, reading.sizes_gib) if reading.sizes_gib else None
+    memory = size_gib(devices, chosen, reading.sizes_gib) if reading.sizes_gib else None
     stated = memory or None
     count = reading.count if found.each == 1 else found.each * (reading.count or 1)
     if own and stated is None:
@@ -206,44 +127,10 @@ def _settled(text: str, reading: Reading, found: _Named, whose: str | None, cata
     return Meant(chosen, None, count, stated, whose, note, others)
 
 
-def _of_size(reading: Reading, found: _Named, devices: Records[Any]) -> tuple[str, ...]:
-    """Give the devices of that memory: of what the name means, else of all that are called so and something more.
-
-    Of several those stay that are called just so but for the size, else those whose names have the words side by side.
-    """
-    index, tokens = index_of(devices), tokens_of(reading.text)
-    called = tuple(dict.fromkeys(key for name, key in index.names if holds(name, tokens)))
-    for keys in (found.ids[:1] if found.chosen else (), (*found.ids, *called)):
-        able = tuple(dict.fromkeys(key for key in keys if _size(devices, key, reading.sizes_gib) is not None))
-        if able:
-            same = {key for name, key in index.names if key in able and _without_size(name) == core_of(tokens)}
-            beside = {key for name, key in index.names if key in able and _place(name, tokens) is not None}
-            return tuple(key for key in able if key in (same & beside or beside or same or able))
-    return ()
-
-
-def _without_size(name: Tokens) -> Tokens:
-    """Give the words of a name that its series does not share and that are no size: (4090,) of rtx-4090-48gb."""
-    sizes = {at for at in range(len(name) - 1) if name[at][0].isdigit() and name[at + 1] == "gb"}
-    return core_of(tuple(word for at, word in enumerate(name) if at not in sizes and at - 1 not in sizes))
-
-
-def _size(devices: Records[Any], key: str, sizes: Sequence[float]) -> float | None:
-    """Give the memory of a device that is one of the sizes, in GiB; 0: the only one that it has; None: it has none."""
-    options = devices.peek(key, "memory_options_gib")
-    if isinstance(options, list | tuple) and options:
-        return next((float(own) for size in sizes for own in options if abs(own / size - 1) < SIZE_SLACK), None)
-    if devices.peek(key, "kind") == "cpu":
-        return sizes[0]
-    reported = float(str(devices.peek(key, "memory_reported_mib") or 0)) * MIB / GIB
-    own = float(str(devices.peek(key, "memory_gib") or 0))
-    return 0.0 if any(abs(size / one - 1) < SIZE_SLACK for size in sizes for one in (own, reported) if one) else None
-
-
-def _not_sold(text: str, reading: Reading, found: _Named, devices: Records[Any]) -> UsageError:
+def _not_sold(text: str, reading: Reading, found: Named, devices: Records[Any]) -> UsageError:
     """Make the error of a memory size that no device of that name is sold with."""
     shown = []
-    for key in found.ids[:4]:
+    for key in found.ids[:1] if found.chosen else found.ids[:4]:
         sizes = devices.peek(key, "memory_options_gib") or [devices.peek(key, "memory_gib")]
         shown.append(f"{key} with {', '.join(f'{float(size):g}' for size in sizes)} GiB")  # type: ignore[attr-defined]
     size = reading.sizes_gib[0]
@@ -259,7 +146,9 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
     if found is not None or not by_words:
         return found
     wanted = tuple(word for word in tokens if word not in FILLERS)
-    if not wanted or not any(word[0].isdigit() for word in wanted):
+    if joined(wanted) in index.exact:
+        return index.exact[joined(wanted)]
+    if not any(word[0].isdigit() for word in wanted) or (whose is None and len(wanted) < FEWEST_WORDS):
         return index.defaults.get(wanted)
     able = dict.fromkeys(key for name, key in index.names if not Counter(wanted) - Counter(name))
     lent = [
@@ -295,3 +184,30 @@ def _providers(catalog: Catalog) -> Mapping[str, str]:
         for provider, names in (file.data.get("providers") or {}).items():
             found |= dict.fromkeys(names, provider)
     return found
+
+
+def _near(text: str, catalog: Catalog) -> list[str]:
+    """Give what an unknown name may have meant: what its machine is sold with, else devices or offers spelled so."""
+    tokens = tokens_of(text)
+    for machine, keys in machines(catalog.devices):
+        if place(tokens, machine) is not None:
+            return list(keys[:4])
+    return alike(index_of(catalog.devices), text, _may_mean) or alike(index_of(catalog.offers), text, _may_mean)
+
+
+def _may_mean(asked: Tokens, name: Tokens) -> bool:
+    """Tell whether one may be a slip of the other: the same words but for their spelling, whatever the numbers."""
+    words, theirs = [[word for word in tokens if word.isalpha()] for tokens in (asked, name)]
+    telling = [word for word in theirs if len(word) >= TELLING and words]
+    if any(len(word) >= TELLING and not word.isalpha() and word in name for word in asked):
+        return all(_resembles(word, words) for word in telling)
+    return all(_resembles(word, theirs) for word in words) and all(_resembles(word, words) for word in telling)
+
+
+def _resembles(word: str, others: Sequence[str]) -> bool:
+    if word in others:
+        return True
+    return len(word) > 1 and any(
+        sorted(word) == sorted(other) or SequenceMatcher(None, word, other, autojunk=False).ratio() >= NEAR
+        for other in others
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,15 +92,22 @@ def core_of(tokens: Tokens) -> Tokens:
     return tuple(word for word in tokens if word not in _SERIES_WORDS) or tokens
 
 
-def alike(index: Index, text: str) -> list[str]:
-    """Give the ids that are spelled most like `text`; a number counts by the digits it shares from its first on."""
+def alike(index: Index, text: str, fits: Callable[[Tokens, Tokens], bool] | None = None) -> list[str]:
+    """Give the ids that are spelled most like `text`; a number counts by the digits it shares from its first on.
+
+    `fits` tells which names (the second) may be meant by the words asked for (the first).
+    """
     tokens = tokens_of(text)
     asked = "".join(tokens)[:60]
     if not asked:
         return []
     scores: dict[str, float] = {}
     for name, key in index.names:
+        if fits is not None and not fits(tokens, name):
+            continue
         scores[key] = max(scores.get(key, 0.0), _likeness(asked, tokens, name))
+    if not scores:
+        return []
     best = sorted(scores, key=lambda key: (-scores[key], len(key), key))[:2]
     return [key for key in best if scores[key] >= max(0.68, scores[best[0]] - 0.12)]
 

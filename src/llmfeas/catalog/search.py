@@ -175,9 +175,9 @@ def ambiguous(kind: str, text: str, ids: tuple[str, ...]) -> UsageError:
     return UsageError(f"ambiguous-{kind}", f"'{printable(text, 40)}' can mean several {kind}s", hint, ids)
 
 
-def unknown(index: Index, kind: str, text: str) -> UsageError:
-    """Make the error of a name that means nothing, with what is spelled most like it."""
-    near = alike(index, text)
+def unknown(index: Index, kind: str, text: str, near: list[str] | None = None) -> UsageError:
+    """Make the error of a name that means nothing, with what may have been meant: what is spelled most like it."""
+    near = alike(index, text) if near is None else near
     shown = [f"'{key}'" for key in near]
     listed = ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else "".join(shown)
     hint = f"Did you mean {listed}? " if near else ""

@@ -18,9 +18,10 @@ LARGEST_BARE_GIB: Final = 512
 """`16g` is memory, the `5600g` of a processor is none."""
 SIZE_SLACK: Final = 0.07
 """Between the memory that a name says and the catalog's: a card of 192 GB is sold with 180 GiB, a T4 shows 15."""
-_FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified edition
-    founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new sli sized
-    standard processor processors apu igpu soc chip notebook ml free tier spaces space inference endpoint endpoints"""
+_FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified
+    edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
+    sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
+    inference endpoint endpoints"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SYNONYMS: Final = {"mobile": "laptop", "notebook": "laptop", "maxq": "max-q", "rpi": "raspberry-pi"}

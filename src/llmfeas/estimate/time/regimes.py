@@ -13,7 +13,7 @@ from .paths import Path, inference_path
 PRIOR_FACTOR = 1.15
 """Widening for each parameter in play that no measurement speaks for; several add as squares."""
 BY_RULE_FACTOR = 1.4
-"""Widening for a device whose rates or bandwidth follow by a rule: judgement. Clocks of all cores are rarely stated, and a
+"""Widening for a device whose rates or bandwidth follow by a rule: judgement. Clocks of all cores are rarely stated; a
 notebook may have one channel of memory where the processor takes two."""
 UNKNOWN_WIDTH = 1.8
 FEW_GROUPS = 3
