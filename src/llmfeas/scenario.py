@@ -82,6 +82,9 @@ class Scenario:
     """Longest session of a free offer."""
     weekly_hours: float | None = None
     """Hours a week that a free offer gives."""
+    purchase_usd: float | None = None
+    """Price of one device, where it is bought; `price_usd_per_hour` is then the rent that it is compared with."""
+    lifetime_seconds: float | None = None
     electricity_usd_per_kwh: float | None = None
     pue: float = 1.0
     deadline_seconds: float | None = None

@@ -42,15 +42,15 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
         return Hardware(catalog.devices[text])
     own = exact_id(catalog.offers, text)
     if own is not None:
-        return _lent(catalog.offers[own], catalog)
+        return _lent(catalog.offers[own], catalog, None)
     from .machine_names import meant
 
     found = meant(text, catalog)
     if found.offer is not None:
-        return _lent(catalog.offers[found.offer], catalog, found.note)
+        return _lent(catalog.offers[found.offer], catalog, found.count, found.note)
     device = catalog.devices[found.device]
     return Hardware(device, found.count, None, found.note, found.others, found.memory_gib, found.provider)
 
 
-def _lent(offer: Offer, catalog: Catalog, note: str | None = None) -> Hardware:
-    return Hardware(catalog.devices[offer.device].part(offer.share), offer.count, offer, note)
+def _lent(offer: Offer, catalog: Catalog, count: int | None, note: str | None = None) -> Hardware:
+    return Hardware(catalog.devices[offer.device].part(offer.share), count or offer.count, offer, note)

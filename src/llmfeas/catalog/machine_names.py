@@ -165,11 +165,12 @@ def _lent(text: str, reading: Reading, key: str, catalog: Catalog) -> Meant:
     """
     offers = catalog.offers
     device, count = str(offers.peek(key, "device")), int(str(offers.peek(key, "count") or 1))
-    if reading.count not in (None, 1):
-        hint = f"Name its devices instead, such as {int(reading.count or 1) * count}x{device}."
+    times = reading.count or 1
+    if times > 1 and offers.peek(key, "tier") == "free":
+        hint = f"Name its devices instead, such as {times * count}x{device}."
         raise UsageError("bad-quantity", f"'{key}' is a whole machine, lent one at a time", hint, [device])
     own = index_of(offers).exact.get(joined(tokens_of(reading.text))) == key
-    return Meant(device, key, count, note=None if own else taken_note(text, key, ()))
+    return Meant(device, key, times * count, note=None if own else taken_note(text, key, ()))
 
 
 @functools.lru_cache(maxsize=8)

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def _row(device: Device) -> Row:
-    from ..estimate.resolve.hardware import cheapest_price
+    from ..catalog.prices import cheapest_price
+    from ..catalog.store import catalog
 
-    rates, price = device.tflop_per_s, cheapest_price(device)
+    rates, price = device.tflop_per_s, cheapest_price(device, catalog())
     return {
         "id": device.id,
         "name": device.name,

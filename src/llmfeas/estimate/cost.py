@@ -7,9 +7,9 @@ from functools import lru_cache
 from ..catalog.store import catalog
 from ..ranges import Range
 from ..scenario import Scenario
+from .purchase import SECONDS_PER_HOUR, Purchase, purchase
 from .result import Cost
 
-SECONDS_PER_HOUR = 3600.0
 JOULE_PER_KWH = 3.6e6
 MILLION = 1e6
 
@@ -38,8 +38,9 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
 
 
 def usd(scenario: Scenario, seconds: Range, energy: Range | None) -> Range | None:
-    """Give the cost in USD: rent of all devices, plus electricity where priced; None if nothing is known."""
-    rent = scenario.price_usd_per_hour
+    """Give the cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
+    bought = purchase(scenario, 1.0)
+    rent = bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
     electricity = scenario.electricity_usd_per_kwh
     total: Range | None = None
     if rent is not None:
@@ -59,7 +60,7 @@ def training_cost(scenario: Scenario, total_seconds: Range, power_share: Range) 
     energy = energy_kwh(scenario, total_seconds, power_share)
     money = usd(scenario, total_seconds, energy)
     millions = (scenario.tokens or 0.0) / MILLION
-    return _cost(scenario, money, energy, millions, whole_job=True)
+    return _cost(scenario, money, energy, millions, purchase(scenario, power_share.expected), whole_job=True)
 
 
 def serving_cost(scenario: Scenario, tokens_per_second: Range, power_share: Range) -> Cost:
@@ -67,10 +68,18 @@ def serving_cost(scenario: Scenario, tokens_per_second: Range, power_share: Rang
     seconds = tokens_per_second.inverted(MILLION)
     energy = energy_kwh(scenario, seconds, power_share)
     money = usd(scenario, seconds, energy)
-    return _cost(scenario, money, energy, 1.0, whole_job=False)
+    return _cost(scenario, money, energy, 1.0, purchase(scenario, power_share.expected), whole_job=False)
 
 
-def _cost(scenario: Scenario, money: Range | None, energy: Range | None, millions: float, *, whole_job: bool) -> Cost:
+def _cost(
+    scenario: Scenario,
+    money: Range | None,
+    energy: Range | None,
+    millions: float,
+    bought: Purchase | None,
+    *,
+    whole_job: bool,
+) -> Cost:
     return Cost(
         usd=money if whole_job else None,
         energy_kwh=energy if whole_job else None,
@@ -79,4 +88,5 @@ def _cost(scenario: Scenario, money: Range | None, energy: Range | None, million
         usd_per_device_hour=scenario.price_usd_per_hour,
         provider=scenario.price_provider,
         as_of=scenario.price_as_of,
+        purchase=bought,
     )

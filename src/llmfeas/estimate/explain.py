@@ -239,17 +239,22 @@ def _cost_terms(estimate: Estimate) -> Iterator[Term]:
             quantity="cost.energy_kwh", formula=formula, inputs=inputs, value=cost.energy_kwh.expected, unit="kWh"
         )
     if cost.usd is not None:
-        rent = (
-            "price",
-            cost.usd_per_device_hour,
-            f"USD/h, {cost.provider}, {cost.as_of or 'undated'}",
-            scenario.origins.get("price", "device"),
+        bought = cost.purchase
+        rent: Input = (
+            ("wear", bought.usd_per_device_hour, "USD/h, purchase price over lifetime", "given")
+            if bought
+            else (
+                "price",
+                cost.usd_per_device_hour,
+                f"USD/h, {cost.provider}, {cost.as_of or 'undated'}",
+                scenario.origins.get("price", "device"),
+            )
         )
         power_price = _input(scenario, "electricity", scenario.electricity_usd_per_kwh, "USD/kWh")
         given = tuple(item for item in (rent, power_price) if item[1] is not None)
         yield Term(
             quantity="cost.usd",
-            formula="hours x devices x price + energy x electricity",
+            formula=f"hours x devices x {rent[0]} + energy x electricity",
             inputs=given,
             value=cost.usd.expected,
             unit="USD",

@@ -14,6 +14,8 @@ _FIELDS = {
     "memory": "memory_bytes",
     "host_memory": "host_memory_bytes",
     "price": "price_usd_per_hour",
+    "purchase_price": "purchase_usd",
+    "lifetime": "lifetime_seconds",
     "electricity": "electricity_usd_per_kwh",
     "deadline": "deadline_seconds",
     "budget": "budget_usd",

@@ -11,6 +11,7 @@ from ..record import dataclass
 from ..scenario import Scenario
 from .flops import Flops
 from .parameters import Parameters
+from .purchase import Purchase
 
 SCHEMA = "llmfeas.estimate/1"
 
@@ -99,6 +100,8 @@ class Cost:
     usd_per_device_hour: float | None
     provider: str | None
     as_of: str | None
+    purchase: Purchase | None = None
+    """What is bought, where something is; `usd` then counts its wear, not the rent."""
 
     def to_dict(self) -> dict[str, object]:
         """Give the cost as the contract shapes it."""
@@ -115,6 +118,7 @@ class Cost:
             }
             if priced
             else None,
+            "purchase": self.purchase.to_dict() if self.purchase else None,
         }
 
 

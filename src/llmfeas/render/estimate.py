@@ -153,9 +153,13 @@ def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
 def _cost(cost: Json, inputs: Json) -> list[Topic]:
     sections = []
     usd, energy = _money(cost), _energy(cost)
+    bought = cost.get("purchase")
     if usd:
-        text = usd + _price(cost["price"], inputs["num_devices"]["value"]) + _electricity(inputs)
+        rent = "" if bought else _price(cost["price"], inputs["num_devices"]["value"])
+        text = usd + rent + (_electricity(inputs) if energy else "")
         sections.append(Topic(label="Cost", paragraphs=((Phrase(text),),), apart=False))
+    if bought:
+        sections.append(Topic(label="Buying", paragraphs=((Phrase(_buying(cost)),),), apart=False))
     if energy:
         sections.append(Topic(label="Energy", paragraphs=((Phrase(energy),),), apart=False))
     return sections
@@ -179,13 +183,29 @@ def _price(price: Json | None, devices: int) -> str:
     return rate if given else f"{rate} ({printable(', '.join([price['provider'], *dated]), 60)})"
 
 
+def _buying(cost: Json) -> str:
+    """Say what an hour of a bought device costs, and from when on buying is cheaper than the rent."""
+    bought, rent = cost["purchase"], _price(cost["price"], 1)
+    life = format_duration(bought["lifetime_seconds"])
+    wear = glued(f"{format_usd(bought['usd_per_device_hour'])} an hour")
+    power = bought["electricity_usd_per_device_hour"]
+    running = "" if power is None else f" and {glued(f'{format_usd(power)} of electricity')}"
+    text = f"{format_usd(bought['usd_per_device'])} a device over {glued(life)}: {wear} around the clock{running}; "
+    share, hours = bought["break_even_share"], bought["break_even_hours"]
+    if hours is None:
+        return text + (
+            "renting is never dearer than its electricity" if rent else "no rent is known to compare it with"
+        )
+    when = glued(f"{format_count(hours)} hours")
+    if share > 1:
+        return text + f"renting{rent} is cheaper: buying would pay after {when} of use, more than {glued(life)}"
+    return text + f"cheaper than renting{rent} from {when} of use on, {format_percent(share)} of {glued(life)}"
+
+
 def _electricity(inputs: Json) -> str:
     rate = inputs.get("electricity", {}).get("value")
-    return (
-        f" {'with' if inputs['price']['value'] else 'for'} electricity at {glued(f'{format_usd(rate)} a kWh')}"
-        if rate
-        else ""
-    )
+    rented = inputs["price"]["value"] or inputs.get("purchase_price", {}).get("value")
+    return f" {'with' if rented else 'for'} electricity at {glued(f'{format_usd(rate)} a kWh')}" if rate else ""
 
 
 def _energy(cost: Json) -> str:

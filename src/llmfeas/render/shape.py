@@ -93,6 +93,14 @@ RESULT: Mapping[str, Shape] = {
             {"usd_per_device_hour": NUMBER, "provider": TEXT_OR_NULL, "as_of": TEXT_OR_NULL},
             null=True,
         ),
+        "purchase": Maybe(
+            {
+                **_same(NUMBER, "usd_per_device lifetime_seconds usd_per_device_hour"),
+                **_same(NUMBER_OR_NULL, "electricity_usd_per_device_hour rent_usd_per_device_hour"),
+                **_same(NUMBER_OR_NULL, "break_even_hours break_even_share"),
+            },
+            null=True,
+        ),
     },
     "verdict": {
         "status": _words(*STATUSES),

@@ -177,7 +177,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
-    settle_hardware(draft, hardware_named(draft.given["device"], catalog))
+    settle_hardware(draft, hardware_named(draft.given["device"], catalog), catalog)
     recipe.settle_offload(draft, draft.values["device"])
     engine = engines.settle_engine(draft, model, catalog)
     backend = catalog.backends[draft.values["device"].backend]

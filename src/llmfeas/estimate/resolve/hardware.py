@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ...catalog.device import Device, Price
 from ...catalog.hardware import Hardware
+from ...catalog.prices import cheapest_price, doubt
+from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...options import BY_NAME
 from ...units import GB, GIB, parse_integer
@@ -11,6 +13,8 @@ from .draft import Draft
 
 DESKTOP_HOST_BYTES = 32 * GIB
 SERVER_HOST_BYTES = 256 * GIB
+LIFETIME_SECONDS = 3 * 365 * 86400.0
+"""How long a bought device is used where nobody says."""
 SHARED_MEMORY_KINDS = ("cpu", "unified", "apu")
 
 
@@ -24,6 +28,8 @@ def _settle_count(draft: Draft, match: Hardware) -> None:
     if named is not None:
         parse_integer(named, "--device", 1, int(BY_NAME["num_devices"].maximum), "8xh100-sxm")
     said = draft.given.get("num_devices")
+    if named and said and match.offer is not None and match.offer.tier == "paid" and said % named == 0:
+        named = said
     if named is not None and said is not None and named != said:
         raise UsageError(
             "contradiction",
@@ -55,30 +61,16 @@ def default_host_bytes(device: Device, memory_bytes: float, together: int) -> fl
     return max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, memory_bytes * together)
 
 
-def cheapest_price(device: Device, provider: str | None = None) -> Price | None:
-    """Give the cheapest dated on-demand price, else the cheapest dated one, else the cheapest one; of one provider."""
-    prices = [price for price in device.prices if provider in (None, price.provider)]
-    for group in (
-        [price for price in prices if price.as_of and price.kind == "on-demand"],
-        [price for price in prices if price.as_of],
-        prices,
-    ):
-        if group:
-            return min(group, key=lambda price: price.usd_per_hour)
-    return None
-
-
-def _settle_price(draft: Draft, match: Hardware) -> None:
+def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     """Settle rent and its source.
 
     Raises:
         UsageError: for a price of zero.
     """
     offer = match.offer
-    price = cheapest_price(match.device, match.provider)
     draft.values["price_provider"] = None
     draft.values["price_as_of"] = None
-    owned = draft.said("electricity")
+    owned = draft.said("electricity") and not draft.said("purchase_price")
     if draft.said("price") and draft.origin_of_given("price") == "given":
         if draft.given["price"] == 0:
             hint = "Leave --price out; what one owns costs its electricity (--electricity)."
@@ -92,19 +84,38 @@ def _settle_price(draft: Draft, match: Hardware) -> None:
         draft.values["price_provider"] = offer.provider
         draft.values["price_as_of"] = offer.as_of
         draft.origins["price"] = "device"
-    elif price is not None and not owned:
-        draft.values["price_usd_per_hour"] = price.usd_per_hour
-        draft.values["price_provider"] = price.provider
-        draft.values["price_as_of"] = price.as_of
-        draft.origins["price"] = "device"
-        if price.as_of is None:
-            draft.warn("undated-price", f"the price of {price.usd_per_hour:g} USD/h ({price.provider}) has no date")
     else:
-        draft.values["price_usd_per_hour"] = None
-        draft.origins["price"] = "default"
+        _settle_listed_price(draft, match, None if owned else cheapest_price(match.device, catalog, match.provider))
+        listed = draft.values["price_usd_per_hour"]
+        doubted = doubt(match.device, listed, catalog) if listed and match.device.prices else None
+        if doubted:
+            draft.warn("implausible-price", doubted)
 
 
-def settle_hardware(draft: Draft, match: Hardware) -> Device:
+def _settle_listed_price(draft: Draft, match: Hardware, price: Price | None) -> None:
+    """Take the catalog's price, if it has one."""
+    draft.values["price_usd_per_hour"] = None if price is None else price.usd_per_hour
+    draft.values["price_provider"] = None if price is None else price.provider
+    draft.values["price_as_of"] = None if price is None else price.as_of
+    draft.origins["price"] = "default" if price is None else "device"
+    if price is not None and price.as_of is None:
+        draft.warn("undated-price", f"the price of {price.usd_per_hour:g} USD/h ({price.provider}) has no date")
+    if price is None and match.provider is not None and not draft.said("electricity"):
+        draft.warn("no-price", f"no price of {match.provider} for {match.device.name} is known")
+
+
+def _settle_purchase(draft: Draft) -> None:
+    """Settle what a device costs that is bought, and how long it is used."""
+    bought = draft.given.get("purchase_price")
+    draft.values["purchase_usd"] = bought
+    draft.values["lifetime_seconds"] = None if bought is None else draft.given.get("lifetime") or LIFETIME_SECONDS
+    for name in ("purchase_price", "lifetime"):
+        draft.origins[name] = draft.origin_of_given(name) if draft.said(name) else "default"
+    if bought is None and draft.said("lifetime"):
+        draft.warn("option-unused", "--lifetime has no meaning without --purchase-price and was ignored")
+
+
+def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     """Settle device, count, node, network, memories, hours and price."""
     device, offer = match.device, match.offer
     draft.put("device", device, "given")
@@ -114,14 +125,15 @@ def settle_hardware(draft: Draft, match: Hardware) -> Device:
     if device.assumption:
         draft.warn("device-assumed", device.assumption)
     _settle_count(draft, match)
-    draft.settle("devices_per_node", device.devices_per_node, "device")
+    draft.settle("devices_per_node", offer.count if offer else device.devices_per_node, "device")
     network = draft.given.get("network") if draft.origin_of_given("network") == "given" else None
     draft.values["network_bytes_per_s"] = None if network is None else network * GB
     draft.origins["network"] = "default" if network is None else "given"
     _settle_memory(draft, match)
     draft.values["session_hours"] = offer.hours_per_session if offer else None
     draft.values["weekly_hours"] = offer.hours_per_week if offer else None
-    _settle_price(draft, match)
+    _settle_price(draft, match, catalog)
+    _settle_purchase(draft)
     draft.values["electricity_usd_per_kwh"] = draft.given.get("electricity")
     draft.values["pue"] = draft.given.get("pue") or 1.0
     draft.values["deadline_seconds"] = draft.given.get("deadline")
@@ -134,7 +146,8 @@ def settle_hardware(draft: Draft, match: Hardware) -> Device:
 def _settle_memory(draft: Draft, match: Hardware) -> None:
     device, offer = match.device, match.offer
     memory = draft.given.get("memory")
-    own = offer.memory_gib * GIB if offer and offer.memory_gib else None
+    lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
+    own = lent * GIB if lent else None
     named = None if match.memory_gib is None else match.memory_gib * GIB
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"

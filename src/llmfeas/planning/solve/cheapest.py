@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...catalog.device import Device, Price
 from ...catalog.offer import Offer
+from ...catalog.prices import current
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.resolve import hardware_named, resolution
 from ...estimate.result import Estimate
 from ...estimate.verdict import why
+from ...options import flag_of
 from ...record import dataclass
 from .answer import FEASIBLE, Answer, Request, estimated, without
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SHOWN = 8
+FREE_SHOWN = 3
+"""How many are named, and how many of those that cost nothing."""
 HOUR, WEEK = 3600.0, 7 * 86400.0
 LEAST_HOURS = 1.0
 """Hours of each device that are paid at least: prices are by the hour, and setting up a machine takes its time too."""
@@ -106,14 +110,17 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
     inference = request.get("task") == "inference"
     if not inference and request.get("deadline") is None:
         raise UsageError("missing-option", "solve cheapest needs --deadline", "For example --deadline 7d.")
-    if request.get("price") is not None:
-        raise UsageError("contradiction", "solve cheapest compares the catalog's prices", "Leave --price out.")
+    for name in ("price", "purchase_price"):
+        if request.get(name) is not None:
+            hint = f"Leave {flag_of(name)} out."
+            raise UsageError("contradiction", "solve cheapest compares the catalog's prices", hint)
     late: list[Estimate] = []
     bids = sorted(_bids(request, catalog, late), key=lambda bid: (bid.usd, bid.seconds or 0.0))
     notes = () if inference else (HOURS_NOTE,)
     if not bids:
         return Answer("cheapest", {"device": None}, None, _fastest(late), (_nothing(request), *notes))
-    rows = [bid.to_dict() for bid in bids[:SHOWN]]
+    free = [bid for bid in bids if not bid.usd]
+    rows = [bid.to_dict() for bid in bids if bid not in free[FREE_SHOWN:]][:SHOWN]
     return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].found, notes=notes)
 
 
@@ -146,13 +153,30 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[
     count = request.get("num_devices") or (hardware.count if hardware else None)
     counts = COUNTS if count is None else (int(str(count)),)
     for device in [hardware.device] if hardware else catalog.devices.values():
-        if device.prices and not (hardware and hardware.offer):
+        prices = current(device)
+        if prices and not (hardware and hardware.offer):
             rented = counts if hardware or count or device.kind == "datacenter" else _in_one_machine(device)
-            yield from _rented({**base, "device": device.id}, device.prices, rented, catalog, late)
-    for offer in catalog.offers.values():
-        asked = hardware is None or offer.device == hardware.device.id
-        if asked and offer.tier != "retired" and offer.usd_per_hour is not None and counts in (COUNTS, (offer.count,)):
+            yield from _rented({**base, "device": device.id}, prices, rented, catalog, late)
+    for offer in _cheapest_offers(catalog, hardware.device.id if hardware else None):
+        if counts in (COUNTS, (offer.count,)):
             yield from _offered({**base, "device": offer.id}, offer, catalog)
+
+
+def _cheapest_offers(catalog: Catalog, device: str | None) -> Iterable[Offer]:
+    """Give the offers whose price is known today: of one provider's machines with the same devices the cheapest.
+
+    Free ones differ by their hours.
+    """
+    best: dict[object, Offer] = {}
+    for offer in catalog.offers.values():
+        priced = offer.usd_per_hour is not None and (offer.as_of or not offer.usd_per_hour or not offer.sources)
+        if device not in (None, offer.device) or offer.tier == "retired" or not priced:
+            continue
+        same = (offer.provider, offer.device, offer.count, offer.share) if offer.usd_per_hour else offer.id
+        kept = best.setdefault(same, offer)
+        if (offer.usd_per_hour or 0) < (kept.usd_per_hour or 0):
+            best[same] = offer
+    return best.values()
 
 
 def _in_one_machine(device: Device) -> tuple[int, ...]:
@@ -190,7 +214,7 @@ def _offered(asked: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
     found = estimated(asked, catalog)
     if found is None or found.verdict.status not in FEASIBLE:
         return
-    bid = Bid(found, offer.provider, None, offer.tier)
+    bid = Bid(found, offer.provider, offer.as_of, offer.tier)
     limit = resolution(asked, catalog).scenario.deadline_seconds
     if (bid.seconds is None or limit is None or bid.seconds <= limit) and bid.within_budget:
         yield bid

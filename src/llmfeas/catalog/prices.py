@@ -1,0 +1,79 @@
+"""What a device rents for: its own prices, else those of machines that hold it; and which price is to be doubted.
+
+A price that names a source but no day is of unknown age, and left out; one that names neither is the user's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from ..units import TERA
+from .device import Device, Price
+
+if TYPE_CHECKING:
+    from .store import Catalog
+
+IN_CLOUDS: Final = ("datacenter", "cpu")
+"""Kinds that clouds lend in machines of their own names."""
+DEAR: Final = 2.5
+CHEAP: Final = 4.0
+"""How many times more, or less, than devices of its kind a price must be to be doubted."""
+
+
+def current(device: Device) -> tuple[Price, ...]:
+    """Give the prices that count: those of a known day, and the user's own."""
+    return tuple(price for price in device.prices if price.as_of or not price.source)
+
+
+def cheapest_price(device: Device, catalog: Catalog, provider: str | None = None) -> Price | None:
+    """Give the rent of one device, of one provider where one is named: the cheapest on demand, else the cheapest.
+
+    Where the device has no price of its own, that of the cheapest machine which clouds lend it in.
+    """
+    own = [price for price in current(device) if provider in (None, price.provider)]
+    prices = own or [price for price in _of_offers(device, catalog) if provider in (None, price.provider)]
+    on_demand = [price for price in prices if price.kind == "on-demand" and price.as_of]
+    dated = [price for price in prices if price.as_of]
+    return min(on_demand or dated or prices, key=lambda price: price.usd_per_hour, default=None)
+
+
+def _of_offers(device: Device, catalog: Catalog) -> Iterator[Price]:
+    """Yield the share of one device in the prices of the machines that hold it."""
+    if device.kind not in IN_CLOUDS:
+        return
+    offers = catalog.offers
+    for key, entry in offers.names():
+        if entry.get("device") == device.id and entry.get("usd_per_hour") and entry.get("as_of"):
+            offer = offers[key]
+            assert offer.usd_per_hour is not None
+            share = offer.usd_per_hour / (offer.count * offer.share)
+            yield Price(provider=offer.provider, usd_per_hour=share, as_of=offer.as_of, note=offer.id)
+
+
+def usual_usd_per_hour(device: Device, catalog: Catalog) -> float | None:
+    """Give what devices of its kind and of its speed rent for, in the middle; None where nobody knows.
+
+    Speed is the geometric mean of memory bandwidth and 16-bit rate; data/hardware.yaml (`rents`).
+    """
+    rents = catalog.raw("hardware").get("rents") or {}
+    rent = rents.get(device.backend) or rents.get(device.kind)
+    return None if rent is None else float(rent) * _speed(device)
+
+
+def _speed(device: Device) -> float:
+    """Give the geometric mean of TB/s of memory bandwidth and PFLOP/s in 16 bits."""
+    return math.sqrt(device.bandwidth_gb_per_s * device.peak16_flop_per_s / TERA) / 1000
+
+
+def doubt(device: Device, usd_per_hour: float, catalog: Catalog) -> str | None:
+    """Say why a price is to be doubted; None where it is not."""
+    usual = usual_usd_per_hour(device, catalog)
+    if not usual or not usd_per_hour or usual / CHEAP < usd_per_hour < usual * DEAR:
+        return None
+    how = f"{usd_per_hour / usual:.2g} times" if usd_per_hour > usual else f"1/{usual / usd_per_hour:.2g} of"
+    return (
+        f"{usd_per_hour:.3g} USD an hour for a {device.name} is {how} what comparable devices rent for "
+        f"({usual:.2g}): check it, or say your own with --price"
+    )

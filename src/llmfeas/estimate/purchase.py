@@ -1,0 +1,67 @@
+"""A device that is bought: what an hour of its life costs, and from how many hours of use on renting costs more."""
+
+from __future__ import annotations
+
+from ..record import dataclass
+from ..scenario import Scenario
+
+SECONDS_PER_HOUR = 3600.0
+WATT_PER_KW = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """One bought device beside the same one rented; USD, seconds, hours of use."""
+
+    usd_per_device: float
+    lifetime_seconds: float
+    electricity_usd_per_device_hour: float | None
+    """While it works; None: electricity has no price, or its power is unknown. It then counts as free."""
+    rent_usd_per_device_hour: float | None
+
+    @property
+    def usd_per_device_hour(self) -> float:
+        """Wear: the price spread over all hours of its lifetime."""
+        return self.usd_per_device / (self.lifetime_seconds / SECONDS_PER_HOUR)
+
+    @property
+    def break_even_hours(self) -> float | None:
+        """Hours of use from which on buying, with electricity, is cheaper: `price / (rent - electricity)`.
+
+        None: no rent is known, or electricity alone costs as much.
+        """
+        rent, power = self.rent_usd_per_device_hour, self.electricity_usd_per_device_hour or 0.0
+        return self.usd_per_device / (rent - power) if rent is not None and rent > power else None
+
+    @property
+    def break_even_share(self) -> float | None:
+        """The same as a share of its lifetime; above 1 buying never pays."""
+        hours = self.break_even_hours
+        return None if hours is None else hours * SECONDS_PER_HOUR / self.lifetime_seconds
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Give the purchase as the contract shapes it."""
+        return {
+            "usd_per_device": self.usd_per_device,
+            "lifetime_seconds": self.lifetime_seconds,
+            "usd_per_device_hour": self.usd_per_device_hour,
+            "electricity_usd_per_device_hour": self.electricity_usd_per_device_hour,
+            "rent_usd_per_device_hour": self.rent_usd_per_device_hour,
+            "break_even_hours": self.break_even_hours,
+            "break_even_share": self.break_even_share,
+        }
+
+
+def purchase(scenario: Scenario, power_share: float) -> Purchase | None:
+    """Give what buying costs, at the share of its power that a device draws; None where nothing is bought."""
+    usd, lifetime = scenario.purchase_usd, scenario.lifetime_seconds
+    if usd is None or lifetime is None:
+        return None
+    power_w, rate = scenario.device.power_w, scenario.electricity_usd_per_kwh
+    electricity = None if power_w is None or rate is None else power_w * power_share * scenario.pue / WATT_PER_KW * rate
+    return Purchase(
+        usd_per_device=usd,
+        lifetime_seconds=lifetime,
+        electricity_usd_per_device_hour=electricity,
+        rent_usd_per_device_hour=scenario.price_usd_per_hour,
+    )
