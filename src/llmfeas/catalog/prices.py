@@ -13,6 +13,7 @@ from ..units import TERA
 from .device import Device, Price
 
 if TYPE_CHECKING:
+    from .offer import Offer
     from .store import Catalog
 
 IN_CLOUDS: Final = ("datacenter", "cpu")
@@ -27,29 +28,55 @@ def current(device: Device) -> tuple[Price, ...]:
     return tuple(price for price in device.prices if price.as_of or not price.source)
 
 
-def cheapest_price(device: Device, catalog: Catalog, provider: str | None = None) -> Price | None:
-    """Give the rent of one device, of one provider where one is named: the cheapest on demand, else the cheapest.
+def cheapest_price(device: Device, catalog: Catalog, provider: str | None = None, count: int = 1) -> Price | None:
+    """Give the rent of one device of `count`, of one provider where one is named: the cheapest on demand, else the cheapest.
 
     Where the device has no price of its own, that of the cheapest machine which clouds lend it in.
     """
     own = [price for price in current(device) if provider in (None, price.provider)]
-    prices = own or [price for price in _of_offers(device, catalog) if provider in (None, price.provider)]
-    on_demand = [price for price in prices if price.kind == "on-demand" and price.as_of]
-    dated = [price for price in prices if price.as_of]
-    return min(on_demand or dated or prices, key=lambda price: price.usd_per_hour, default=None)
+    on_demand = [price for price in own if price.kind == "on-demand" and price.as_of]
+    dated = [price for price in own if price.as_of]
+    prices = on_demand or dated or own or _of_machines(device, catalog, provider, count)
+    return min(prices, key=lambda price: price.usd_per_hour, default=None)
 
 
-def _of_offers(device: Device, catalog: Catalog) -> Iterator[Price]:
-    """Yield the share of one device in the prices of the machines that hold it."""
+def _of_machines(device: Device, catalog: Catalog, provider: str | None, count: int) -> list[Price]:
+    """Give the prices of machines that hold the device: of those that `count` fills, where there are such."""
     if device.kind not in IN_CLOUDS:
-        return
+        return []
+    offers = [
+        offer
+        for offer in lenders(device, catalog)
+        if offer.usd_per_hour and offer.as_of and provider in (None, offer.provider)
+    ]
+    filled = [offer for offer in offers if count % offer.count == 0]
+    return [_by_device(offer) for offer in filled or offers]
+
+
+def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
+    """Yield the offers of a device."""
     offers = catalog.offers
-    for key, entry in offers.names():
-        if entry.get("device") == device.id and entry.get("usd_per_hour") and entry.get("as_of"):
-            offer = offers[key]
-            assert offer.usd_per_hour is not None
-            share = offer.usd_per_hour / (offer.count * offer.share)
-            yield Price(provider=offer.provider, usd_per_hour=share, as_of=offer.as_of, note=offer.id)
+    return (offers[key] for key, entry in offers.names() if entry.get("device") == device.id)
+
+
+def _by_device(offer: Offer) -> Price:
+    """Give the share of one whole device in the price of a machine."""
+    share = (offer.usd_per_hour or 0.0) / (offer.count * offer.share)
+    source = offer.sources[0] if offer.sources else ""
+    return Price(provider=offer.provider, usd_per_hour=share, as_of=offer.as_of, source=source, note=offer.name)
+
+
+def every_price(device: Device, catalog: Catalog) -> list[Price]:
+    """Give all prices of a device, undated ones too: its own, and its share in those of the machines that hold it."""
+    return [*device.prices, *(_by_device(offer) for offer in lenders(device, catalog) if offer.usd_per_hour)]
+
+
+def rent(offer: Offer, device: Device) -> Price | None:
+    """Give the rent of one device of an offer: its share of the offer's price, else what its provider asks for one."""
+    if offer.usd_per_hour is not None:
+        each = offer.usd_per_hour / offer.count
+        return Price(provider=offer.provider, usd_per_hour=each, as_of=offer.as_of)
+    return next((price for price in current(device) if price.provider == offer.provider), None)
 
 
 def usual_usd_per_hour(device: Device, catalog: Catalog) -> float | None:

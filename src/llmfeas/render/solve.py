@@ -75,11 +75,7 @@ def _answer(answer: Json) -> Topic:
     money = f"{format_usd(answer['usd'])}{per}" if answer["usd"] else "free"
     time = "" if answer["seconds"] is None else f", {glued(format_duration(answer['seconds']))}"
     device = printable(answer["device"], 60)
-    what = (
-        device
-        if answer["num_devices"] == 1 or answer["kind"] in ("free", "paid")
-        else f"{answer['num_devices']} x {device}"
-    )
+    what = device if answer["copies"] == 1 else f"{answer['copies']} x {device}"
     text = (Phrase(what, "figure"), Phrase(f" at {printable(answer['provider'], 40)}: {glued(money)}{time}."))
     return Topic(label="Answer", paragraphs=(text,))
 
@@ -149,8 +145,7 @@ def _bids(bids: Sequence[Json]) -> Table:
 
 
 def _bid(bid: Json) -> tuple[Phrase, ...]:
-    count = bid["num_devices"]
-    named = bid["device"] if count == 1 or bid["kind"] in ("free", "paid") else f"{count}x{bid['device']}"
+    named = bid["device"] if bid["copies"] == 1 else f"{bid['copies']}x{bid['device']}"
     hourly = bid["usd_per_device_hour"]
     return (
         judged(bid["status"], printable(named, 60)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...catalog.device import Device, Price
 from ...catalog.hardware import Hardware
-from ...catalog.prices import cheapest_price, doubt
+from ...catalog.prices import cheapest_price, doubt, rent
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...options import BY_NAME
@@ -79,15 +79,17 @@ def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
         draft.values["price_provider"] = "given"
         draft.origins["price"] = "given"
     elif offer is not None:
-        whole = offer.usd_per_hour
-        draft.values["price_usd_per_hour"] = None if whole is None else whole / offer.count
+        lent = rent(offer, match.device)
+        draft.values["price_usd_per_hour"] = None if lent is None else lent.usd_per_hour
         draft.values["price_provider"] = offer.provider
-        draft.values["price_as_of"] = offer.as_of
+        draft.values["price_as_of"] = None if lent is None else lent.as_of
         draft.origins["price"] = "device"
     else:
-        _settle_listed_price(draft, match, None if owned else cheapest_price(match.device, catalog, match.provider))
-        listed = draft.values["price_usd_per_hour"]
-        doubted = doubt(match.device, listed, catalog) if listed and match.device.prices else None
+        count = int(draft.values["num_devices"])
+        listed = None if owned else cheapest_price(match.device, catalog, match.provider, count)
+        _settle_listed_price(draft, match, listed)
+        own = listed is not None and listed in match.device.prices
+        doubted = doubt(match.device, listed.usd_per_hour, catalog) if listed and own else None
         if doubted:
             draft.warn("implausible-price", doubted)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...catalog.device import Device, Price
 from ...catalog.hardware import find_hardware
+from ...catalog.prices import every_price
 from ...catalog.search import find_model
 from ...catalog.store import Catalog
 from ...errors import DataError, UsageError
@@ -126,11 +127,11 @@ def of_devices(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
         yield Case(device.name, {"memory_gib": float(device.memory_gib), "released": device.released})
 
 
-def sourced(device: Device, ask: Ask) -> list[Price]:
+def sourced(device: Device, ask: Ask, catalog: Catalog) -> list[Price]:
     """Give the prices of a device that are as asked (`provider`, `rent`) and that a source states."""
     return [
         price
-        for price in device.prices
+        for price in every_price(device, catalog)
         if price.source != UNVERIFIED
         and price.provider in _listed(ask.get("provider", price.provider))
         and price.kind in _listed(ask.get("rent", price.kind))
@@ -138,7 +139,7 @@ def sourced(device: Device, ask: Ask) -> list[Price]:
 
 
 def _price(name: str, ask: Ask, catalog: Catalog) -> Price:
-    found = sourced(find_hardware(name, catalog).device, ask)
+    found = sourced(find_hardware(name, catalog).device, ask, catalog)
     if not found:
         raise DataError("no-price", f"no sourced price of {name} is in the catalog", "See data/hardware.yaml.")
     return min(found, key=lambda price: price.usd_per_hour)
@@ -149,7 +150,7 @@ def of_prices(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     base = _price(ask["to"]["device"], ask["to"], catalog) if "to" in ask else None
     for name in devices(ask["device"], catalog):
         device = catalog.devices[name]
-        for price in sourced(device, ask):
+        for price in sourced(device, ask, catalog):
             day = f", {price.as_of}" if price.as_of else ", undated"
             figures: dict[str, Value] = {"usd_per_hour": price.usd_per_hour, "provider": price.provider}
             if base is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...catalog.device import Device, Price
 from ...catalog.offer import Offer
@@ -35,6 +35,8 @@ class Bid:
     as_of: str | None
     kind: str
     """How it is rented: on-demand, spot, marketplace, reserved, free, paid (an offer)."""
+    lent: int = 1
+    """How many devices are in the offer; 1 where a device is rented by itself."""
 
     @property
     def usd(self) -> float:
@@ -71,6 +73,7 @@ class Bid:
         return {
             "device": scenario.offer or scenario.device.id,
             "num_devices": scenario.num_devices,
+            "copies": scenario.num_devices // self.lent,
             "provider": self.provider,
             "kind": self.kind,
             "as_of": self.as_of,
@@ -152,14 +155,26 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[
     hardware = hardware_named(str(request["device"]), catalog) if request.get("device") else None
     count = request.get("num_devices") or (hardware.count if hardware else None)
     counts = COUNTS if count is None else (int(str(count)),)
-    for device in [hardware.device] if hardware else catalog.devices.values():
+    for device in [hardware.device] if hardware else _priced(catalog):
         prices = current(device)
         if prices and not (hardware and hardware.offer):
             rented = counts if hardware or count or device.kind == "datacenter" else _in_one_machine(device)
             yield from _rented({**base, "device": device.id}, prices, rented, catalog, late)
     for offer in _cheapest_offers(catalog, hardware.device.id if hardware else None):
-        if counts in (COUNTS, (offer.count,)):
-            yield from _offered({**base, "device": offer.id}, offer, catalog)
+        lent = [number for number in _lent_together(offer, catalog) if counts is COUNTS or number in counts]
+        yield from _offered({**base, "device": offer.id}, offer, lent, catalog)
+
+
+def _priced(catalog: Catalog) -> Iterator[Device]:
+    """Yield the devices that have prices of their own."""
+    return (catalog.devices[key] for key, entry in catalog.devices.names() if entry.get("prices"))
+
+
+def _lent_together(offer: Offer, catalog: Catalog) -> tuple[int, ...]:
+    """Give the counts of devices that an offer comes in: paid whole machines by the machine, others alone."""
+    device = catalog.devices[offer.device]
+    whole = offer.tier == "paid" and device.kind == "datacenter" and offer.count >= device.devices_per_node
+    return tuple(count for count in COUNTS if count % offer.count == 0) if whole else (offer.count,)
 
 
 def _cheapest_offers(catalog: Catalog, device: str | None) -> Iterable[Offer]:
@@ -188,33 +203,40 @@ def _rented(
     base: Request, prices: tuple[Price, ...], counts: tuple[int, ...], catalog: Catalog, late: list[Estimate]
 ) -> Iterator[Bid]:
     """Yield a bid for each price, at the count that costs least; any price tells which count that is."""
-    works: list[tuple[float, int]] = []
-    first = prices[0].usd_per_hour
-    for count in counts:
-        found = estimated({**base, "num_devices": count, **_price(first)}, catalog)
-        if found is None or found.verdict.software == "unsupported":
-            break
-        if found.memory.verdict == "exceeds" or found.verdict.time == "over_deadline":
-            late.append(found)
-        else:
-            works.append((paid_usd(found), count))
-    for price in prices if works else ():
-        found = estimated({**base, "num_devices": min(works)[1], **_price(price.usd_per_hour)}, catalog)
+    best = _best_count({**base, **_price(prices[0].usd_per_hour)}, counts, catalog, late)
+    for price in prices if best else ():
+        found = estimated({**base, "num_devices": best, **_price(price.usd_per_hour)}, catalog)
         if found is not None and found.verdict.status in FEASIBLE:
             bid = Bid(found, price.provider, price.as_of, price.kind)
             if bid.within_budget:
                 yield bid
 
 
+def _best_count(base: Request, counts: Sequence[int], catalog: Catalog, late: list[Estimate]) -> int | None:
+    """Give the count that costs least of those that work; None where none does. Those too slow go to `late`."""
+    works: list[tuple[float, int]] = []
+    for count in counts:
+        found = estimated({**base, "num_devices": count}, catalog)
+        if found is None or found.verdict.software == "unsupported":
+            break
+        if found.memory.verdict == "exceeds" or found.verdict.time == "over_deadline":
+            late.append(found)
+        else:
+            works.append((paid_usd(found), count))
+    return min(works)[1] if works else None
+
+
 def _price(usd_per_hour: float) -> dict[str, object]:
     return {"price": usd_per_hour} if usd_per_hour else {}
 
 
-def _offered(asked: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
-    found = estimated(asked, catalog)
+def _offered(base: Request, offer: Offer, counts: Sequence[int], catalog: Catalog) -> Iterator[Bid]:
+    best = counts[0] if len(counts) == 1 else _best_count(base, counts, catalog, [])
+    asked = {**base, "num_devices": best}
+    found = estimated(asked, catalog) if best else None
     if found is None or found.verdict.status not in FEASIBLE:
         return
-    bid = Bid(found, offer.provider, offer.as_of, offer.tier)
+    bid = Bid(found, offer.provider, offer.as_of, offer.tier, offer.count)
     limit = resolution(asked, catalog).scenario.deadline_seconds
     if (bid.seconds is None or limit is None or bid.seconds <= limit) and bid.within_budget:
         yield bid
