@@ -8,6 +8,8 @@ from typing import get_args
 import pytest
 
 from llmfeas.catalog.device import BackendId
+from llmfeas.catalog.hardware import find_hardware
+from llmfeas.catalog.names import name_key
 from llmfeas.catalog.store import catalog
 
 CATALOG = catalog()
@@ -77,3 +79,50 @@ def test_dates_are_iso() -> None:
 def test_offers_name_a_device_of_the_catalog() -> None:
     for offer in CATALOG.offers.values():
         assert offer.device in DEVICES
+
+
+FIGURES = ("memory_gib", "bandwidth_gb_per_s", "tflop_per_s", "power_w", "cores", "clock_ghz", "memory_channels")
+
+
+def test_every_figure_has_a_source_or_is_marked() -> None:
+    for key, device in DEVICES.items():
+        entry = DEVICES.raw(key)
+        marked = {name.split(".")[0] for name in (*device.unverified, *device.by_rule)}
+        without = [name for name in FIGURES if name in entry and name not in marked]
+        assert device.sources or not without, (key, without)
+
+
+def test_offers_have_a_dated_and_sourced_price_or_none_that_counts() -> None:
+    known = CATALOG.raw("offers")["sources"]
+    for offer in CATALOG.offers.values():
+        assert offer.tier == "free" or offer.sources or offer.usd_per_hour is None, offer.id
+        assert offer.as_of is None or offer.sources[0] in known, offer.id
+        assert offer.as_of is None or re.fullmatch(r"20\d\d-\d\d-\d\d", offer.as_of), offer.id
+        assert offer.as_of is None or offer.usd_per_hour is not None, offer.id
+
+
+@pytest.mark.parametrize("kind", ["devices", "offers"])
+def test_every_name_means_its_own_entry(kind: str) -> None:
+    for key, record in getattr(CATALOG, kind).items():
+        for name in (key, *record.aliases, *record.default_for):
+            found = find_hardware(name, CATALOG)
+            if kind == "devices":
+                assert (found.device.id, found.offer) == (key, None), name
+            else:
+                assert found.offer is not None and found.offer.id == key, name
+
+
+def test_no_name_belongs_to_two() -> None:
+    owners: dict[str, str] = {}
+    for records in (DEVICES, CATALOG.offers):
+        for key, record in records.items():  # type: ignore[attr-defined]
+            for name in {name_key(name) for name in (key, *record.aliases, *record.default_for)}:
+                assert owners.setdefault(name, key) == key, name
+
+
+def test_a_machine_names_devices_that_it_is_sold_with() -> None:
+    """Each is found by the machine's name and its own."""
+    for key, device in DEVICES.items():
+        for machine in device.machines:
+            found = find_hardware(f"{machine} {key}", CATALOG)
+            assert found.device.id == key, (machine, key)

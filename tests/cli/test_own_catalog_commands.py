@@ -145,8 +145,26 @@ def test_a_machine_that_nothing_is_known_of_fits_the_schema(run: Run, monkeypatc
 
 
 def test_checking_no_file_says_so(run: Run, tmp_path: Path) -> None:
-    assert run("catalog", "check").out == "No file of one's own is in use: nothing to check\n"
+    assert run("catalog", "check").out.startswith("No file of one's own is in use\n\nDoubts ")
     assert run("catalog", "check", overlay(tmp_path / "mine.yaml")).out.startswith("No problem found\n\nField ")
+
+
+def test_checking_doubts_prices_and_processors(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "devices:\n"
+        "- {extends: rtx-3060-12gb, prices: [{provider: mine, usd_per_hour: 1.5}]}\n"
+        "- {id: box, name: Box, extends: ryzen-7-5800x, bandwidth_gb_per_s: 204.8}\n"
+    )
+    checked = json.loads(run("catalog", "check", str(path), "--json").out)["result"]
+    assert [(found["entry"], found["field"]) for found in checked["doubts"]] == [
+        ("rtx-3060-12gb", "prices.0"),
+        ("box", "bandwidth_gb_per_s"),
+    ]
+    assert "1.5 USD an hour" in checked["doubts"][0]["message"]
+    assert checked["doubts"][1]["message"] == "204.8 is stated, channels and memory type say 51.2"
+    ours = json.loads(run("catalog", "check", "--json").out)["result"]["doubts"]
+    assert {found["field"] for found in ours} == {"tflop_per_s.int8"}
 
 
 def test_this_machine_is_a_device(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

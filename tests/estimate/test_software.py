@@ -25,3 +25,13 @@ def test_it_is_one_to_who_takes_the_backends_kernels() -> None:
 def test_quantized_weights_are_computed_on_in_whole_numbers_by_a_processor() -> None:
     assert "fp16" in limits("core-i5-12400", task="inference", precision="fp16")
     assert limits("core-i5-12400", task="inference", precision="fp16", quant="q4_k_m") == []
+
+
+def test_a_dropped_card_still_runs_what_needs_none_of_what_dropped_it() -> None:
+    def verdict(**request: object) -> str:
+        asked = {"model": "gpt2", "device": "vega-64", "task": "inference", **request}
+        return str(estimate(resolution(asked, catalog())).verdict.software)
+
+    assert verdict(engine="llama.cpp-vulkan") != "unsupported"
+    assert verdict(engine="transformers") == "unsupported"
+    assert verdict(task="lora") == "unsupported"

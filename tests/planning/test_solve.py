@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llmfeas.catalog.prices import current
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.estimate.core import estimate
@@ -230,7 +231,7 @@ def test_every_price_of_a_device_is_compared() -> None:
     found = solved("cheapest", {"model": "gpt2", "deadline": "7d", "device": "h100-sxm", "num_devices": 8}, catalog())
     ranked = found.answer["ranked"]
     assert isinstance(ranked, list)
-    prices = sorted(price.usd_per_hour for price in catalog().devices["h100-sxm"].prices)
+    prices = sorted(price.usd_per_hour for price in current(catalog().devices["h100-sxm"]))
     rented = [row["usd_per_device_hour"] for row in ranked if row["kind"] not in ("free", "paid")]
     assert rented == prices[: len(rented)]
     assert len({row["provider"] for row in ranked}) > 1
@@ -247,8 +248,25 @@ def test_cards_are_rented_by_the_machine_unless_asked() -> None:
     assert asked.answer["num_devices"] == 32
 
 
+def test_of_what_is_free_few_are_named() -> None:
+    """They cost the same: the fastest stand for the others, and leave room for what is rented."""
+    ranked = solved("cheapest", {"model": "gpt2", "deadline": "8w"}, catalog()).answer["ranked"]
+    assert isinstance(ranked, list)
+    free = [row["seconds"] for row in ranked if row["usd"] == 0]
+    assert len(free) == 3 and free == sorted(free)
+    assert len(ranked) > 3
+
+
+def test_whole_machines_are_rented_by_the_machine() -> None:
+    asked: Ask = {"model": "llama-2-70b", "tokens": "1B", "deadline": "30d", "device": "mi300x"}
+    ranked = solved("cheapest", asked, catalog()).answer["ranked"]
+    row = next(row for row in ranked if row["provider"] == "azure")  # type: ignore[attr-defined]
+    assert row["device"] == "standard-nd96isr-mi300x-v5"
+    assert row["num_devices"] == 8 * row["copies"] > 8
+
+
 def test_free_hours_a_week_stretch_the_job() -> None:
-    found = solved("cheapest", {"model": "gpt2", "deadline": "8w"}, catalog())
+    found = solved("cheapest", {"model": "gpt2", "deadline": "8w", "device": "kaggle-p100"}, catalog())
     ranked = found.answer["ranked"]
     assert isinstance(ranked, list)
     free = [row for row in ranked if row["usd"] == 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from ..errors import UsageError
 from ..record import dataclass
 from .device import Device
 from .offer import Offer
@@ -54,3 +55,12 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
 
 def _lent(offer: Offer, catalog: Catalog, count: int | None, note: str | None = None) -> Hardware:
     return Hardware(catalog.devices[offer.device].part(offer.share), count or offer.count, offer, note)
+
+
+def near_devices(text: str, catalog: Catalog) -> list[str]:
+    """Give the ids of devices that `text` means as a whole, or of those that an unknown name is near to."""
+    try:
+        found = find_hardware(text, catalog)
+    except UsageError as error:
+        return [name for name in error.candidates if name in catalog.devices]
+    return [found.device.id, *found.others]

@@ -19,7 +19,7 @@ from ..text import printable
 from .device_names import Named, machines, named, of_size, place, size_gib
 from .names import LONGEST, Tokens, alike, index_of, joined, tokens_of
 from .search import ambiguous, taken_note, unknown
-from .typed import FILLERS, SPACED, Reading, readings, spellings
+from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
 if TYPE_CHECKING:
     from .store import Catalog, Records
@@ -190,6 +190,8 @@ def _providers(catalog: Catalog) -> Mapping[str, str]:
 def _near(text: str, catalog: Catalog) -> list[str]:
     """Give what an unknown name may have meant: what its machine is sold with, else devices or offers spelled so."""
     tokens = tokens_of(text)
+    if not set(tokens) - FILLERS - set(SIZE_WORDS) - {word for word in tokens if word.isdigit()}:
+        return []
     for machine, keys in machines(catalog.devices):
         if place(tokens, machine) is not None:
             return list(keys[:4])
@@ -201,7 +203,8 @@ def _may_mean(asked: Tokens, name: Tokens) -> bool:
     words, theirs = [[word for word in tokens if word.isalpha()] for tokens in (asked, name)]
     telling = [word for word in theirs if len(word) >= TELLING and words]
     if any(len(word) >= TELLING and not word.isalpha() and word in name for word in asked):
-        return all(_resembles(word, words) for word in telling)
+        series = [word for word in words if len(word) == 1 and word not in FILLERS]
+        return all(_resembles(word, words) for word in telling) and all(word in theirs for word in series)
     return all(_resembles(word, theirs) for word in words) and all(_resembles(word, words) for word in telling)
 
 

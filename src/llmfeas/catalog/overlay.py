@@ -253,6 +253,12 @@ class OverlaidCatalog(Catalog):
                 yield from _efficiency_problem(overlay, self.raw("efficiency"))
 
 
+def overlaid(catalog: Catalog) -> tuple[str, ...]:
+    """Give the devices that overlays add or change."""
+    devices = catalog.devices
+    return tuple(devices.overlaid()) if isinstance(devices, OverlaidRecords) else ()
+
+
 def _efficiency_problem(overlay: Overlay, raw: Mapping[str, Any]) -> Iterator[DataError]:
     from .efficiency import efficiency_from_mapping
 

@@ -24,8 +24,17 @@ CHEAP: Final = 4.0
 
 
 def current(device: Device) -> tuple[Price, ...]:
-    """Give the prices that count: those of a known day, and the user's own."""
-    return tuple(price for price in device.prices if price.as_of or not price.source)
+    """Give the prices that count: those of a known day, of one provider's of a kind the latest, and the user's own."""
+    latest: dict[tuple[str, str], str] = {}
+    for price in device.prices:
+        if price.as_of:
+            place = price.provider, price.kind
+            latest[place] = max(price.as_of, latest.get(place, ""))
+    return tuple(
+        price
+        for price in device.prices
+        if not price.source or (price.as_of and price.as_of == latest[price.provider, price.kind])
+    )
 
 
 def cheapest_price(device: Device, catalog: Catalog, provider: str | None = None, count: int = 1) -> Price | None:

@@ -7,7 +7,7 @@ without series words (`rtx`, `instruct`), then as a part of longer names.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -86,15 +86,20 @@ def find_offer(text: str, catalog: Catalog) -> Match[Offer]:
     return _find(catalog.offers, "offer", text)
 
 
-def search(records: Records[Any], query: str) -> list[str]:
-    """Give the ids of entries that hold every word of `query`, best first; without any, those spelled alike."""
+def search(records: Records[Any], query: str, near: Callable[[str], list[str]] | None = None) -> list[str]:
+    """Give the ids of entries that hold every word of `query`, best first; without any, those `near` it.
+
+    Near are those spelled alike, unless told otherwise.
+    """
     wanted = [squashed(word) for word in query[:LONGEST].split()]
     found: list[tuple[tuple[int, int], str]] = []
     for place, key in enumerate(records):
         text = squashed(" ".join(_searched(key, records.raw(key))))
         if all(word in text for word in wanted):
             found.append(((0 if all(word in squashed(key) for word in wanted) else 1, place), key))
-    return [key for _, key in sorted(found)] or alike(index_of(records), query)
+    if found:
+        return [key for _, key in sorted(found)]
+    return alike(index_of(records), query) if near is None else near(query)
 
 
 def _searched(key: str, entry: Mapping[str, Any]) -> Iterable[str]:

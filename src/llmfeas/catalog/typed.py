@@ -24,6 +24,7 @@ _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card ca
     inference endpoint endpoints"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
+SIZE_WORDS: Final = ("g", "gb", "gib")
 SYNONYMS: Final = {"mobile": "laptop", "notebook": "laptop", "maxq": "max-q", "rpi": "raspberry-pi"}
 _FRONT: Final = re.compile(r"\s*([0-9]{1,12})(?:\s*[x×*]\s*|\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
 _TIMES: Final = re.compile(r"\s*[0-9]+\s*[x×*]", re.IGNORECASE)

@@ -61,11 +61,11 @@ def run(**values: Any) -> None:
 
 def _device(name: str) -> str:
     """The id of the device that a name means, as elsewhere; measurements may name others, which stay."""
-    from ..catalog.search import find_device
+    from ..catalog.hardware import find_hardware
     from ..catalog.store import catalog
 
     try:
-        return str(find_device(name, catalog()).record.id)
+        return str(find_hardware(name, catalog()).device.id)
     except UsageError:
         return name
 

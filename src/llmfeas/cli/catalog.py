@@ -60,13 +60,14 @@ def _path(**values: Any) -> None:
 
 
 def _check(files: tuple[str, ...], **values: Any) -> None:
-    """Check the files given, or those in use, entry by entry.
+    """Check the files given, or those in use, entry by entry, and say what is to be doubted in them or in the catalog.
 
     Raises:
         DataError: something is wrong with one; the others are told before.
     """
     output = Output.taken(values)
-    from ..catalog.overlay import with_overlays
+    from ..catalog.doubts import doubts
+    from ..catalog.overlay import overlaid, with_overlays
     from ..catalog.store import built_in, catalog
     from ..render.entry import entry
 
@@ -79,9 +80,15 @@ def _check(files: tuple[str, ...], **values: Any) -> None:
         terminal.say(f"Error: {error.message}. {error.hint}")
     if problems:
         raise DataError(problems[0].code, problems[0].message, problems[0].hint, problems[0].candidates)
-    result = {"overlays": [str(path) for path in chosen.overlay_paths], "problems": 0}
-    title = "No problem found" if chosen.overlay_paths else "No file of one's own is in use: nothing to check"
-    _answer(output, "check", result, lambda: entry(title, result))
+    doubted = list(doubts(chosen, overlaid(chosen) if files else None))
+    result = {
+        "overlays": [str(path) for path in chosen.overlay_paths],
+        "problems": 0,
+        "doubts": [{"entry": doubt.entry, "field": doubt.field, "message": doubt.message} for doubt in doubted],
+    }
+    title = "No problem found" if chosen.overlay_paths else "No file of one's own is in use"
+    said = {**result, "doubts": [f"{doubt.entry}, {doubt.field}: {doubt.message}" for doubt in doubted]}
+    _answer(output, "check", result, lambda: entry(title, said))
 
 
 def _init(file: str | None, **values: Any) -> None:

@@ -32,10 +32,19 @@ def _row(device: Device) -> Row:
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
-    from ..catalog.search import find_device
+    from ..catalog.hardware import find_hardware
 
-    match = find_device(name, catalog)
-    return match.record, match.note
+    match = find_hardware(name, catalog)
+    lent = (
+        match.offer and f"'{match.offer.id}' is {match.offer.count} x {match.offer.device}: see 'llmfeas offers show'"
+    )
+    return catalog.devices[match.device.id], lent or match.note
+
+
+def _near(text: str, catalog: Catalog) -> list[str]:
+    from ..catalog.hardware import near_devices
+
+    return near_devices(text, catalog)
 
 
 def _backend(name: str) -> str:
@@ -50,6 +59,7 @@ KIND = Kind(
     plural="devices",
     records=lambda catalog: catalog.devices,
     found=_found,
+    near=_near,
     row=_row,
     filters=(
         Filter(name="backend", help="run on this backend.", keeps=lambda row, v: row["backend"] == v, read=_backend),

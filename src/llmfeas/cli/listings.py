@@ -63,6 +63,8 @@ class Kind:
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
     """Shows one record to people; None: field by field."""
+    near: Callable[[str, Catalog], list[str]] | None = None
+    """What `search` lists where no record holds every word; None: what is spelled alike."""
     opened: Callable[[str, Catalog], Opened | None] = lambda text, catalog: None
     """What `show` tells of a file; None where the text is no path."""
 
@@ -106,8 +108,9 @@ def _search(kind: Kind) -> click.Command:
         from ..catalog.store import catalog
 
         output = Output.taken(values)
-        words = " ".join(query)
-        _write_rows(kind, "search", output, search(kind.records(catalog()), words), {"query": words})
+        words, meant = " ".join(query), kind.near
+        near = None if meant is None else lambda text: meant(text, catalog())
+        _write_rows(kind, "search", output, search(kind.records(catalog()), words, near), {"query": words})
 
     argument = click.Argument(["query"], nargs=-1, required=True)
     text = f"Find {kind.plural} by part of a name, vendor or family."

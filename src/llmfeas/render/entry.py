@@ -8,7 +8,7 @@ from ..text import printable
 from ..units import digits
 from .report import Column, Phrase, Report, Table, Topic, glued
 
-NOTES = ("notes", "sources", "unverified")
+NOTES = ("notes", "sources", "unverified", "doubts")
 """Fields of an entry that are prose, shown below the others."""
 
 SILENT = (None, "", "none", False, 0)

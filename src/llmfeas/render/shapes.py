@@ -193,6 +193,10 @@ OUTPUTS: Mapping[str, Shape] = {
         GIVEN,
         {"catalog": TEXT, "overlays": OVERLAYS, "user": TEXT, "project": TEXT_OR_NULL, "variable": TEXT},
     ),
-    "catalog.check": envelope("catalog.check", GIVEN, {"overlays": OVERLAYS, "problems": NUMBER}),
+    "catalog.check": envelope(
+        "catalog.check",
+        GIVEN,
+        {"overlays": OVERLAYS, "problems": NUMBER, "doubts": Many({"entry": TEXT, "field": TEXT, "message": TEXT})},
+    ),
 }
 """What a command writes with --json, by the name of its schema."""

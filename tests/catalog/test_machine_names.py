@@ -1,0 +1,175 @@
+"""Machines as people type them, against a table that was written before any of them was tried."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmfeas.catalog.hardware import Hardware, find_hardware
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
+from llmfeas.estimate.resolve import resolution
+
+CATALOG = catalog()
+TABLE = Path(__file__).parents[1] / "data" / "machine_names.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One name as typed, and what it means; None for the device: it is refused."""
+
+    typed: str
+    device: str | None
+    count: int | None = None
+    memory_gib: float | None = None
+    offer: str | None = None
+
+
+def rows() -> Iterator[Row]:
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            typed, device, *rest = line.split(" | ")
+            count, memory, offer = (*(None if word == "-" else word for word in rest), None, None, None)[:3]
+            yield Row(
+                typed,
+                None if device == "REFUSED" else device,
+                None if count is None else int(count),
+                None if memory is None else float(memory),
+                offer,
+            )
+
+
+ROWS = tuple(rows())
+
+
+def test_the_table_is_whole() -> None:
+    assert len(ROWS) == 497
+    assert len({row.typed for row in ROWS}) > 480
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.typed)
+def test_a_typed_name_means_what_the_table_says(row: Row) -> None:
+    if row.device is None:
+        with pytest.raises(UsageError):
+            find_hardware(row.typed, CATALOG)
+        return
+    found = find_hardware(row.typed, CATALOG)
+    offer = None if found.offer is None else found.offer.id
+    memory = found.memory_gib if row.memory_gib else row.memory_gib
+    assert Row(row.typed, found.device.id, found.count, memory, offer) == row
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.device], ids=lambda row: row.typed)
+def test_what_was_taken_for_what_is_said_where_it_could_be_another(row: Row) -> None:
+    found = find_hardware(row.typed, CATALOG)
+    known = found.offer or found.device
+    if found.others or found.memory_gib:
+        assert found.note is not None
+    if found.note is not None:
+        assert known.id in found.note and all(other in found.note for other in found.others[:5])
+
+
+@pytest.mark.parametrize(
+    ("typed", "series"),
+    [
+        ("mac mini m6", ("m1", "m2", "m3", "m4", "m5")),
+        ("macbook pro m7 max", ("m1", "m2", "m3", "m4", "m5")),
+        ("rtx 4085", ("rtx-40",)),
+        ("rtx 6090", ()),
+        ("h300", ()),
+        ("rx 7950 xtx", ("rx-79",)),
+        ("ryzen 9 9999x", ()),
+        ("i7-99999k", ()),
+        ("arc b990", ()),
+        ("mi450x", ()),
+        ("p7.48xlarge", ()),
+        ("p5.24xlarge", ("p5.",)),
+        ("g5.3xlarge", ("g5.",)),
+        ("xeon 9999", ()),
+        ("raspberry pi 7", ("raspberry-pi",)),
+        ("tpu v9", ("tpu-",)),
+        ("gpt2", ()),
+        ("llama", ()),
+        ("24gb", ()),
+        ("16gb gpu", ()),
+        ("quadro k2200", ("quadro-",)),
+        ("cerebras", ()),
+    ],
+)
+def test_what_is_unknown_is_met_with_nothing_of_another_series(typed: str, series: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_hardware(typed, CATALOG)
+    assert all(candidate.startswith(series or "?") for candidate in caught.value.candidates)
+
+
+@pytest.mark.parametrize(
+    ("typed", "device", "memory_gib"),
+    [("mac mini m4 16gb", "m4", 16), ("m3 max 64gb", "m3-max-40c", 64), ("raspberry pi 5 4gb", "raspberry-pi-5", 4)],
+)
+def test_a_size_in_the_name_sets_the_memory(typed: str, device: str, memory_gib: float) -> None:
+    scenario = resolution({"model": "gpt2", "device": typed, "task": "inference"}, CATALOG).scenario
+    assert (scenario.device.id, scenario.memory_bytes) == (device, memory_gib * 2**30)
+
+
+def test_a_size_that_is_not_sold_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="no 'm4 20gb' is known with 20 GiB") as caught:
+        find_hardware("m4 20gb", CATALOG)
+    assert "16, 24, 32 GiB" in caught.value.hint and "--memory 20GiB" in caught.value.hint
+
+
+def test_a_provider_in_the_name_is_whose_price_counts() -> None:
+    scenario = resolution({"model": "gpt2", "device": "runpod 4090"}, CATALOG).scenario
+    assert (scenario.device.id, scenario.price_provider) == ("rtx-4090", "runpod")
+    unknown = resolution({"model": "gpt2", "device": "runpod 1080ti"}, CATALOG)
+    assert unknown.scenario.price_usd_per_hour is None
+    assert "no-price" in {warning.code for warning in unknown.warnings}
+
+
+def test_the_typical_processor_is_said_to_be_assumed() -> None:
+    taken = resolution({"model": "gpt2", "device": "cpu", "task": "inference"}, CATALOG)
+    assert taken.scenario.device.backend == "cpu"
+    assert "device-assumed" in {warning.code for warning in taken.warnings}
+
+
+def test_a_part_of_a_device_has_a_part_of_its_figures() -> None:
+    found, whole = find_hardware("g6f.xlarge", CATALOG), CATALOG.devices["l4"]
+    assert found.offer is not None and found.offer.share == 0.125
+    assert found.device.memory_gib == whole.memory_gib / 8
+    assert found.device.bandwidth_gb_per_s == whole.bandwidth_gb_per_s / 8
+    assert found.device.tflop_per_s.bf16 == pytest.approx((whole.tflop_per_s.bf16 or 0) / 8)
+
+
+@pytest.mark.parametrize(
+    ("typed", "device", "count"),
+    [("v4-8", "tpu-v4", 4), ("v5e-8", "tpu-v5e", 8), ("v5litepod-16", "tpu-v5e", 16), ("v5p-16", "tpu-v5p", 8)],
+)
+def test_a_slice_of_a_pod_is_so_many_chips(typed: str, device: str, count: int) -> None:
+    found = find_hardware(typed, CATALOG)
+    assert (found.device.id, found.count) == (device, count)
+
+
+def test_whole_machines_may_be_multiplied_by_number() -> None:
+    assert find_hardware("2x p5.48xlarge", CATALOG).count == 16
+    scenario = resolution({"model": "gpt2", "device": "p5.48xlarge", "num_devices": 24}, CATALOG).scenario
+    assert (scenario.num_devices, scenario.devices_per_node) == (24, 8)
+    with pytest.raises(UsageError, match="says 8 devices and --num-devices says 12"):
+        resolution({"model": "gpt2", "device": "p5.48xlarge", "num_devices": 12}, CATALOG)
+
+
+WORDS = sorted({word for row in ROWS for word in row.typed.split()})
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join))
+def test_any_mix_of_words_is_found_or_refused(text: str) -> None:
+    try:
+        found = find_hardware(text, CATALOG)
+    except UsageError as error:
+        assert error.code in ("unknown-device", "ambiguous-device", "bad-quantity")
+        assert all(name in CATALOG.devices or name in CATALOG.offers for name in error.candidates)
+    else:
+        assert isinstance(found, Hardware) and found.device.id in CATALOG.devices
