@@ -94,7 +94,7 @@ LIMITS: Group = "Money and time"
 OPTIONS: tuple[Option, ...] = (
     Option("model", QUESTION, "Catalog id or alias; a Hugging Face config.json or its folder; a .gguf or .safetensors.",
            "required", kind="text", short="-m", required=True),
-    Option("device", QUESTION, "Catalog id or alias; this (machine); 8xh100-sxm sets the count; an offer: kaggle-2xt4.",
+    Option("device", QUESTION, "As people type it: 2x 3090, mac mini m4 16gb, colab, p5.48xlarge; this: this machine.",
            "required", kind="text", short="-d", required=True),
     Option("num_devices", QUESTION, "How many devices.", "1", short="-n", maximum=10**7),
     Option("task", QUESTION, "What to do with the model.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.result import Estimate
@@ -83,7 +84,5 @@ def test_without_a_purchase_nothing_is_bought() -> None:
     "bad", [{"purchase_price": -1}, {"purchase_price": 0}, {"lifetime": "0h", "purchase_price": 9}]
 )
 def test_senseless_figures_are_refused(bad: dict[str, object]) -> None:
-    from llmfeas.errors import UsageError
-
     with pytest.raises(UsageError):
         found(**bad)

@@ -148,7 +148,7 @@ class Device:
         return None if self.memory_reported_mib is None else self.memory_reported_mib * MIB
 
     def part(self, share: float) -> Device:
-        """Give what a share of the device is, such as some cores of a processor: rates, memory, bandwidth, power."""
+        """What a share of the device is, such as some cores of a processor: rates, memory, bandwidth, power."""
         if share == 1:
             return self
         return replace(

@@ -33,7 +33,7 @@ class Named:
 
 
 def named(name: str, catalog: Catalog, *, whole: bool) -> Named | None:
-    """Give the devices that a name may mean: by its own name, as a slice of a pod, in the machine that holds it.
+    """The devices that a name may mean: by its own name, as a slice of a pod, in the machine that holds it.
 
     `whole`: only by the whole name, since a size in it is better read off.
     """
@@ -96,14 +96,14 @@ def has(index: Index, key: str, words: Tokens) -> bool:
 
 
 def place(tokens: Tokens, wanted: Tokens) -> int | None:
-    """Give where words stand side by side in others."""
+    """Where words stand side by side in others."""
     last = len(tokens) - len(wanted)
     return next((at for at in range(last + 1) if tokens[at : at + len(wanted)] == wanted), None)
 
 
 @functools.lru_cache(maxsize=8)
 def machines(devices: Records[Any]) -> tuple[tuple[Tokens, tuple[str, ...]], ...]:
-    """Give what machines are called, the longest names first, and the devices that each is sold with, newest first."""
+    """What machines are called, the longest names first, and the devices that each is sold with, newest first."""
     found: dict[Tokens, list[tuple[str, str]]] = {}
     for key, entry in devices.names():
         for name in entry.get("machines") or ():
@@ -113,7 +113,7 @@ def machines(devices: Records[Any]) -> tuple[tuple[Tokens, tuple[str, ...]], ...
 
 
 def of_size(reading: Reading, found: Named, devices: Records[Any]) -> tuple[str, ...]:
-    """Give the devices of that memory: of what the name means, else of all that are called so and something more.
+    """The devices of that memory: of what the name means, else of all that are called so and something more.
 
     Of several those stay that are called just so but for the size, else those whose names have the words side by side.
     """
@@ -129,13 +129,13 @@ def of_size(reading: Reading, found: Named, devices: Records[Any]) -> tuple[str,
 
 
 def _without_size(name: Tokens) -> Tokens:
-    """Give the words of a name that its series does not share and that are no size: (4090,) of rtx-4090-48gb."""
+    """The words of a name that its series does not share and that are no size: (4090,) of rtx-4090-48gb."""
     sizes = {at for at in range(len(name) - 1) if name[at][0].isdigit() and name[at + 1] == "gb"}
     return core_of(tuple(word for at, word in enumerate(name) if at not in sizes and at - 1 not in sizes))
 
 
 def size_gib(devices: Records[Any], key: str, sizes: Sequence[float]) -> float | None:
-    """Give the memory of a device that is one of the sizes, in GiB; 0: the only one that it has; None: it has none."""
+    """The memory of a device that is one of the sizes, in GiB; 0: the only one that it has; None: it has none."""
     options = devices.peek(key, "memory_options_gib")
     if isinstance(options, list | tuple) and options:
         return next((float(own) for size in sizes for own in options if abs(own / size - 1) < SIZE_SLACK), None)

@@ -58,7 +58,7 @@ def _lent(offer: Offer, catalog: Catalog, count: int | None, note: str | None = 
 
 
 def near_devices(text: str, catalog: Catalog) -> list[str]:
-    """Give the ids of devices that `text` means as a whole, or of those that an unknown name is near to."""
+    """The ids of devices that `text` means as a whole, or of those that an unknown name is near to."""
     try:
         found = find_hardware(text, catalog)
     except UsageError as error:

@@ -46,7 +46,7 @@ class Meant:
 
 
 def meant(text: str, catalog: Catalog) -> Meant:
-    """Give what a typed name means.
+    """What a typed name means.
 
     Raises:
         UsageError: `unknown-device`, `ambiguous-device`, or `bad-quantity` for a count of 0 or a size that is not sold.
@@ -90,7 +90,7 @@ def _as_worded_offer(text: str, reading: Reading, catalog: Catalog) -> Meant | N
 
 
 def _provider_and_rest(text: str, catalog: Catalog) -> tuple[str | None, str]:
-    """Give the provider that a text names, and the text without its words."""
+    """The provider that a text names, and the text without its words."""
     providers, words = _providers(catalog), SPACED.split(text.lower())
     named = [providers[word] for word in words if word in providers]
     if not named:
@@ -139,7 +139,7 @@ def _not_sold(text: str, reading: Reading, found: Named, devices: Records[Any]) 
 
 
 def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: bool) -> str | None:
-    """Give the offer of that name, or the only one whose names have all of its words."""
+    """The offer of that name, or the only one whose names have all of its words."""
     offers = catalog.offers
     index, tokens = index_of(offers), tokens_of(reading.text)
     found = index.exact.get(joined(tokens)) or index.defaults.get(tokens)
@@ -158,7 +158,7 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
 
 
 def _lent(text: str, reading: Reading, key: str, catalog: Catalog) -> Meant:
-    """Give what an offer lends.
+    """What an offer lends.
 
     Raises:
         UsageError: several of one that is lent one at a time.
@@ -175,7 +175,7 @@ def _lent(text: str, reading: Reading, key: str, catalog: Catalog) -> Meant:
 
 @functools.lru_cache(maxsize=8)
 def _providers(catalog: Catalog) -> Mapping[str, str]:
-    """Give the words that name a provider, and the provider: its id, and how else people call it."""
+    """The words that name a provider, and the provider: its id, and how else people call it."""
     found: dict[str, str] = {}
     for _, entry in catalog.offers.names():
         found[str(entry.get("provider"))] = str(entry.get("provider"))
@@ -188,7 +188,7 @@ def _providers(catalog: Catalog) -> Mapping[str, str]:
 
 
 def _near(text: str, catalog: Catalog) -> list[str]:
-    """Give what an unknown name may have meant: what its machine is sold with, else devices or offers spelled so."""
+    """What an unknown name may have meant: what its machine is sold with, else devices or offers spelled so."""
     tokens = tokens_of(text)
     if not set(tokens) - FILLERS - set(SIZE_WORDS) - {word for word in tokens if word.isdigit()}:
         return []

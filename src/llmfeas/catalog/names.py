@@ -93,7 +93,7 @@ def core_of(tokens: Tokens) -> Tokens:
 
 
 def alike(index: Index, text: str, fits: Callable[[Tokens, Tokens], bool] | None = None) -> list[str]:
-    """Give the ids that are spelled most like `text`; a number counts by the digits it shares from its first on.
+    """The ids that are spelled most like `text`; a number counts by the digits it shares from its first on.
 
     `fits` tells which names (the second) may be meant by the words asked for (the first).
     """

@@ -254,7 +254,7 @@ class OverlaidCatalog(Catalog):
 
 
 def overlaid(catalog: Catalog) -> tuple[str, ...]:
-    """Give the devices that overlays add or change."""
+    """The devices that overlays add or change."""
     devices = catalog.devices
     return tuple(devices.overlaid()) if isinstance(devices, OverlaidRecords) else ()
 

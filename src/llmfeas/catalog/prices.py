@@ -24,7 +24,7 @@ CHEAP: Final = 4.0
 
 
 def current(device: Device) -> tuple[Price, ...]:
-    """Give the prices that count: those of a known day, of one provider's of a kind the latest, and the user's own."""
+    """The prices that count: those of a known day, of one provider's of a kind the latest, and the user's own."""
     latest: dict[tuple[str, str], str] = {}
     for price in device.prices:
         if price.as_of:
@@ -38,9 +38,9 @@ def current(device: Device) -> tuple[Price, ...]:
 
 
 def cheapest_price(device: Device, catalog: Catalog, provider: str | None = None, count: int = 1) -> Price | None:
-    """Give the rent of one device of `count`, of one provider where one is named: the cheapest on demand, else the cheapest.
+    """Rent of one device of `count`: the cheapest on demand, else the cheapest; of `provider` where one is named.
 
-    Where the device has no price of its own, that of the cheapest machine which clouds lend it in.
+    Where the device has no price of its own, that of the cheapest machine which clouds lend it in. None: not known.
     """
     own = [price for price in current(device) if provider in (None, price.provider)]
     on_demand = [price for price in own if price.kind == "on-demand" and price.as_of]
@@ -50,7 +50,7 @@ def cheapest_price(device: Device, catalog: Catalog, provider: str | None = None
 
 
 def _of_machines(device: Device, catalog: Catalog, provider: str | None, count: int) -> list[Price]:
-    """Give the prices of machines that hold the device: of those that `count` fills, where there are such."""
+    """The prices of machines that hold the device: of those that `count` fills, where there are such."""
     if device.kind not in IN_CLOUDS:
         return []
     offers = [
@@ -69,19 +69,19 @@ def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
 
 
 def _by_device(offer: Offer) -> Price:
-    """Give the share of one whole device in the price of a machine."""
+    """The share of one whole device in the price of a machine."""
     share = (offer.usd_per_hour or 0.0) / (offer.count * offer.share)
     source = offer.sources[0] if offer.sources else ""
     return Price(provider=offer.provider, usd_per_hour=share, as_of=offer.as_of, source=source, note=offer.name)
 
 
 def every_price(device: Device, catalog: Catalog) -> list[Price]:
-    """Give all prices of a device, undated ones too: its own, and its share in those of the machines that hold it."""
+    """All prices of a device, undated ones too: its own, and its share in those of the machines that hold it."""
     return [*device.prices, *(_by_device(offer) for offer in lenders(device, catalog) if offer.usd_per_hour)]
 
 
 def rent(offer: Offer, device: Device) -> Price | None:
-    """Give the rent of one device of an offer: its share of the offer's price, else what its provider asks for one."""
+    """The rent of one device of an offer: its share of the offer's price, else what its provider asks for one."""
     if offer.usd_per_hour is not None:
         each = offer.usd_per_hour / offer.count
         return Price(provider=offer.provider, usd_per_hour=each, as_of=offer.as_of)
@@ -89,7 +89,7 @@ def rent(offer: Offer, device: Device) -> Price | None:
 
 
 def usual_usd_per_hour(device: Device, catalog: Catalog) -> float | None:
-    """Give what devices of its kind and of its speed rent for, in the middle; None where nobody knows.
+    """What devices of its kind and of its speed rent for, in the middle; None where nobody knows.
 
     Speed is the geometric mean of memory bandwidth and 16-bit rate; data/hardware.yaml (`rents`).
     """
@@ -99,7 +99,7 @@ def usual_usd_per_hour(device: Device, catalog: Catalog) -> float | None:
 
 
 def _speed(device: Device) -> float:
-    """Give the geometric mean of TB/s of memory bandwidth and PFLOP/s in 16 bits."""
+    """The geometric mean of TB/s of memory bandwidth and PFLOP/s in 16 bits."""
     return math.sqrt(device.bandwidth_gb_per_s * device.peak16_flop_per_s / TERA) / 1000
 
 

@@ -36,7 +36,7 @@ def completed(entry: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rates(entry: Mapping[str, Any], units: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
-    """Give TFLOP/s (int8: TOP/s) of all groups of cores, in formats that every group has; None: not known."""
+    """TFLOP/s (int8: TOP/s) of all groups of cores, in formats that every group has; None: not known."""
     groups = list(_groups(entry))
     known = [units[simd] for _, _, simd in groups if simd in units]
     if not groups or len(known) != len(groups):
@@ -59,7 +59,7 @@ def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[float, float, str]]:
 
 
 def bandwidth_gb_per_s(entry: Mapping[str, Any]) -> float | None:
-    """Give channels x transfers a second x 8 bytes, in 10^9 bytes a second; None where type or channels are unknown."""
+    """Channels x transfers a second x 8 bytes, in 10^9 bytes a second; None where type or channels are unknown."""
     channels, speed = entry.get("memory_channels"), _SPEED.search(str(entry.get("memory_type")))
     if speed is None or not isinstance(channels, int | float):
         return None

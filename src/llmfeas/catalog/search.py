@@ -87,7 +87,7 @@ def find_offer(text: str, catalog: Catalog) -> Match[Offer]:
 
 
 def search(records: Records[Any], query: str, near: Callable[[str], list[str]] | None = None) -> list[str]:
-    """Give the ids of entries that hold every word of `query`, best first; without any, those `near` it.
+    """The ids of entries that hold every word of `query`, best first; without any, those `near` it.
 
     Near are those spelled alike, unless told otherwise.
     """
@@ -112,7 +112,7 @@ def _searched(key: str, entry: Mapping[str, Any]) -> Iterable[str]:
 
 
 def exact_id(records: Records[Any], text: str) -> str | None:
-    """Give the id of the entry that has this very name; None where none has."""
+    """The id of the entry that has this very name; None where none has."""
     return text if text in records else index_of(records).exact.get(name_key(text))
 
 
@@ -135,7 +135,7 @@ def _find(records: Records[Any], kind: str, text: str) -> Match[Any]:
 
 
 def choice(index: Index, tokens: Tokens) -> tuple[str | None, tuple[str, ...]]:
-    """Give the id that words mean, and all that they may mean; None where nothing, or several, may be meant."""
+    """The id that words mean, and all that they may mean; None where nothing, or several, may be meant."""
     ids = _candidates(index, tokens)
     meant = {key for name, key in index.defaults.items() if key in ids and holds(tokens, core_of(name))}
     if tokens in index.defaults or (len(ids) > 1 and len(meant) == 1):

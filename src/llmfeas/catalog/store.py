@@ -104,7 +104,7 @@ class Records(Mapping[str, R]):
         return tuple(self._read)
 
     def document(self, key: str) -> Document | None:
-        """Give the document that an entry stands in; None for a wheel's."""
+        """The document that an entry stands in; None for a wheel's."""
         return self._file[key].document if self._has(key) else None
 
     def __hash__(self) -> int:
@@ -133,7 +133,7 @@ class Records(Mapping[str, R]):
         return iter(self._all().items())
 
     def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data, its defaults filled in, and what follows from the rest of it."""
+        """An entry as plain data, its defaults filled in, and what follows from the rest of it."""
         entry, defaults = self._entry(key), self._base_of(key)
         return self._completed(key, merged(defaults, entry) if defaults else dict(entry))
 

@@ -38,7 +38,7 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
 
 
 def usd(scenario: Scenario, seconds: Range, energy: Range | None) -> Range | None:
-    """Give the cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
+    """The cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
     bought = purchase(scenario, 1.0)
     rent = bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
     electricity = scenario.electricity_usd_per_kwh

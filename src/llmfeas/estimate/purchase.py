@@ -40,7 +40,7 @@ class Purchase:
         return None if hours is None else hours * SECONDS_PER_HOUR / self.lifetime_seconds
 
     def to_dict(self) -> dict[str, float | None]:
-        """Give the purchase as the contract shapes it."""
+        """The purchase as the contract shapes it."""
         return {
             "usd_per_device": self.usd_per_device,
             "lifetime_seconds": self.lifetime_seconds,
@@ -53,7 +53,7 @@ class Purchase:
 
 
 def purchase(scenario: Scenario, power_share: float) -> Purchase | None:
-    """Give what buying costs, at the share of its power that a device draws; None where nothing is bought."""
+    """What buying costs, at the share of its power that a device draws; None where nothing is bought."""
     usd, lifetime = scenario.purchase_usd, scenario.lifetime_seconds
     if usd is None or lifetime is None:
         return None

@@ -46,7 +46,7 @@ def _is_desktop(device: Device) -> bool:
 
 
 def default_memory_bytes(device: Device) -> float:
-    """Give the memory nobody stated: the first size that it is sold with, 32 or 256 GiB for a CPU, else its own."""
+    """The memory nobody stated: the first size that it is sold with, 32 or 256 GiB for a CPU, else its own."""
     if device.kind == "cpu" and not device.memory_options_gib:
         return float(min(device.memory_bytes, DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES))
     if device.memory_options_gib:

@@ -171,14 +171,14 @@ def _priced(catalog: Catalog) -> Iterator[Device]:
 
 
 def _lent_together(offer: Offer, catalog: Catalog) -> tuple[int, ...]:
-    """Give the counts of devices that an offer comes in: paid whole machines by the machine, others alone."""
+    """The counts of devices that an offer comes in: paid whole machines by the machine, others alone."""
     device = catalog.devices[offer.device]
     whole = offer.tier == "paid" and device.kind == "datacenter" and offer.count >= device.devices_per_node
     return tuple(count for count in COUNTS if count % offer.count == 0) if whole else (offer.count,)
 
 
 def _cheapest_offers(catalog: Catalog, device: str | None) -> Iterable[Offer]:
-    """Give the offers whose price is known today: of one provider's machines with the same devices the cheapest.
+    """The offers whose price is known today: of one provider's machines with the same devices the cheapest.
 
     Free ones differ by their hours.
     """
@@ -213,7 +213,7 @@ def _rented(
 
 
 def _best_count(base: Request, counts: Sequence[int], catalog: Catalog, late: list[Estimate]) -> int | None:
-    """Give the count that costs least of those that work; None where none does. Those too slow go to `late`."""
+    """The count that costs least of those that work; None where none does. Those too slow go to `late`."""
     works: list[tuple[float, int]] = []
     for count in counts:
         found = estimated({**base, "num_devices": count}, catalog)
