@@ -14,6 +14,7 @@ from llmfeas.catalog.store import catalog
 
 CATALOG = catalog()
 DEVICES = CATALOG.devices
+SOURCES = {name for file in ("hardware", "processors", "offers") for name in CATALOG.raw(file)["sources"]}
 
 
 def test_the_whole_catalog_is_there() -> None:
@@ -54,11 +55,10 @@ def test_generations_mean_one_backend_and_every_device_has_one_of_them() -> None
 
 
 def test_every_device_has_a_source_or_says_that_it_has_none() -> None:
-    known = CATALOG.raw("hardware")["sources"]
     for device in DEVICES.values():
         assert device.sources or device.unverified, device.id
         for price in device.prices:
-            assert price.source in known, device.id
+            assert price.source in SOURCES, device.id
 
 
 def test_compute_capabilities_and_rocm_targets_are_well_formed() -> None:
@@ -93,10 +93,9 @@ def test_every_figure_has_a_source_or_is_marked() -> None:
 
 
 def test_offers_have_a_dated_and_sourced_price_or_none_that_counts() -> None:
-    known = CATALOG.raw("offers")["sources"]
     for offer in CATALOG.offers.values():
         assert offer.tier == "free" or offer.sources or offer.usd_per_hour is None, offer.id
-        assert offer.as_of is None or offer.sources[0] in known, offer.id
+        assert offer.as_of is None or offer.sources[0] in SOURCES, offer.id
         assert offer.as_of is None or re.fullmatch(r"20\d\d-\d\d-\d\d", offer.as_of), offer.id
         assert offer.as_of is None or offer.usd_per_hour is not None, offer.id
 
@@ -110,6 +109,14 @@ def test_every_name_means_its_own_entry(kind: str) -> None:
                 assert (found.device.id, found.offer) == (key, None), name
             else:
                 assert found.offer is not None and found.offer.id == key, name
+
+
+def test_processors_of_a_class_stand_with_the_other_devices() -> None:
+    """What is in the second file is only read by questions about processors."""
+    first = set(DEVICES.first())
+    for key, device in DEVICES.items():
+        assert key in first or (device.backend == "cpu" and not device.representative), key
+        assert key not in first or device.backend != "cpu" or not device.by_rule, key
 
 
 def test_no_name_belongs_to_two() -> None:

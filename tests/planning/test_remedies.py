@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from llmfeas.catalog.prices import let
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
@@ -169,11 +170,22 @@ def test_other_hardware_is_what_somebody_lets(device: str) -> None:
     assert all(catalog().devices[name].prices for name in named)
 
 
-def test_of_devices_that_hurt_alike_those_with_a_price_come_first() -> None:
+def test_of_devices_that_hurt_alike_those_that_somebody_lets_come_first() -> None:
     found = estimate(resolution({"model": "llama-3-70b", "device": "t4", "task": "lora"}, catalog()))
     pains = {change.settings["device"]: change.pain for change in device_changes(found, catalog())}
     devices = [catalog().devices[str(name)] for name in pains]
     alike = [device for device in devices if (device.backend, device.kind) == ("cuda", "datacenter")]
-    assert any(device.prices for device in alike)
-    assert {pains[device.id] for device in alike if device.prices} == {5.0}
-    assert all(5.0 < pains[device.id] < 5.5 for device in alike if not device.prices)
+    rented = let(catalog())
+    assert any(device.id in rented for device in alike)
+    assert {pains[device.id] for device in alike if device.id in rented} == {5.0}
+    assert all(5.0 < pains[device.id] < 5.5 for device in alike if device.id not in rented)
+
+
+def test_nobody_is_told_to_take_what_rests_on_an_assumption() -> None:
+    """A card that a workshop changed is no advice; asked by name it is answered, and said."""
+    asked = {"model": "llama-3-8b", "device": "rtx-4070ti", "task": "lora", "seq_len": 8192}
+    found = estimate(resolution(asked, catalog()))
+    tried = {str(change.settings["device"]) for change in device_changes(found, catalog())}
+    assert tried and not any(catalog().devices[name].assumption for name in tried)
+    changed = resolution({**asked, "device": "4090 48gb"}, catalog())
+    assert "device-assumed" in {warning.code for warning in changed.warnings}

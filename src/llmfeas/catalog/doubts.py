@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..record import dataclass
-from .prices import current, doubt
+from .prices import doubt
 from .processor import disagreements
 from .store import Catalog
 
@@ -35,7 +35,7 @@ def doubts(catalog: Catalog, ids: Iterable[str] | None = None) -> Iterator[Doubt
             continue
         if device.backend == "cpu":
             yield from _of_cores(key, catalog.devices.raw(key), units)
-        for place, price in enumerate(current(device)):
+        for place, price in enumerate(device.prices):
             found = doubt(device, price.usd_per_hour, catalog)
             if found:
                 yield Doubt(key, f"prices.{place}", f"{price.provider}: {found}")

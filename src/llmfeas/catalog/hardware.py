@@ -39,6 +39,9 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
     Raises:
         UsageError: `unknown-device`, `ambiguous-device`, or `bad-quantity` for a count of 0.
     """
+    count, _, rest = text.partition("x")
+    if count.isdecimal() and int(count[:9]) and rest in catalog.devices:
+        return Hardware(catalog.devices[rest], int(count))
     if text in catalog.devices:
         return Hardware(catalog.devices[text])
     own = exact_id(catalog.offers, text)

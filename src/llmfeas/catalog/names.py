@@ -49,11 +49,11 @@ def index_of(records: Records[Any]) -> Index:
     short: dict[str, tuple[str, ...]] = {}
     defaults: dict[Tokens, str] = {}
     for key, entry in records.names():
-        for name in (key, entry.get("name") or key, *(entry.get("aliases") or ())):
-            tokens = tokens_of(name)
+        for tokens in dict.fromkeys(map(tokens_of, (key, entry.get("name") or key, *(entry.get("aliases") or ())))):
             names.append((tokens, key))
-            exact.setdefault(joined(tokens), key)
-            brief = joined(core_of(tokens))
+            whole, core = joined(tokens), core_of(tokens)
+            exact.setdefault(whole, key)
+            brief = whole if core is tokens else joined(core)
             if key not in short.get(brief, ()):
                 short[brief] = (*short.get(brief, ()), key)
         for name in entry.get("default_for") or ():
@@ -63,17 +63,22 @@ def index_of(records: Records[Any]) -> Index:
 
 def tokens_of(text: str) -> Tokens:
     """Split `NVIDIA A100-SXM4-80GB` into (a, 100, sxm, 4, 80, gb); of a repository only the last part counts."""
-    plain = _MARKS.sub(" ", text[:LONGEST].lower()).rsplit("/", 1)[-1]
-    words = _WORD.findall(plain)
-    kept = tuple(word for word in words if word not in _VENDOR_WORDS)
-    return kept or tuple(words)
+    plain = text[:LONGEST].lower()
+    if "(" in plain or "@" in plain:
+        plain = _MARKS.sub(" ", plain)
+    words = tuple(_WORD.findall(plain.rsplit("/", 1)[-1]))
+    if _VENDOR_WORDS.isdisjoint(words):
+        return words
+    return tuple(word for word in words if word not in _VENDOR_WORDS) or words
 
 
 def joined(tokens: Tokens) -> str:
     """Join words and numbers; only two numbers in a row keep their border: `llama3-8b` is not `llama38b`."""
-    text = ""
+    text, after_number = "", False
     for token in tokens:
-        text += f"-{token}" if text[-1:].isdigit() and token[0].isdigit() else token
+        number = token[0] <= "9"
+        text += f"-{token}" if number and after_number else token
+        after_number = number
     return text
 
 
@@ -89,6 +94,8 @@ def squashed(text: str) -> str:
 
 def core_of(tokens: Tokens) -> Tokens:
     """Give a name without the words that its whole series shares: (4090,) for (rtx, 4090)."""
+    if _SERIES_WORDS.isdisjoint(tokens):
+        return tokens
     return tuple(word for word in tokens if word not in _SERIES_WORDS) or tokens
 
 

@@ -5,6 +5,7 @@ A price that names a source but no day is of unknown age, and left out; one that
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -60,6 +61,14 @@ def _of_machines(device: Device, catalog: Catalog, provider: str | None, count: 
     ]
     filled = [offer for offer in offers if count % offer.count == 0]
     return [_by_device(offer) for offer in filled or offers]
+
+
+@functools.lru_cache(maxsize=8)
+def let(catalog: Catalog) -> frozenset[str]:
+    """The ids of devices that somebody lets: by themselves, or in machines that are not free."""
+    offers = (entry for _, entry in catalog.offers.names() if entry.get("tier", "paid") == "paid")
+    own = (key for key in catalog.devices.first() if catalog.devices.peek(key, "prices"))
+    return frozenset((*own, *(str(entry.get("device")) for entry in offers)))
 
 
 def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:

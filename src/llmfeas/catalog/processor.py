@@ -19,7 +19,7 @@ BYTES_A_TRANSFER: Final = 8
 RATES: Final = ("fp32", "fp16", "bf16", "int8")
 DIFFERENT: Final = 0.05
 """From which difference on a catalog figure is not what the rule gives."""
-_SPEED: Final = re.compile(r"DDR\dX?-(\d{3,5})", re.IGNORECASE)
+_SPEED: Final = r"(?i)DDR\dX?-(\d{3,5})"
 
 
 def completed(entry: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[float, float, str]]:
 
 def bandwidth_gb_per_s(entry: Mapping[str, Any]) -> float | None:
     """Channels x transfers a second x 8 bytes, in 10^9 bytes a second; None where type or channels are unknown."""
-    channels, speed = entry.get("memory_channels"), _SPEED.search(str(entry.get("memory_type")))
+    channels, speed = entry.get("memory_channels"), re.search(_SPEED, str(entry.get("memory_type")))
     if speed is None or not isinstance(channels, int | float):
         return None
     return _rounded(channels * float(speed[1]) * BYTES_A_TRANSFER / 1000)

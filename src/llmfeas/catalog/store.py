@@ -128,6 +128,11 @@ class Records(Mapping[str, R]):
     def __len__(self) -> int:
         return len(self._all())
 
+    def first(self) -> Iterator[str]:
+        """Ids of the entries of the first file, and of those that stand in none; others stay unread."""
+        first = self._read[0]
+        return (key for key in tuple(self._raw) if self._file.get(key, first) is first)
+
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Give each id with its entry as written, without building it."""
         return iter(self._all().items())
@@ -152,10 +157,16 @@ class Records(Mapping[str, R]):
         return complete(entry, self._file[key].data) if complete else entry
 
     def _base_of(self, key: str) -> Mapping[str, Any]:
-        section = self.section
-        base = self._file[key].data.get(section.base) if section.base else None
-        defaults = base.get(self._raw[key].get(section.base_field)) if isinstance(base, Mapping) else None
-        return defaults if isinstance(defaults, Mapping) else {}
+        """What an entry leaves to its base, which may stand in any of the files."""
+        if not self.section.base:
+            return {}
+        name = self._raw[key].get(self.section.base_field)
+        for file in (self._file[key], *self._read):
+            bases = file.data.get(self.section.base)
+            defaults = bases.get(name) if isinstance(bases, Mapping) else None
+            if defaults is not None:
+                return defaults if isinstance(defaults, Mapping) else {}
+        return {}
 
     def _record(self, key: str) -> R:
         raw, file = self.raw(key), self._file[key]

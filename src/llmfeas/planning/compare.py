@@ -99,10 +99,11 @@ def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[
         first = {(found.device, found.count or 1, found.offer): name for name, found in reversed(named.items())}
         chosen = [name for name, found in named.items() if name in first.values() and _wanted(found.device, wanted)]
     else:
+        peek = catalog.devices.peek
         chosen = [
-            device.id
-            for device in catalog.devices.values()
-            if (device.backend in wanted if wanted else every or device.representative)
+            name
+            for name in (catalog.devices if every or wanted else catalog.devices.first())
+            if (peek(name, "backend") in wanted if wanted else every or peek(name, "representative"))
         ]
     if not chosen:
         raise _empty(devices, sorted(wanted), catalog)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ..catalog.device import Device
+from ..catalog.prices import let
 from ..catalog.store import Catalog
 from ..estimate.result import Estimate
 from ..units import GIB
@@ -75,7 +76,8 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     short = found.memory.verdict == "exceeds"
     needed = found.memory.peak_bytes.expected if short else 0.0
     able = list(_candidates(catalog, own, found.scenario.memory_bytes if short else 0.0))
-    able.sort(key=lambda device: _step(device, needed) if short else (-device.peak16_flop_per_s,))
+    rented = let(catalog)
+    able.sort(key=lambda device: _step(device, needed, rented) if short else (-device.peak16_flop_per_s,))
     able.sort(key=lambda device: (device.memory_bytes < needed, device.backend != own.backend, device.kind != own.kind))
     alike = [device for device in able if _like(device, own)][:MOST_ALIKE]
     related = [device for device in able if device.backend == own.backend and device.kind != own.kind][:MOST_RELATED]
@@ -84,18 +86,21 @@ def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
     kept |= {name: AUTO for name in OWN if scenario.said(name)}
     for device in sorted((*alike, *related, *others), key=lambda device: device.memory_bytes if short else 0.0):
-        yield Change({"device": device.id, **kept}, f"another device: {device.name}", _device_pain(device, own))
+        pain = _device_pain(device, own, rented)
+        yield Change({"device": device.id, **kept}, f"another device: {device.name}", pain)
 
 
 def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterator[Device]:
     """Yield representative devices, like ones, and those of the same backend that somebody lets: of those that are not
-    much older and have more memory. No others are built.
+    much older and have more memory. No others are built; processors that stand for no class are not even read.
     """
-    peek = catalog.devices.peek
-    for name in catalog.devices:
+    devices, rented = catalog.devices, let(catalog)
+    peek, oldest = devices.peek, _year(own.released) - GENERATION_YEARS
+    for name in devices if own.backend == "cpu" else devices.first():
+        if name == own.id or _year(peek(name, "released")) < oldest or peek(name, "assumption"):
+            continue
         same = peek(name, "backend") == own.backend
-        known = peek(name, "representative") or (same and (peek(name, "prices") or peek(name, "kind") == own.kind))
-        if not known or name == own.id or _year(peek(name, "released")) < _year(own.released) - GENERATION_YEARS:
+        if not (peek(name, "representative") or (same and (name in rented or peek(name, "kind") == own.kind))):
             continue
         memory = peek(name, "memory_gib")
         if not isinstance(memory, int | float) or memory * GIB > more_than_bytes:
@@ -111,15 +116,16 @@ def _year(released: object) -> int:
     return int(year) if year.isdigit() else 0
 
 
-def _step(device: Device, needed_bytes: float) -> tuple[float, ...]:
+def _step(device: Device, needed_bytes: float, rented: Collection[str]) -> tuple[float, ...]:
     """Order devices of more memory: those that somebody lets first, the smallest that is enough, else the largest."""
     enough = device.memory_bytes >= needed_bytes
-    return not device.prices, device.memory_bytes if enough else -device.memory_bytes
+    return device.id not in rented, device.memory_bytes if enough else -device.memory_bytes
 
 
-def _device_pain(device: Device, own: Device) -> float:
-    """Say how much another device hurts: one with a known price is easier to come by than a like one without."""
-    return 5.0 + (device.backend != own.backend) + (device.kind != own.kind) + (0.0 if device.prices else UNPRICED)
+def _device_pain(device: Device, own: Device, rented: Collection[str]) -> float:
+    """How much another device hurts: one that somebody lets is easier to come by than a like one that nobody does."""
+    unlike = (device.backend != own.backend) + (device.kind != own.kind)
+    return 5.0 + unlike + (0.0 if device.id in rented else UNPRICED)
 
 
 HARDWARE_SOURCES: tuple[tuple[str, Source], ...] = (
