@@ -28,7 +28,7 @@ COMMANDS = {
     "estimate --json": ((*ESTIMATE, "--json"), 18),
     "estimate (table)": (ESTIMATE, 22),
     "estimate (terminal)": (ESTIMATE, 22),
-    "compare --all --json": (("compare", "--model", "gpt2", "--all", "--json"), 30),
+    "compare --all --json": (("compare", "--model", "gpt2", "--all", "--json"), 60),
 }
 """What is measured, with the ratio that it must not exceed."""
 ON_TERMINAL = ("estimate (terminal)",)
