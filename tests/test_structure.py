@@ -40,6 +40,9 @@ EAGER_CORNERS = {
     "pydantic": ("catalog/validation.py", "evidence/", "importers/"),
 }
 
+PURE = ("tape", "walk", "estimate")
+LOADERS = tuple(f"llmfeas.catalog.{name}" for name in ("store", "overlay", "overlay_files", "source"))
+
 LONGEST_MODULE = 300
 LONGEST_FUNCTION = 40
 
@@ -167,6 +170,15 @@ def test_what_is_public_says_what_it_is(path: Path) -> None:
         for node in owner.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 assert ast.get_docstring(node), f"{name_of(path)}:{node.lineno} {node.name} has no docstring"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if package_of(path) in PURE], ids=name_of)
+def test_what_a_question_rests_on_is_handed_down(path: Path) -> None:
+    """Below a settled question nothing is looked up: of its loaders these packages know the catalog alone."""
+    for module, line in imports(path, parsed(path)):
+        loader = module if module in LOADERS else module.rpartition(".")[0]
+        known = module in LOADERS or module == "llmfeas.catalog.store.Catalog"
+        assert loader not in LOADERS or known, f"{name_of(path)}:{line} imports {module}"
 
 
 def test_no_module_hides_from_the_layers() -> None:

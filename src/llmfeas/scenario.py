@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import wraps
 from math import gcd
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from .catalog.architecture import Model
 from .catalog.device import Device
 from .catalog.stored import StoredWeights
 from .record import dataclass
+
+if TYPE_CHECKING:
+    from .catalog.engine import Engine
+    from .catalog.tables import Tables
 
 Task = Literal["pretrain", "finetune", "lora", "qlora", "inference"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
@@ -38,6 +42,8 @@ class Scenario:
     stored: StoredWeights | None = None
     """What the model's file really holds; replaces computed bytes of weights in inference."""
     device: Device
+    tables: Tables = field(repr=False, compare=False)
+    """What estimates look numbers up in: those of the catalog that the question was settled with."""
     offer: str | None = None
     """The offer that the device was named by: its hours and price hold."""
     num_devices: int = 1
@@ -97,6 +103,12 @@ class Scenario:
         vars(twin).update(vars(self), **batch, origins={**self.origins, **origins})
         return twin
 
+    def with_tables(self, tables: Tables) -> Scenario:
+        """The same scenario under other numbers."""
+        twin = object.__new__(Scenario)
+        vars(twin).update(vars(self), tables=tables, shared={})
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was found out: it can be found out again."""
         return {**vars(self), "shared": {}}
@@ -126,6 +138,11 @@ class Scenario:
     def states_on_host(self) -> bool:
         """Optimizer states lie in the memory of the host."""
         return self.offload in ("optimizer", "all")
+
+    @property
+    def engine_record(self) -> Engine:
+        """What is known of the engine."""
+        return self.tables.engine(self.engine)
 
     def said(self, name: str) -> bool:
         """Tell whether the user gave this setting."""

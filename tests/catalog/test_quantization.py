@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts
-from llmfeas.catalog.quantization import NATIVE, Encoding, quantization, quantization_from_mapping
+from llmfeas.catalog.quantization import NATIVE, Encoding, quantization_from_mapping
+from llmfeas.catalog.store import catalog
 from llmfeas.options import QUANTIZATIONS
 
-TABLE = quantization()
+TABLE = catalog().tables.quantization
 DENSE = Architecture(layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000)
 GROUPED = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, vocab=128256)
 EIGHT = Architecture(

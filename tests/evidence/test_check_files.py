@@ -16,6 +16,9 @@ from llmfeas.evidence.check.read import MAX_JUDGED, read_checks
 from llmfeas.evidence.check.run import findings
 from llmfeas.evidence.figures import NAMES
 
+FORMATS = catalog().tables.quantization
+
+
 HEAD = "model: gpt2\ndevice: rtx-4090\n"
 
 
@@ -124,7 +127,7 @@ def test_expectations_that_no_estimate_meets_are_refused(tmp_path: Path, expect:
 def test_expectations_that_can_hold_together_are_taken(tmp_path: Path, expect: str) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(f"{HEAD}expect: {expect}\n", encoding="utf-8")
-    assert read_checks(str(path)).blocks
+    assert read_checks(str(path), FORMATS).blocks
 
 
 def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
@@ -146,7 +149,7 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(100_000_000)
     with pytest.raises(DataError, match=f"larger than {MAX_BYTES // 10**6} MB"):
-        read_checks(str(path))
+        read_checks(str(path), FORMATS)
 
 
 def test_lists_that_cross_to_too_many_are_refused(tmp_path: Path) -> None:
@@ -167,7 +170,7 @@ def test_anchors_are_fine_where_they_are_few(tmp_path: Path) -> None:
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(DataError):
-            read_checks(str(path))
+            read_checks(str(path), FORMATS)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -176,7 +179,7 @@ def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(f"{HEAD}expect: {text}", encoding="utf-8")
     try:
-        read_checks(str(path))
+        read_checks(str(path), FORMATS)
     except DataError as error:
         assert "c.yaml" in error.message
 
@@ -200,6 +203,6 @@ def test_any_expectation_is_read_or_refused(tmp_path: Path, expect: dict[str, ob
     path = tmp_path / "c.yaml"
     path.write_text(json.dumps({"model": "gpt2", "device": "t4", "expect": expect}), encoding="utf-8")
     try:
-        assert read_checks(str(path)).blocks
+        assert read_checks(str(path), FORMATS).blocks
     except DataError as error:
         assert "c.yaml:1:" in error.message

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from llmfeas.catalog.efficiency import Parameter, Regime, efficiency
-from llmfeas.catalog.store import data_directory
+from llmfeas.catalog.efficiency import Parameter, Regime
+from llmfeas.catalog.store import catalog, data_directory
 from llmfeas.evidence.crossval import SMALLEST_SIGMA, Fit, cross_validated, fitted, regimes_of
 from llmfeas.evidence.fit import main, rewritten
 from llmfeas.evidence.measurements import measurement_files, read_measurements
@@ -25,14 +25,14 @@ def prefill() -> list[Observation]:
 
 
 def test_every_planned_parameter_exists() -> None:
-    known = efficiency().parameters
+    known = catalog().tables.efficiency.parameters
     for plan in PLANS.values():
         assert set(plan) <= set(known)
         assert not any(known[name].prior for name in plan)
 
 
 def test_refitting_prefill_gives_what_the_file_says(prefill: list[Observation]) -> None:
-    numbers, plan = efficiency(), PLANS["prefill"]
+    numbers, plan = catalog().tables.efficiency, PLANS["prefill"]
     found = fitted(numbers, prefill, plan)
     for name, x in zip(plan, found, strict=True):
         assert math.exp(x) == pytest.approx(numbers.value(name), rel=0.01), name
@@ -53,7 +53,7 @@ def test_refitting_everything_gives_the_file_and_meets_the_bars(tmp_path: Path) 
 
 
 def test_intervals_narrow_with_groups_and_never_vanish(prefill: list[Observation]) -> None:
-    numbers = efficiency()
+    numbers = catalog().tables.efficiency
     exact = regimes_of(numbers, prefill, {item.id: 0.0 for item in prefill})
     assert all(regime.sigma == SMALLEST_SIGMA for regime in exact.values())
     widths = sorted((regime.groups, regime.width) for regime in exact.values())
@@ -65,7 +65,7 @@ def test_intervals_narrow_with_groups_and_never_vanish(prefill: list[Observation
 def test_a_left_out_source_is_not_seen(prefill: list[Observation]) -> None:
     """One source told ten times its speed spoils its own error only."""
     plan = {name: PLANS["prefill"][name] for name in ("prefill.metal", "prefill.mlx", "prefill.integer")}
-    before = cross_validated(efficiency(), prefill, plan).errors
+    before = cross_validated(catalog().tables.efficiency, prefill, plan).errors
     source = next(item.source for item in prefill if item.scenario.engine == "mlx")
     lied = [
         item
@@ -73,7 +73,7 @@ def test_a_left_out_source_is_not_seen(prefill: list[Observation]) -> None:
         else Observation(*(getattr(item, name) for name in item.__slots__[:5]), item.log_speed + 2.3, item.weight)
         for item in prefill
     ]
-    after = cross_validated(efficiency(), lied, plan).errors
+    after = cross_validated(catalog().tables.efficiency, lied, plan).errors
     for item in prefill:
         if item.source == source:
             assert after[item.id] == pytest.approx(before[item.id] - 2.3, abs=0.05)

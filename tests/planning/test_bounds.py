@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from llmfeas.catalog.runtime import runtime
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.estimate.core import estimate
@@ -67,7 +66,7 @@ def test_nothing_is_known_where_weights_may_lie_on_the_host() -> None:
 def test_the_ceiling_is_what_is_usable_of_the_device_that_is_tried() -> None:
     def usable(**asked: object) -> float:
         scenario = resolution({"model": "gpt2", **asked}, catalog()).scenario
-        return usable_bytes(scenario) - runtime().contexts[scenario.device.backend]
+        return usable_bytes(scenario) - scenario.tables.runtime.contexts[scenario.device.backend]
 
     scenario = resolution({"model": "gpt2", "device": "m2-ultra", "memory": "64GiB"}, catalog()).scenario
     assert most_bytes({}, scenario, catalog()) == usable(device="m2-ultra", memory="64GiB")

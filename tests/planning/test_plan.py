@@ -209,11 +209,11 @@ def test_as_many_layers_stay_on_the_device_as_fit() -> None:
 
 
 def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
-    from llmfeas.catalog.quantization import quantization
     from llmfeas.planning.serving_changes import stored_bits
 
-    assert stored_bits("none") == stored_bits("gguf-16bit") == 16
-    assert all(1 < stored_bits(name) <= 32 for name in quantization().formats)
+    known = catalog().tables.quantization
+    assert stored_bits(known, "none") == stored_bits(known, "gguf-16bit") == 16
+    assert all(1 < stored_bits(known, name) <= 32 for name in known.formats)
 
 
 def test_adapters_do_not_learn_what_a_pre_training_does() -> None:

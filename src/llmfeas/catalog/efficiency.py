@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
 from typing import Literal, cast
 
 from ..record import dataclass
@@ -107,14 +106,6 @@ class Efficiency:
     def first(self, *names: str) -> str:
         """Give the first of several parameter names that exists."""
         return next(name for name in names if name in self.parameters)
-
-
-@lru_cache(maxsize=1)
-def efficiency() -> Efficiency:
-    """Give the built-in calibrated numbers (data/efficiency.yaml)."""
-    from .store import catalog
-
-    return efficiency_from_mapping(catalog().raw("efficiency"))
 
 
 def efficiency_from_mapping(raw: Mapping[str, object]) -> Efficiency:

@@ -231,11 +231,6 @@ class OverlaidCatalog(Catalog):
         """The files laid over the catalog, in the order in which they apply."""
         return tuple(overlay.path for overlay in self.overlays)
 
-    @property
-    def changed_numbers(self) -> bool:
-        """Tell whether an overlay changes numbers that other modules keep (efficiencies)."""
-        return any(overlay.data.get(name) for overlay in self.overlays for name in MAPPINGS)
-
     def problems(self) -> Iterator[DataError]:
         """Check every entry that an overlay adds or changes, and the numbers that it changes."""
         for records in (self.devices, self.offers, self.models, self.backends):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Literal, TypeVar, cast
 
 from ..errors import UsageError
@@ -150,14 +149,6 @@ def _chosen(layers: Layers, layer: int, count: int) -> bool:
         return eighth <= layer < 7 * count // 8
     firsts = {"first_eighth": eighth, "first_sixteenth": count // 16, "first_two": 2, "first_four": 4}
     return layer < firsts[layers]
-
-
-@lru_cache(maxsize=1)
-def quantization() -> Quantization:
-    """Give the built-in formats (data/quantization.yaml)."""
-    from .store import catalog
-
-    return quantization_from_mapping(catalog().raw("quantization"))
 
 
 def quantization_from_mapping(raw: Mapping[str, object]) -> Quantization:

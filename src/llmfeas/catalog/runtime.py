@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Literal, cast
 
 from ..record import dataclass
@@ -71,14 +70,6 @@ class Runtime:
     def behaviour(self, engine: str) -> InferenceBehaviour:
         """Give how an inference engine behaves; one without an entry runs eagerly."""
         return self.inference[self.engines.get(engine, "eager")]
-
-
-@lru_cache(maxsize=1)
-def runtime() -> Runtime:
-    """Give the built-in table (data/runtime.yaml)."""
-    from .store import catalog
-
-    return runtime_from_mapping(catalog().raw("runtime"))
 
 
 def runtime_from_mapping(raw: Mapping[str, object]) -> Runtime:

@@ -24,6 +24,7 @@ from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
 
 if TYPE_CHECKING:
     from .source import Document
+    from .tables import Tables
 
 R = TypeVar("R")
 
@@ -148,11 +149,6 @@ class Catalog:
         """The files laid over the catalog, in the order in which they apply."""
         return ()
 
-    @property
-    def changed_numbers(self) -> bool:
-        """Tell whether an overlay changes numbers that other modules keep (efficiencies)."""
-        return False
-
     def _file(self, name: str) -> DataFile:
         if name not in self._files:
             self._files[name] = data_file(self.directory, name)
@@ -192,6 +188,13 @@ class Catalog:
         return self._file(name).data
 
     @functools.cached_property
+    def tables(self) -> Tables:
+        """What estimates look numbers up in."""
+        from .tables import tables_from
+
+        return tables_from(self.raw, self.engines)
+
+    @functools.cached_property
     def digest(self) -> str:
         """Short hash of all data files: the same for a working tree and for the wheel built from it."""
         stored = self.directory / "digest.json"
@@ -225,14 +228,5 @@ def catalog() -> Catalog:
 
 
 def install(chosen: Catalog) -> None:
-    """Make a catalog (with overlays) that of this process; what followed from other numbers is forgotten."""
-    import sys
-
-    if chosen is catalog():
-        return
-    forget = bool(catalog().changed_numbers or chosen.changed_numbers)
+    """Make a catalog that of this process, for whoever asks without naming one."""
     _installed[:] = [chosen]
-    for name, module in list(sys.modules.items()) if forget else ():
-        for value in list(vars(module).values()) if name.startswith(__package__.split(".")[0]) else ():
-            if value is not built_in and hasattr(value, "cache_clear") and not isinstance(value, type):
-                value.cache_clear()

@@ -98,10 +98,11 @@ def recorded(text: bytes) -> dict[str, Any]:
         hint = "Make it with 'llmfeas plan ... --json' or 'llmfeas estimate ... --json' of this version."
         raise DataError("schema-version", f"the recipe is {what}; {' and '.join(READS)} are read.", hint)
     inputs = _inputs(found, planned=schema == READS[0])
+    from ..catalog.store import catalog
     from ..request import parsed, recorded_origins
 
     try:
-        parsed(inputs)
+        parsed(inputs, catalog().tables.quantization)
         recorded_origins(inputs)
     except UsageError as error:
         raise DataError("bad-recipe", f"the recipe cannot be used: {error.message}", error.hint) from None

@@ -72,7 +72,7 @@ def _opened(text: str, catalog: Catalog) -> Opened | None:
 
     if not is_model_path(text):
         return None
-    found = model_from_file(text, catalog.models.values())
+    found = model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
     notes = [*found.notes, *(f"not in the file, assumed: {each}" for each in found.assumed)]
     fields = {
         "format": found.format,

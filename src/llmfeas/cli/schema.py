@@ -77,9 +77,9 @@ def _setting(option: Option, switch: bool) -> Json:
 def _more(option: Option) -> list[str]:
     if not option.extensible:
         return []
-    from ..catalog.quantization import quantization
+    from ..catalog.store import catalog
 
-    return [name for name in quantization().formats if name not in option.choices]
+    return [name for name in catalog().tables.quantization.formats if name not in option.choices]
 
 
 def _record(name: str) -> Json:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from ..ranges import Range
 from ..scenario import Scenario, whatever_the_batch
-from .cost import power_share, serving_cost, training_cost
+from .cost import serving_cost, training_cost
 from .flops import Flops, Lora, inference_flop, training_flop
 from .memory import memory
 from .parameters import Parameters, parameters
@@ -26,7 +26,8 @@ def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
     architecture = scenario.model.architecture
     if scenario.task in ADAPTERS:
-        return parameters(architecture, scenario.lora_rank, scenario.lora_targets)
+        stacked = scenario.tables.implementations.public(architecture.implementation).adapts_experts
+        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, adapts_experts=stacked)
     counts = parameters(architecture)
     return counts if scenario.is_training else _frozen(counts)
 
@@ -70,12 +71,12 @@ def estimate(settled: Resolution) -> Estimate:
         training = training_time(scenario)
         total, regime, thin, own = training.total_seconds, training.regime, training.thin, training.own_rows
         time = training.to_dict()
-        cost = training_cost(scenario, total, power_share(training.bound_by))
+        cost = training_cost(scenario, total, training.bound_by)
     else:
         serving = inference_time(scenario)
         regime, thin, own = serving.regime, serving.thin, serving.own_rows
         time = serving.to_dict()
-        cost = serving_cost(scenario, serving.decode_tokens_per_second, power_share(serving.decode_bound_by))
+        cost = serving_cost(scenario, serving.decode_tokens_per_second, serving.decode_bound_by)
     software, reasons = software_support(scenario, settled.backend)
     return Estimate(
         scenario=scenario,

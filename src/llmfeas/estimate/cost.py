@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from ..catalog.store import catalog
 from ..ranges import Range
 from ..scenario import Scenario
 from .result import Cost
@@ -12,13 +9,6 @@ from .result import Cost
 SECONDS_PER_HOUR = 3600.0
 JOULE_PER_KWH = 3.6e6
 MILLION = 1e6
-
-
-@lru_cache(maxsize=16)
-def power_share(bound_by: str) -> Range:
-    """Give the share of its power limit that a device draws while `bound_by` binds it (data/power.yaml)."""
-    share = catalog().raw("power")["power_share"][bound_by]
-    return Range(share["low"], share["expected"], share["high"])
 
 
 def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range | None:
@@ -54,18 +44,18 @@ def _sum(a: Range, b: Range) -> Range:
     return Range(a.low + b.low, a.expected + b.expected, a.high + b.high)
 
 
-def training_cost(scenario: Scenario, total_seconds: Range, power_share: Range) -> Cost:
-    """Give the cost of the whole training job."""
-    energy = energy_kwh(scenario, total_seconds, power_share)
+def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:
+    """Give the cost of the whole training job; what a device draws depends on what binds it."""
+    energy = energy_kwh(scenario, total_seconds, scenario.tables.power_shares[bound_by])
     money = usd(scenario, total_seconds, energy)
     millions = (scenario.tokens or 0.0) / MILLION
     return _cost(scenario, money, energy, millions, whole_job=True)
 
 
-def serving_cost(scenario: Scenario, tokens_per_second: Range, power_share: Range) -> Cost:
-    """Give the cost of a million generated tokens at full load."""
+def serving_cost(scenario: Scenario, tokens_per_second: Range, bound_by: str) -> Cost:
+    """Give the cost of a million generated tokens at full load; what a device draws depends on what binds it."""
     seconds = tokens_per_second.inverted(MILLION)
-    energy = energy_kwh(scenario, seconds, power_share)
+    energy = energy_kwh(scenario, seconds, scenario.tables.power_shares[bound_by])
     money = usd(scenario, seconds, energy)
     return _cost(scenario, money, energy, 1.0, whole_job=False)
 

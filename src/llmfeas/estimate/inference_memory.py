@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
-from ..catalog.quantization import quantization
-from ..catalog.runtime import InferenceBehaviour, runtime
+from ..catalog.runtime import InferenceBehaviour
 from ..record import dataclass
 from ..scenario import Scenario
 from ..tape import Operator, build
-from ..walk.implementation import implementation
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes
@@ -83,7 +81,7 @@ def _memory(s: Serving) -> InferenceMemory:
 
 def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
     """Components of both moments on the fullest device, and the bytes on the host."""
-    behaviour = runtime().behaviour(s.engine)
+    behaviour = s.tables.runtime.behaviour(s.engine)
     parts, host = _parts(s, behaviour)
     candidates = [_moments(s, behaviour, part) for part in parts]
     return max(candidates, key=lambda moments: max(sum(held.values()) for held in moments.values())), host
@@ -91,7 +89,7 @@ def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
 
 def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
-    weights = weight_bytes(s.architecture, s.quant, s.engine, s.native, s.stored)
+    weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.engine, s.native, s.stored)
     kinds = _kinds(s.architecture)
     caches = {kind: _caches(s, behaviour, kind) for kind in set(kinds)}
     layers = [
@@ -99,7 +97,7 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
     ]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
-    chosen = quantization().format(s.quant, s.engine)
+    chosen = s.tables.quantization.format(s.quant, s.engine)
     if chosen.embedding_on == "host" and not s.one_pool:
         host, tables = host + tables, 0.0
     if s.host_layers:
@@ -230,7 +228,7 @@ def _prompt_pass(s: Serving, behaviour: InferenceBehaviour, value: float, logit:
 def _walked(s: Serving, tokens: int) -> float | None:
     """Give the bytes of a pass as the public code runs it; None where its program is not known to the operator."""
     a = s.architecture
-    traits = implementation(a.implementation)
+    traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:
         return None
     polynomials = prefill_polynomials(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..catalog.efficiency import efficiency
 from ..options import OPTIONS
 from ..scenario import Origin, Scenario
 from ..units import GB
@@ -53,7 +52,7 @@ def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
         return scenario.network_bytes_per_s / GB, scenario.origins["network"]
     if scenario.num_devices <= scenario.devices_per_node:
         return None, "default"
-    return card_bytes_per_s(efficiency(), scenario.device) / GB, "device"
+    return card_bytes_per_s(scenario.tables.efficiency, scenario.device) / GB, "device"
 
 
 def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:

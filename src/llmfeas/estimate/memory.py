@@ -73,7 +73,9 @@ def _serving(scenario: Scenario) -> CountedMemory:
 def _file_bytes(scenario: Scenario) -> float:
     if scenario.stored is not None:
         return float(scenario.stored.file_bytes)
-    return weights_file_bytes(scenario.model, scenario.precision, scenario.quant, scenario.engine)
+    return weights_file_bytes(
+        scenario.tables.quantization, scenario.model, scenario.precision, scenario.quant, scenario.engine
+    )
 
 
 def peak_bytes(scenario: Scenario) -> Range:

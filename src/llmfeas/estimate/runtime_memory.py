@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import exp
 from typing import Literal
 
-from ..catalog.efficiency import Own, efficiency
-from ..catalog.runtime import InferenceBehaviour, TrainingOverhead, runtime
+from ..catalog.efficiency import Own
+from ..catalog.runtime import InferenceBehaviour, TrainingOverhead
 from ..ranges import Range
 from ..scenario import Scenario
 from .kernels import runs_fused
@@ -30,14 +30,14 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
     context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/runtime.yaml.
     """
     fixed, allocator = _overheads(scenario, components)
-    context = runtime().contexts[scenario.device.backend]
+    context = scenario.tables.runtime.contexts[scenario.device.backend]
     return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
 
 
 def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
     if scenario.is_training:
         return training_overhead(overhead_of(scenario), components, is_sharded(scenario))
-    return inference_overhead(runtime().behaviour(scenario.engine), components)
+    return inference_overhead(scenario.tables.runtime.behaviour(scenario.engine), components)
 
 
 def inference_overhead(behaviour: InferenceBehaviour, components: Mapping[str, float]) -> tuple[float, float]:
@@ -65,7 +65,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     """
     tensors = sum(components.values())
     fixed, allocator = _overheads(scenario, components)
-    expected = tensors + fixed + allocator + runtime().contexts[scenario.device.backend]
+    expected = tensors + fixed + allocator + scenario.tables.runtime.contexts[scenario.device.backend]
     width, own = peak_width(scenario), own_memory(scenario)
     if own is not None:
         expected, width = expected * own.factor, own.width
@@ -76,7 +76,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
 
 def own_memory(scenario: Scenario) -> Own | None:
     """Give what the user's own measurements of peak memory say of this device and engine, None where there are none."""
-    return efficiency().own(scenario.device.id, "memory", scenario.engine)
+    return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
 
 
 def peak_width(scenario: Scenario) -> float:
@@ -86,7 +86,7 @@ def peak_width(scenario: Scenario) -> float:
 
 def _log_spread(scenario: Scenario) -> float:
     if not scenario.is_training:
-        return runtime().behaviour(scenario.engine).log_spread
+        return scenario.tables.runtime.behaviour(scenario.engine).log_spread
     overhead = overhead_of(scenario)
     if is_sharded(scenario):
         return overhead.sharded_log_spread
@@ -96,7 +96,7 @@ def _log_spread(scenario: Scenario) -> float:
 
 def overhead_of(scenario: Scenario) -> TrainingOverhead:
     """Give what the framework that runs a training scenario holds beside tensors."""
-    table = runtime()
+    table = scenario.tables.runtime
     return table.training[table.framework(scenario.engine, runs_fused(scenario))]
 
 

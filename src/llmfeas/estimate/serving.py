@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..catalog.architecture import Architecture
 from ..catalog.device import Device
 from ..catalog.stored import StoredWeights
+from ..catalog.tables import Tables
 from ..record import dataclass
 from ..scenario import Scenario
 from .weights import native_bytes
@@ -16,6 +17,7 @@ KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
 class Serving:
     """What memory depends on, of one replica: a key for caches."""
 
+    tables: Tables
     architecture: Architecture
     quant: str
     engine: str
@@ -65,6 +67,7 @@ def serving_of(scenario: Scenario) -> Serving:
     layers, one_pool = scenario.model.architecture.layers, shares_memory(scenario)
     kept = layers if scenario.gpu_layers is None or one_pool else min(scenario.gpu_layers, layers)
     return Serving(
+        tables=scenario.tables,
         architecture=scenario.model.architecture,
         quant=scenario.quant,
         engine=scenario.engine,

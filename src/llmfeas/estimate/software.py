@@ -7,17 +7,9 @@ from functools import lru_cache
 
 from ..catalog.backend import Backend, Support, support
 from ..catalog.device import Device
-from ..catalog.engine import Engine
-from ..catalog.store import catalog
 from ..scenario import Scenario, whatever_the_batch
 from .result import Note
 from .verdict import Software, worst_software
-
-
-@lru_cache(maxsize=256)
-def _engine(name: str) -> Engine:
-    engines = catalog().engines
-    return engines[name] if name in engines else Engine(id=name)
 
 
 def techniques(scenario: Scenario) -> Iterator[str]:
@@ -26,7 +18,7 @@ def techniques(scenario: Scenario) -> Iterator[str]:
     What the backend's libraries lack is no limit to a serving engine with attention kernels of its own, nor is slow
     16-bit arithmetic to one that keeps layers on the host: it computes on quantized weights in whole numbers.
     """
-    engine, is_served = _engine(scenario.engine), not scenario.is_training
+    engine, is_served = scenario.engine_record, not scenario.is_training
     yield "device"
     yield scenario.task
     yield scenario.engine

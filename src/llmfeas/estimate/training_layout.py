@@ -225,7 +225,13 @@ def _quantized_bytes(scenario: Scenario, moments: Moments, setup: Setup) -> floa
     """The frozen base in its quantized format (this rank's part), and the adapters."""
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
-    whole = weight_bytes(scenario.model.architecture, scenario.quant, "pytorch", float(setup.recipe.weight_bytes))
+    whole = weight_bytes(
+        scenario.tables.quantization,
+        scenario.model.architecture,
+        scenario.quant,
+        "pytorch",
+        float(setup.recipe.weight_bytes),
+    )
     stage = base / max(1, _elements(scenario))
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture, Dropout
+from ..catalog.implementation import Implementation
 from ..record import dataclass
 from ..scenario import Scenario
 from ..walk.fold import training_moments
-from ..walk.implementation import Implementation
 from ..walk.moments import Held, MomentLines, Moments, Peak
 from ..walk.parallel import rank_architecture
 from ..walk.setup import Recipe, Setup
@@ -50,15 +50,8 @@ class Plan:
     approximate: str
 
 
-class _Plans(dict[tuple[object, ...], Plan]):
-    """What was planned so far; whoever installs another catalog clears it as any other cache."""
-
-    def cache_clear(self) -> None:
-        """Forget all."""
-        self.clear()
-
-
-_plans = _Plans()
+_plans: dict[tuple[object, ...], Plan] = {}
+"""What was planned so far."""
 
 
 def training_plan(scenario: Scenario) -> Plan:
@@ -67,6 +60,7 @@ def training_plan(scenario: Scenario) -> Plan:
     a = s.model.architecture
     micro_steps = s.micro_steps
     key = (
+        s.tables,
         a,
         (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.engine, s.offload),
         (

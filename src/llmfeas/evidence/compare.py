@@ -117,7 +117,9 @@ def _range(raw: object) -> Range:
 
 def _bytes_per_weight(scenario: Scenario) -> float:
     native = native_bytes(scenario.precision)
-    weights = weight_bytes(scenario.model.architecture, scenario.quant, scenario.engine, native)
+    weights = weight_bytes(
+        scenario.tables.quantization, scenario.model.architecture, scenario.quant, scenario.engine, native
+    )
     return weights.total / architecture_sums(scenario.model.architecture).parameters
 
 

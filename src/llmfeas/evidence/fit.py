@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..catalog.efficiency import Efficiency, Parameter, Regime, efficiency
-from ..catalog.store import data_directory
+from ..catalog.efficiency import Efficiency, Parameter, Regime
+from ..catalog.store import catalog, data_directory
 from .crossval import Fit, cross_validated
 from .measurements import measurement_files, read_measurements
 from .observations import SPEEDS, Observation, observed
@@ -92,7 +92,7 @@ def left_out_text(fit: Fit) -> str:
 def main(path: Path | None = None) -> dict[str, Fit]:
     """Fit everything, write the file, and give what was found by kind of speed."""
     target = path or data_directory() / FILE
-    numbers = efficiency()
+    numbers = catalog().tables.efficiency
     rows, errors = read_measurements(measurement_files())
     for error in errors:
         print(error.message, file=sys.stderr)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import exp, log, sqrt
 from statistics import fmean, median
 
-from ..catalog.runtime import InferenceBehaviour, TrainingOverhead, runtime
+from ..catalog.runtime import InferenceBehaviour, TrainingOverhead
 from ..catalog.store import catalog
 from ..errors import LlmfeasError
 from ..estimate.inference_memory import inference_memory
@@ -77,7 +77,7 @@ def peaks(measurements: Iterable[Measurement]) -> list[Peak]:
 
 
 def _peak(measurement: Measurement, scenario: Scenario) -> Peak:
-    table, measured = runtime(), measurement.measured
+    table, measured = scenario.tables.runtime, measurement.measured
     overheads: Overheads
     if scenario.is_training:
         overheads, components = overhead_of(scenario), training_memory(scenario).components

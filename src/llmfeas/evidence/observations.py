@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..catalog.efficiency import Efficiency
@@ -37,19 +37,23 @@ class Observation:
 
 def predicted_log(numbers: Efficiency, observation: Observation) -> float:
     """Logarithm of the speed that the time model gives."""
-    scenario = observation.scenario
+    scenario = _under(numbers, observation.scenario)
     if observation.kind == "training":
-        return math.log(training_time(scenario, numbers).tokens_per_second.expected)
-    found = inference_time(scenario, numbers)
+        return math.log(training_time(scenario).tokens_per_second.expected)
+    found = inference_time(scenario)
     speed = found.decode_tokens_per_second if observation.kind == "decode" else found.prefill_tokens_per_second
     return math.log(speed.expected)
+
+
+def _under(numbers: Efficiency, scenario: Scenario) -> Scenario:
+    return scenario.with_tables(replace(scenario.tables, efficiency=numbers))
 
 
 def regime_of(numbers: Efficiency, observation: Observation) -> str:
     """Name the kind of run, as the intervals know it."""
     scenario = observation.scenario
     if observation.kind == "training":
-        return run_interval(numbers, scenario).regime
+        return run_interval(_under(numbers, scenario)).regime
     if observation.kind == "decode":
         sequences = sequences_per_replica(scenario)
         return decode_regime(numbers, scenario.device, scenario.engine, sequences, scenario.tp)

@@ -17,12 +17,12 @@ from .header import bad_file
 from .layout import Layout, layout_of
 from .shapes import architecture_from_layout
 from .tensors import ImportedModel
-from .weights import identifier, stored_weights
+from .weights import Formats, identifier, stored_weights
 
 NO_LANGUAGE_MODEL = {"clip": "an encoder of images", "whisper": "speech recognition", "wavtokenizer-dec": "a voice"}
 
 
-def model_from_gguf(path: Path) -> ImportedModel:
+def model_from_gguf(path: Path, formats: Formats) -> ImportedModel:
     """Understand a GGUF file (any part of a split one): architecture, quantization, bytes.
 
     Raises:
@@ -44,7 +44,7 @@ def model_from_gguf(path: Path) -> ImportedModel:
         problem = f"architecture '{printable(name, 60)}' cannot be expressed: {error}"
         raise bad_file(path, problem, hint=_HINT) from error
     label, remark = _label(header)
-    stored = stored_weights(header.tensors, layout, container="gguf", label=label, file_bytes=header.file_bytes)
+    stored = stored_weights(header.tensors, layout, formats, "gguf", label, header.file_bytes)
     model = _model(path, keys, header, inferred.architecture, layout, facts)
     notes = [remark] if remark else []
     if traits is None:

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..catalog.architecture import Model
+from ..catalog.store import built_in
 from ..errors import DataError
 from ..text import printable
 from .header import bad_file
 from .tensors import ImportedModel
+from .weights import Formats
 
 WEIGHTS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -35,28 +37,30 @@ def is_model_path(text: str) -> bool:
         return False
 
 
-def model_from_file(path: str | Path, known: Iterable[Model] = ()) -> ImportedModel:
+def model_from_file(path: str | Path, known: Iterable[Model] = (), formats: Formats | None = None) -> ImportedModel:
     """Read a model from a .gguf or .safetensors file (one part of several will do), a config.json, or their folder.
 
-    Only headers are read; nothing is downloaded or executed. `known` helps where a safetensors file has no config.json.
+    Only headers are read; nothing is downloaded or executed. `known` helps where a safetensors file has no config.json;
+    `formats` are the values of --quant that a file can stand for (default: those of the built-in catalog).
 
     Raises:
         DataError: with file, offset and reason, and the way out.
     """
     place = _reached(path)
+    formats = built_in().tables.quantization.formats if formats is None else formats
     _refuse_other_formats(place)
     if place.is_dir():
-        return _from_folder(place, known)
+        return _from_folder(place, known, formats)
     if place.suffix.lower() == ".gguf" or _starts_with(place, b"GGUF"):
         from .gguf_model import model_from_gguf
 
-        return model_from_gguf(place)
+        return model_from_gguf(place, formats)
     if place.suffix.lower() == ".safetensors":
         from .safetensors_model import model_from_safetensors
 
-        return model_from_safetensors(place, known)
+        return model_from_safetensors(place, known, formats)
     if place.name.endswith(".safetensors.index.json"):
-        return model_from_file(place.parent, known)
+        return model_from_file(place.parent, known, formats)
     if place.suffix.lower() == ".json":
         return _from_config(place)
     raise bad_file(
@@ -104,15 +108,15 @@ def has_weights(path: Path) -> bool:
     return path.suffix.lower() in WEIGHTS or path.name.endswith(".safetensors.index.json")
 
 
-def _from_folder(folder: Path, known: Iterable[Model]) -> ImportedModel:
+def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     if any(folder.glob("*.safetensors")) or any(folder.glob("*.safetensors.index.json")):
         from .safetensors_model import model_from_safetensors
 
-        return model_from_safetensors(folder, known)
+        return model_from_safetensors(folder, known, formats)
     files = sorted(folder.glob("*.gguf"))
     firsts = [file for file in files if "-of-" not in file.name or "-00001-of-" in file.name]
     if len(firsts) == 1:
-        return model_from_file(firsts[0], known)
+        return model_from_file(firsts[0], known, formats)
     if firsts:
         names = [file.name for file in firsts]
         raise DataError("ambiguous-model-folder", f"{folder} holds {len(firsts)} GGUF models", "Name one.", names[:10])

@@ -16,12 +16,12 @@ from .packed import unpacked
 from .safetensors import SafetensorsHeader, parsed_json, read_safetensors, shard_paths
 from .shapes import Inferred, architecture_from_layout
 from .tensors import ImportedModel, bytes_by_type
-from .weights import identifier, stored_weights
+from .weights import Formats, identifier, stored_weights
 
 CONFIG_LIMIT = 8 * MIB
 
 
-def model_from_safetensors(path: Path, known: Iterable[Model] = ()) -> ImportedModel:
+def model_from_safetensors(path: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     """Understand a safetensors file, any shard of a sharded model, or the folder that holds it.
 
     A config.json beside it gives the architecture. Without one it is inferred from names and shapes; what shapes cannot
@@ -41,6 +41,7 @@ def model_from_safetensors(path: Path, known: Iterable[Model] = ()) -> ImportedM
     stored = stored_weights(
         weights.tensors,
         layout,
+        formats,
         container="safetensors",
         label=weights.label,
         file_bytes=header.file_bytes,

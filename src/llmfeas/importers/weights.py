@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
-from ..catalog.quantization import quantization
 from ..catalog.stored import StoredWeights
 from .layout import Layout
 from .tensors import StoredTensor, bytes_by_type
+
+Formats = Container[str]
+"""Names of formats that a file can stand for."""
 
 NOMINAL_BITS = {
     "q2_k": 3.0, "q3_k_m": 3.91, "q4_0": 4.55, "q4_k_s": 4.58, "q4_k_m": 4.85, "q5_k_m": 5.69, "q6_k": 6.57,
@@ -20,7 +22,7 @@ NOMINAL_BITS = {
 def stored_weights(
     tensors: Sequence[StoredTensor],
     layout: Layout,
-    *,
+    formats: Formats,
     container: str,
     label: str,
     file_bytes: int,
@@ -34,7 +36,7 @@ def stored_weights(
     indices = sorted(layout.layers)
     layers = tuple(layout.layer_bytes[index].total for index in indices)
     return StoredWeights(
-        quant=_format(label, 8 * total / max(1, sum(tensor.elements for tensor in tensors))),
+        quant=_format(formats, label, 8 * total / max(1, sum(tensor.elements for tensor in tensors))),
         container=container,
         label=label,
         by_type=bytes_by_type(tensors) if by_type is None else by_type,
@@ -49,9 +51,9 @@ def stored_weights(
     )
 
 
-def _format(label: str, bits: float) -> str:
+def _format(formats: Formats, label: str, bits: float) -> str:
     """Give the format of this name, else the mix of llama.cpp that is nearest in bits per weight."""
-    if label in quantization().formats:
+    if label in formats:
         return label
     return min(NOMINAL_BITS, key=lambda name: abs(NOMINAL_BITS[name] - bits))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..catalog.device import Device
-from ..catalog.runtime import runtime
 from ..catalog.store import Catalog
 from ..estimate.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
 from ..estimate.parameters import block_parameters, parameters
@@ -99,7 +98,7 @@ def _served_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     quant = str(settings.get("quant", asked.quant))
     if quant == "auto" or asked.stored is not None:
         return 0.0
-    return STORED * min(encoded_bits(quant)) / 8
+    return STORED * min(encoded_bits(asked.tables.quantization, quant)) / 8
 
 
 def _precision(settings: Mapping[str, object], asked: Scenario) -> str:
@@ -153,7 +152,8 @@ def _memory(settings: Mapping[str, object], asked: Scenario, device: Device) -> 
 def most_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
     device = _device(settings, asked, catalog)
-    return usable_part(device, _memory(settings, asked, device)) - runtime().contexts[device.backend]
+    runtime = asked.tables.runtime
+    return usable_part(runtime, device, _memory(settings, asked, device)) - runtime.contexts[device.backend]
 
 
 def most_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:

@@ -12,7 +12,6 @@ from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import Scenario
 from ..units import format_count
-from ..walk.implementation import fused_implementation
 from .change import AUTO, Change, Source
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
@@ -228,7 +227,10 @@ def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
         yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "compiled")
-    if _patching_helps(found) and fused_implementation(scenario.model.architecture.implementation, "liger").patched:
+    if (
+        _patching_helps(found)
+        and scenario.tables.implementations.under(scenario.model.architecture.implementation, "liger").patched
+    ):
         text = "a library's kernels in the model's code: logits come in parts, less is kept"
         yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "liger")
     if _streaming_helps(found):

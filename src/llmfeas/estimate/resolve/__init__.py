@@ -65,7 +65,7 @@ def _imported(text: str, stamp: object, catalog: Catalog) -> ImportedModel:
     """Read a model file once, however many questions are asked of it; `stamp` tells one state of it from another."""
     from ...importers.model_file import model_from_file
 
-    return model_from_file(text, catalog.models.values())
+    return model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
 
 
 def _model(draft: Draft, catalog: Catalog) -> Model:
@@ -137,7 +137,7 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         UsageError: for unknown names, values out of bounds, contradictions, impossible layouts.
         DataError: for a model file that cannot be used.
     """
-    given, recorded = parsed(request), recorded_origins(request)
+    given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
     for name in ("model", "device"):
         if name not in given:
             raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
@@ -195,7 +195,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     else:
         lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
         draft.settle("gpu_layers", None, "derived")
-    scenario = Scenario(**draft.values, origins=draft.origins)
+    scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.layout != "batches"
     if not scenario.is_training:
         scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.split == "tensors")

@@ -9,7 +9,6 @@ from ...catalog.architecture import Model
 from ...catalog.backend import Backend, default_engine
 from ...catalog.device import Device
 from ...catalog.engine import Engine
-from ...catalog.quantization import quantization
 from ...catalog.store import Catalog
 from ...catalog.stored import StoredWeights
 from ...errors import UsageError
@@ -22,11 +21,6 @@ STREAMING = "transformers"
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
-
-
-def engine_record(name: str, catalog: Catalog) -> Engine:
-    """Give what the catalog knows of an engine; an unknown one gets the defaults."""
-    return catalog.engines[name] if name in catalog.engines else Engine(id=name)
 
 
 def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
@@ -43,11 +37,11 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         if quant == "none" and task == "inference" and _is_gguf(draft):
             quant = SOME_GGUF_FORMAT
         default = _usual(draft, catalog.backends[device.backend], str(quant))
-        if draft.said("gpu_layers") and not engine_record(default, catalog).partial:
+        if draft.said("gpu_layers") and not catalog.tables.engine(default).partial:
             default = "llama.cpp"
-        elif _streams(draft) and not engine_record(default, catalog).streams and _reads(STREAMING, str(quant)):
+        elif _streams(draft) and not catalog.tables.engine(default).streams and _reads(STREAMING, str(quant), catalog):
             default = STREAMING
-    engine = engine_record(draft.settle("engine", default, "backend"), catalog)
+    engine = catalog.tables.engine(draft.settle("engine", default, "backend"))
     _known(draft, engine, catalog)
     if _streams(draft) and not engine.streams and engine.id in catalog.engines:
         able = ", ".join(known.id for known in catalog.engines.values() if known.streams)
@@ -86,9 +80,9 @@ def _streams(draft: Draft) -> bool:
     return (draft.values["task"], draft.values["offload"]) == ("inference", "all")
 
 
-def _reads(engine: str, quant: str) -> bool:
+def _reads(engine: str, quant: str, catalog: Catalog) -> bool:
     """Tell whether an engine is known to run a format."""
-    able = quantization().format(quant, engine).engines
+    able = catalog.tables.quantization.format(quant, engine).engines
     return quant == "none" or not able or engine in able
 
 

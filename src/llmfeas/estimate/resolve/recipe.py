@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...catalog.architecture import Model
 from ...catalog.device import Device
 from ...catalog.engine import Engine
-from ...catalog.quantization import quantization
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ..time.rates import is_unified
@@ -101,7 +100,7 @@ def _readable(draft: Draft, catalog: Catalog) -> None:
     engine, quant = str(draft.values["engine"]), str(draft.values["quant"])
     if quant == "none" or engine not in catalog.engines:
         return
-    formats = quantization()
+    formats = catalog.tables.quantization
     able = formats.format(quant, engine).engines
     if able and formats.engines_like.get(engine, engine) not in able:
         draft.warn("engine-format", f"{engine} is not known to run {quant} weights; {', '.join(able)} would")

@@ -147,8 +147,9 @@ def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
     return 2 * sums.blocks * rates.reduce_seconds * (1 + 0.25 * (tp > 2) + 0.25 * (tp > 4))
 
 
-def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> dict[str, float]:
+def decode_parts(scenario: Scenario, tokens: float) -> dict[str, float]:
     """Give the seconds of one decoding step after `tokens` tokens, all sequences together, by part; they add up."""
+    efficiency = scenario.tables.efficiency
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
     rates = decode_rates(efficiency, scenario.device, scenario.engine, scenario.quant, fused)
@@ -169,8 +170,8 @@ def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> d
         "weights": read,
         "cache": cache,
         "compute": busy - moved,
-        "host_layers": host_layer_seconds(efficiency, scenario, weights),
-        "offload": streamed_seconds(efficiency, scenario, sequences),
+        "host_layers": host_layer_seconds(scenario, weights),
+        "offload": streamed_seconds(scenario, sequences),
         "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
         "link": reduce_seconds(sums, rates, tp),
     }

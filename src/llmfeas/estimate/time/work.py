@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...catalog.efficiency import Efficiency
 from ...record import dataclass
 from ...scenario import Scenario
 from ...tape.sums import Sums, architecture_sums
@@ -43,8 +42,9 @@ class Work:
     """Bytes of an element between products."""
 
 
-def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
+def work_of(scenario: Scenario, tuned: bool) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
+    efficiency = scenario.tables.efficiency
     full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
     repeated = efficiency.value("training.recompute.full") if full else 0.0
     if selective and not tuned:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ...catalog.quantization import Quantization
 from ...catalog.source import MAX_BYTES, Document, Place, parse_yaml, read_yaml
 from ...catalog.validation import validated
 from ...errors import DataError, LlmfeasError, UsageError
@@ -71,8 +72,9 @@ class CheckFile:
     blocks: tuple[Block, ...]
 
 
-def read_checks(path: str) -> CheckFile:
-    """Read one file (`-` is stdin): a block of settings with `expect`, or a list of such blocks.
+def read_checks(path: str, formats: Quantization) -> CheckFile:
+    """Read one file (`-` is stdin): a block of settings with `expect`, or a list of such blocks; `formats` is what
+    --quant may name.
 
     Raises:
         DataError: every fault of the file, one a line, each with file, line and column.
@@ -84,7 +86,7 @@ def read_checks(path: str) -> CheckFile:
     blocks = []
     for index, raw in enumerate(listed):
         place: Place = (index,) if isinstance(data, list) else ()
-        blocks.append(_block(raw, index, place, document, faults))
+        blocks.append(_block(raw, index, place, document, formats, faults))
     found = [block for block in blocks if block is not None]
     faults += _duplicates(found)
     if not listed:
@@ -131,7 +133,9 @@ def _bad(text: str, hint: str = HINT, near: Sequence[str] = ()) -> UsageError:
     return UsageError("bad-check-file", text, hint, near)
 
 
-def _block(raw: object, index: int, place: Place, document: Document, faults: list[Report]) -> Block | None:
+def _block(
+    raw: object, index: int, place: Place, document: Document, formats: Quantization, faults: list[Report]
+) -> Block | None:
     if not isinstance(raw, dict):
         faults.append((place, _bad("a scenario must be a mapping of settings with 'expect'")))
         return None
@@ -141,10 +145,10 @@ def _block(raw: object, index: int, place: Place, document: Document, faults: li
         name = index + 1
     settings = {key: value for key, value in raw.items() if key not in OWN_KEYS}
     before = len(faults)
-    _check_settings(settings, place, faults)
+    _check_settings(settings, place, formats, faults)
     expectations = tuple(_expectations(raw.get("expect"), (*place, "expect"), document, faults))
     if len(faults) == before:
-        _check_tasks(settings, expectations, place, faults)
+        _check_tasks(settings, expectations, place, formats, faults)
     return Block(str(name), place, settings, expectations)
 
 
@@ -159,7 +163,7 @@ def _duplicates(blocks: Sequence[Block]) -> Iterator[Report]:
         seen.add(block.id)
 
 
-def _check_settings(settings: Mapping[str, Any], place: Place, faults: list[Report]) -> None:
+def _check_settings(settings: Mapping[str, Any], place: Place, formats: Quantization, faults: list[Report]) -> None:
     for name in ("model", "device"):
         misspelt = any(get_close_matches(name, [key]) for key in settings if key not in BY_NAME)
         if name not in settings and not misspelt:
@@ -172,7 +176,7 @@ def _check_settings(settings: Mapping[str, Any], place: Place, faults: list[Repo
             faults.append(((*place, name), _bad("an empty list crosses to no scenario", "Give it values.")))
         for number, each in enumerate(value if isinstance(value, list) else [value]):
             try:
-                parsed({name: each})
+                parsed({name: each}, formats)
             except LlmfeasError as error:
                 where = (*place, name, number) if isinstance(value, list) else (*place, name)
                 faults.append((where, error))
@@ -236,12 +240,16 @@ def _requirement(name: str, value: object, at: End, document: Document, place: P
 
 
 def _check_tasks(
-    settings: Mapping[str, Any], expectations: Sequence[Expectation], place: Place, faults: list[Report]
+    settings: Mapping[str, Any],
+    expectations: Sequence[Expectation],
+    place: Place,
+    formats: Quantization,
+    faults: list[Report],
 ) -> None:
     """Refuse what no scenario of the block can have: decoding speed of a training."""
     tasks = settings.get("task") or "pretrain"
     for task in tasks if isinstance(tasks, list) else [tasks]:
-        name = str(parsed({"task": task}).get("task", "pretrain"))
+        name = str(parsed({"task": task}, formats).get("task", "pretrain"))
         for each in expectations:
             known = WORDS.get(each.name) or FIGURES[each.name]
             if name not in known.tasks:

@@ -54,7 +54,7 @@ def findings(paths: Sequence[str], catalog: Catalog) -> list[Finding]:
     Raises:
         DataError: a file that cannot be used, or a scenario that cannot be estimated, with file, line and column.
     """
-    files = [read_checks(path) for path in paths]
+    files = [read_checks(path, catalog.tables.quantization) for path in paths]
     return [finding for file in files for finding in _of_file(file, catalog)]
 
 

@@ -110,7 +110,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
         UsageError: a setting that the engine cannot express; unknown names, contradictions.
         DataError: for a model file that cannot be used.
     """
-    _check_task(request, engine)
+    _check_task(request, engine, catalog)
     asked: dict[str, object] = {**request, "engine": _time_engine(request, engine)}
     changed: list[Note] = []
     settled = resolution(asked, catalog)
@@ -137,8 +137,8 @@ def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in request.items() if name not in derived}
 
 
-def _check_task(request: Mapping[str, object], engine: Launcher) -> None:
-    task = parsed({"task": request.get("task")}).get("task", "pretrain")
+def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> None:
+    task = parsed({"task": request.get("task")}, catalog.tables.quantization).get("task", "pretrain")
     if not engine.takes("task", task):
         able = [other.id for other in LAUNCHERS.values() if other.takes("task", task)]
         hint = f"Engines that can: {', '.join(able)}."

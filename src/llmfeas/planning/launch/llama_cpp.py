@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...catalog.quantization import quantization
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection
 from .names import is_gguf, model_name, model_notes, repository
@@ -51,7 +50,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what llama.cpp has no word for."""
-    found = quantization().format(scenario.quant, "llama.cpp")
+    found = scenario.tables.quantization.format(scenario.quant, "llama.cpp")
     if found.container != "gguf" and not is_gguf(scenario):
         return Objection("quant", "its files hold GGUF types")
     if scenario.tp > 1 and scenario.pp > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...catalog.architecture import Dropout
-from ...catalog.quantization import quantization
 from ...scenario import Scenario
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes
@@ -31,7 +30,7 @@ def bits(scenario: Scenario) -> int | None:
         return 4
     if scenario.quant in ("none", scenario.model.published_quant):
         return None
-    found = quantization().format(scenario.quant, "mlx")
+    found = scenario.tables.quantization.format(scenario.quant, "mlx")
     return int(found.id.removeprefix("mlx-")[0]) if found.id.startswith("mlx-") else 0
 
 
