@@ -103,7 +103,7 @@ def test_the_digest_names_the_overlays(tmp_path: Path) -> None:
         ("devices:\n- {id: a, extends: a}\n", 2, "no 'a' to extend"),
         ("devices:\n- extends: rtx-4090\n  bandwidth_gb_per_s: 0\n", 3, "greater than 0"),
         ("devices:\n- extends: rtx-4090\n  bandwith: 3\n", 3, "unknown key"),
-        ("efficiency: {parameters: {x: {value: 1, nonsense: 2}}}\n", 1, "does not fit"),
+        ("efficiency: {parameters: {x: {value: 1, nonsense: 2}}}\n", 1, "x.nonsense: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, line: int, says: str) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts
-from llmfeas.catalog.quantization import NATIVE, Encoding, quantization_from_mapping
+from llmfeas.catalog.quantization import NATIVE, Encoding, Quantization, expanded
+from llmfeas.catalog.records import built
 from llmfeas.catalog.store import catalog
 from llmfeas.options import QUANTIZATIONS
 
@@ -113,7 +114,7 @@ def test_choices_of_layers_are_parts_of_the_whole(layers: str, count: int) -> No
         "kinds": {"kind": {"tasks": ["inference"]}},
         "formats": {"one": {"kind": "kind", "base": "a", "rules": ["some"]}},
     }
-    one = quantization_from_mapping(raw).formats["one"]
+    one = built(Quantization, expanded(raw)).formats["one"]
     architecture = Architecture(layers=count, hidden=64, heads=1, ffn=64, vocab=64)
     chosen = [one.encoding_of("attn_v", False, layer, architecture) == "b" for layer in range(count)]
     assert sum(chosen) <= count
@@ -131,4 +132,4 @@ def test_a_format_with_an_unknown_field_is_refused() -> None:
         "formats": {"one": {"kind": "kind", "base": "a", "colour": "red"}},
     }
     with pytest.raises(TypeError, match="colour"):
-        quantization_from_mapping(raw)
+        built(Quantization, expanded(raw))

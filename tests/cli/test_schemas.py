@@ -20,7 +20,7 @@ from llmfeas.planning.questions import QUESTIONS
 
 Run = Callable[..., Outcome]
 STORED = Path(__file__).parent.parent / "data" / "schemas"
-INPUTS = ("scenario", "check", "device", "model", "backend", "offer")
+INPUTS = ("scenario", "check", "device", "model", "backend", "offer", "engine")
 """Schemas of what goes in: there nothing that was allowed may be refused."""
 
 SMALL = ("-m", "gpt2", "-d", "rtx-4090")

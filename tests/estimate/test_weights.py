@@ -147,7 +147,7 @@ def test_engines_run_their_own_format_under_the_same_name() -> None:
     assert table.format("int8", "llama.cpp").id == "q8_0"
     assert table.format("int8", "transformers").id == "int8"
     assert table.format("q4_k_m", "mlx").id == "mlx-4bit"
-    assert table.format("mxfp4", "llama.cpp-vulkan").id == "mxfp4-gguf"
+    assert table.format("mxfp4", catalog().engines["llama.cpp-vulkan"].speaks).id == "mxfp4-gguf"
 
 
 def test_unknown_format_names_near_ones() -> None:

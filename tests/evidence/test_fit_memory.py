@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from llmfeas.catalog.runtime import InferenceBehaviour, TrainingOverhead
+from llmfeas.catalog.engine import ServingMemory, TrainingOverhead
 from llmfeas.evidence.fit_memory import Peak, fitted, mean_error, peaks, spread
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 
-ENGINE = InferenceBehaviour(cache="growing", fixed_bytes=0.0)
+ENGINE = ServingMemory(cache="growing", fixed_bytes=0.0)
 TRUE = replace(ENGINE, fixed_bytes=0.7e9, slack=0.04, cache_slack=0.5)
 
 
@@ -38,7 +38,7 @@ def test_the_fit_finds_the_overheads_that_made_the_figures() -> None:
     assert mean_error(ROWS, TRUE) == pytest.approx(0, abs=1e-9)
     found = fitted(ROWS)
     assert mean_error(ROWS, found) < 0.01
-    assert isinstance(found, InferenceBehaviour)
+    assert isinstance(found, ServingMemory)
     assert found.cache_slack == pytest.approx(0.5, abs=0.11)
 
 

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from ..errors import DataError
 from ..record import dataclass
+from .records import built
+from .types import STRICT, CountOrZero
+
+# fmt: off
+NormKind = Literal[
+    "kernel", "fused", "compiled", "kernel-fp32", "cast-scale", "scale-cast", "wide-scale-cast", "one-plus", "centred",
+]
+RotationKind = Literal[
+    "halves", "halves-cast-back", "halves-fp32", "alternating", "apart", "interleaved", "complex", "kernel", "compiled",
+    "in-place",
+]
+ScoreStep = Literal[
+    "fp32", "name", "scale", "scale-in-place", "cap", "mask", "choose", "fill", "bias", "widen", "softmax",
+    "softmax-fp32", "as-query", "as-value", "drop", "with-sinks", "softmax-raw", "without-sinks",
+]
+RouterKind = Literal[
+    "softmax", "softmax-back", "softmax-raw", "softmax-scaled", "softmax-corrected", "sigmoid", "top-softmax",
+    "top-softmax-raw",
+]
+LossKind = Literal["written", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "compiled"]
+# fmt: on
 
 Fields = Mapping[str, Any]
 """A record as written."""
@@ -17,20 +38,21 @@ Fields = Mapping[str, Any]
 class Implementation:
     """Traits of the code, not of the architecture. The header of data/implementations.yaml documents each field."""
 
-    norm: str = "cast-scale"
-    qkv: str = "separate"
-    rotation: str = "halves"
+    __pydantic_config__: ClassVar = STRICT
+    norm: NormKind = "cast-scale"
+    qkv: Literal["separate", "split", "sliced", "interleaved", "selected", "picked"] = "separate"
+    rotation: RotationKind = "halves"
     rotation_joins: bool = False
     clips_qkv: bool = False
     rotation_fp32: bool = False
     respreads_tables: bool = False
-    scores: tuple[str, ...] = ("scale", "mask", "softmax-fp32", "as-query", "drop")
-    layer_buffer_bytes: int = 0
+    scores: tuple[ScoreStep, ...] = ("scale", "mask", "softmax-fp32", "as-query", "drop")
+    layer_buffer_bytes: CountOrZero = 0
     mask_buffer: bool = False
-    activation: str = ""
+    activation: Literal["", "gelu-recomputed", "kernel"] = ""
     scales_query: bool = False
-    gate_up: str = "separate"
-    router: str = "softmax"
+    gate_up: Literal["separate", "joint", "clamped", "kernel", "compiled"] = "separate"
+    router: RouterKind = "softmax"
     tempers_query: bool = False
     every_expert: bool = False
     experts_one_by_one: bool = False
@@ -39,8 +61,8 @@ class Implementation:
     adds_in_place: bool = False
     adds_attended_first: bool = False
     norms_each_head: bool = False
-    scales_embedding: str = ""
-    rotary_tables: int = 1
+    scales_embedding: Literal["", "table", "model"] = ""
+    rotary_tables: CountOrZero = 1
     scales_residual: bool = False
     scales_logits: bool = False
     positions_per_sequence: bool = False
@@ -53,11 +75,11 @@ class Implementation:
     names_attended: bool = False
     returns_scores: bool = False
     eager_only: bool = False
-    loss: str = "written"
+    loss: LossKind = "written"
     compiled: bool = False
     patched: bool = False
     prepared: bool = False
-    adapters: str = "written"
+    adapters: Literal["written", "kernel", "parallel"] = "written"
     narrow_frozen: bool = False
     narrow_activations: bool = False
     streams_inputs: bool = False
@@ -86,7 +108,7 @@ class Implementations:
         """How the public code of a record runs.
 
         Raises:
-            DataError: no such record, or a field of it is unknown.
+            DataError: there is no such record.
         """
         return self._kept(name, "")
 
@@ -99,7 +121,7 @@ class Implementations:
         Source: Korthikanti 2022, table 2; the code of the frameworks that data/engines.yaml names; that file.
 
         Raises:
-            DataError: no such record, or a field of it is unknown.
+            DataError: there is no such record.
         """
         return self._kept(name, kernels)
 
@@ -116,7 +138,7 @@ class Implementations:
         return any(self._says(kernels, field) for field in ("compiled", "patched", "prepared"))
 
     def _says(self, kernels: str, field: str) -> bool:
-        return bool(kernels) and bool(self._kernels[kernels].get(field))
+        return bool(kernels) and bool(flattened(self._kernels, kernels).get(field))
 
     def _kept(self, name: str, kernels: str) -> Implementation:
         found = self._built.get((name, kernels))
@@ -130,43 +152,34 @@ class Implementations:
 
             near = get_close_matches(name, list(self._records), n=3)
             raise DataError("unknown-implementation", f"no implementation '{name}' in implementations.yaml", "", near)
-        try:
-            return _built(self._records, name)
-        except (KeyError, TypeError) as error:
-            message = f"implementations.yaml: implementations[{name}]: {error}"
-            raise DataError("bad-data", message, "The header of the file names every field.") from None
+        return built(Implementation, flattened(self._records, name))
 
     def _changed(self, name: str, kernels: str) -> Implementation:
-        public, entry = self.public(name), self._kernels[kernels]
+        public, entry = self.public(name), flattened(self._kernels, kernels)
         if self.lies_over(kernels):
             changed = {field: value for field, value in entry.items() if field != "families"}
             return replace(public, **changed) if name in entry.get("families", (name,)) else public
         return replace(
-            _built(self._kernels, kernels),
+            built(Implementation, entry),
             drops_embedding=public.drops_embedding,
             drops_attention=public.drops_attention,
             drops_residual=public.drops_residual,
         )
 
 
-def implementations_from_mapping(raw: Fields) -> Implementations:
-    """Build the table of a loaded data/implementations.yaml.
+def flattened(records: Mapping[str, Fields], name: str) -> dict[str, Any]:
+    """A record laid over the one that it is `like`.
 
     Raises:
-        KeyError: a section is missing.
+        KeyError: there is no record of a name, or one is like itself.
     """
-    return Implementations(raw["implementations"], raw["kernels"])
-
-
-def _built(records: Mapping[str, Fields], name: str) -> Implementation:
-    """Lay a record over the one that it is `like`."""
     chain = [name]
-    while "like" in records[chain[-1]]:
-        chain.append(records[chain[-1]]["like"])
+    while (like := records[chain[-1]].get("like")) is not None:
+        if like in chain:
+            raise KeyError(like)
+        chain.append(like)
     fields: dict[str, Any] = {}
     for each in reversed(chain):
         fields.update(records[each])
     fields.pop("like", None)
-    if "scores" in fields:
-        fields["scores"] = tuple(fields["scores"])
-    return Implementation(**fields)
+    return fields

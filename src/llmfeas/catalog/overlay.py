@@ -1,13 +1,14 @@
 """One's own entries laid over the catalog: files of the same shape, changed or added entry by entry.
 
-An overlay is one YAML file with any of the sections `devices`, `offers`, `models`, `generations`, `families`,
-`efficiency`, `measurements`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it changes fields
-of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
+An overlay is one YAML file with any of the sections `devices`, `offers`, `models`, `backends`, `engines`,
+`generations`, `families`, `measurements`, and with the files of numbers `efficiency`, `runtime`, `quantization`,
+`implementations` and `power`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it changes
+fields of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -16,22 +17,23 @@ from typing import Any, TypeVar
 from ..errors import DataError
 from ..record import dataclass
 from ..text import printable
-from .architecture import Model
-from .backend import Backend
-from .device import Device
-from .offer import Offer
 from .records import merged
-from .sections import BACKENDS, DEVICES, MODELS, OFFERS, Section
+from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
 from .source import Document, read_yaml
 from .store import Catalog, DataFile, Records
+from .tables import Tables
 
 R = TypeVar("R")
 
-SECTIONS: Mapping[str, Section[Any]] = {section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS)}
+SECTIONS: Mapping[str, Section[Any]] = {
+    section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
+}
 BASES = {"generations": "hardware", "families": "models"}
 """Sections of defaults that entries share -> the data file that they belong to."""
-MAPPINGS = ("efficiency",)
+MAPPINGS = ("efficiency", "runtime", "quantization", "implementations", "power")
 """Whole data files that an overlay may change key by key."""
+WRITTEN = {"efficiency": ("calibration",)}
+"""What the program itself writes into an overlay of those."""
 LISTS = ("measurements",)
 """Lists that others read: the user's own measurements (`backtest`)."""
 NOT_INHERITED = ("aliases", "default_for", "representative")
@@ -137,11 +139,16 @@ class OverlaidRecords(Records[R]):
         for key, entry in super().names():
             yield key, (self.raw(key) if key in self._layers else entry)
 
-    def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data: what it extends, its defaults, its own fields."""
-        if key not in self._raw:
-            raise KeyError(key)
-        return self._with_defaults(self._plain(key, 0, len(self._layers.get(key, ()))))
+    def written(self, key: str) -> Mapping[str, Any] | None:
+        """Give an entry as the overlays leave it, without defaults; None where there is none."""
+        return self._plain(key, 0, len(self._layers.get(key, ()))) if key in self._raw else None
+
+    def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
+        """Give the document that an entry stands in last, and where."""
+        if key not in self._from:
+            return super().place(key)
+        overlay, index = self._from[key]
+        return overlay.document, (self.section.key, index)
 
     def _plain(self, key: str, depth: int, layers: int) -> dict[str, Any]:
         """Give an entry as the first `layers` overlays leave it, without defaults."""
@@ -168,7 +175,7 @@ class OverlaidRecords(Records[R]):
         own = {name: value for name, value in entry.items() if name != "extends"}
         return {**merged(base, own), "id": key}
 
-    def _with_defaults(self, entry: dict[str, Any]) -> dict[str, Any]:
+    def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         name = entry.get(self.section.base_field)
         defaults: dict[str, Any] = {}
         for layer in (self._file.data.get(self.section.base) or {}, *self._defaults):
@@ -181,8 +188,9 @@ class OverlaidRecords(Records[R]):
             return super()._record(key)
         from .validation import validated
 
-        overlay, index = self._from[key]
-        return validated(self.section.record, self.raw(key), overlay.document, (self.section.key, index))
+        document, place = self.place(key)
+        assert document is not None
+        return validated(self.section.record, self.raw(key), document, place)
 
 
 class OverlaidCatalog(Catalog):
@@ -193,25 +201,8 @@ class OverlaidCatalog(Catalog):
         self.base = base
         self.overlays = tuple(overlays)
 
-    @cached_property
-    def devices(self) -> Records[Device]:
-        """Devices by id."""
-        return OverlaidRecords(DEVICES, self._file(DEVICES.file), self.overlays)
-
-    @cached_property
-    def offers(self) -> Records[Offer]:
-        """Offers by id."""
-        return OverlaidRecords(OFFERS, self._file(OFFERS.file), self.overlays)
-
-    @cached_property
-    def models(self) -> Records[Model]:
-        """Models by id."""
-        return OverlaidRecords(MODELS, self._file(MODELS.file), self.overlays)
-
-    @cached_property
-    def backends(self) -> Records[Backend]:
-        """Backends by id."""
-        return OverlaidRecords(BACKENDS, self._file(BACKENDS.file), self.overlays)
+    def _records(self, section: Section[R]) -> Records[R]:
+        return OverlaidRecords(section, self._file(section.file), self.overlays)
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """Give a data file as plain data, changed by the overlays where they may."""
@@ -231,28 +222,46 @@ class OverlaidCatalog(Catalog):
         """The files laid over the catalog, in the order in which they apply."""
         return tuple(overlay.path for overlay in self.overlays)
 
+    @cached_property
+    def tables(self) -> Tables:
+        """What estimates look numbers up in; what overlays change of it is checked.
+
+        Raises:
+            DataError: a number or name that cannot be used, with file and line.
+        """
+        for problem in self._number_problems(unless=WRITTEN):
+            raise problem
+        return super().tables
+
+    def _number_problems(self, unless: Mapping[str, Collection[str]] | None = None) -> Iterator[DataError]:
+        """Check the data files that overlays change, but those of which they say no more than `unless`."""
+        for overlay in self.overlays:
+            for name in MAPPINGS:
+                changes = overlay.data.get(name)
+                if changes and not changes.keys() <= set((unless or {}).get(name, ())):
+                    from .integrity import number_problems
+
+                    yield from number_problems(name, self.raw(name), overlay.document, (name,))
+
     def problems(self) -> Iterator[DataError]:
         """Check every entry that an overlay adds or changes, and the numbers that it changes."""
-        for records in (self.devices, self.offers, self.models, self.backends):
+        for records in (self.devices, self.offers, self.models, self.backends, self.engines):
             assert isinstance(records, OverlaidRecords)
             for key in records.overlaid():
                 try:
                     records[key]
                 except DataError as error:
                     yield error
-        for overlay in self.overlays:
-            if overlay.data.get("efficiency"):
-                yield from _efficiency_problem(overlay, self.raw("efficiency"))
+        wrong = list(self._number_problems())
+        yield from wrong or self._dangling_names()
 
-
-def _efficiency_problem(overlay: Overlay, raw: Mapping[str, Any]) -> Iterator[DataError]:
-    from .efficiency import efficiency_from_mapping
-
-    try:
-        efficiency_from_mapping(raw)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        text = f"does not fit the catalog's numbers ({printable(error, 100)})"
-        yield _bad(overlay.document, ("efficiency",), text, "Use the keys of data/efficiency.yaml.")
+    def _dangling_names(self) -> Iterator[DataError]:
+        assert isinstance(self.engines, OverlaidRecords)
+        for key in self.engines.overlaid():
+            document, place = self.engines.place(key)
+            assert document is not None
+            for fault in self.tables.faults(self.engines[key]):
+                yield _bad(document, place, fault, "Mend the name, or add what it names.")
 
 
 def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal
 
 from ..errors import UsageError
 from ..record import dataclass
 from .architecture import Architecture
+from .types import STRICT, Count, CountOrZero, Identifier, Positive, PositiveOrZero
 
 Layers = Literal["all", "more_bits", "first_eighth", "first_sixteenth", "first_two", "first_four", "middle"]
 NATIVE = "native"
@@ -18,10 +19,11 @@ NATIVE = "native"
 class Encoding:
     """How a matrix is stored: blocks along its rows, with scales and offsets inside."""
 
-    block: int
-    bytes: float
-    row_bytes: float = 0.0
-    column_bytes: float = 0.0
+    __pydantic_config__: ClassVar = STRICT
+    block: Count
+    bytes: Positive
+    row_bytes: PositiveOrZero = 0.0
+    column_bytes: PositiveOrZero = 0.0
     fallback: str = ""
     """Encoding of rows that the block does not divide; empty: every row will do."""
 
@@ -42,15 +44,16 @@ class Encoding:
 class Rule:
     """An exception of a format: where it applies, the encoding becomes `encoding`."""
 
+    __pydantic_config__: ClassVar = STRICT
     tensors: tuple[str, ...]
     encoding: str
     routed: bool = False
     layers: Layers = "all"
     was: tuple[str, ...] = ()
-    min_gqa: int = 0
+    min_gqa: CountOrZero = 0
     experts: int | None = None
     not_experts: int | None = None
-    min_experts: int = 0
+    min_experts: CountOrZero = 0
     layer_count: int | None = None
 
     def applies(self, role: str, routed: bool, layer: int, encoding: str, architecture: Architecture) -> bool:
@@ -73,8 +76,11 @@ class Rule:
 class Format:
     """A value of `--quant`: the encodings of a model's tensors, and who can use them."""
 
-    id: str
-    base: str
+    __pydantic_config__: ClassVar = STRICT
+    id: Identifier
+    kind: Identifier
+    """What it shares with others of one family."""
+    base: Identifier
     head: str = NATIVE
     head_fallback: str = ""
     embedding: str = NATIVE
@@ -83,10 +89,10 @@ class Format:
     embedding_on: Literal["device", "host"] = "device"
     rules: tuple[Rule, ...] = ()
     under: Mapping[str, str] | None = None
+    """By dialect of an engine the format that it runs under this name."""
     stored: str = ""
     container: Literal["", "gguf"] = ""
     skips_stacks: bool = False
-    engines: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     source: str = ""
@@ -104,18 +110,39 @@ class Format:
         return encoding
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Quantization:
     """All encodings and formats. Compared by identity, so that what is derived from it can be cached."""
 
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
     encodings: Mapping[str, Encoding]
     formats: Mapping[str, Format]
-    gguf_metadata_bytes_per_token: float
-    engines_like: Mapping[str, str]
-    """Engines that take the formats of another one."""
+    """By name and by other names."""
+    gguf_metadata_bytes_per_token: PositiveOrZero
 
-    def format(self, quant: str, engine: str = "") -> Format:
-        """Give the format that an engine runs when asked for `quant`.
+    def __post_init__(self) -> None:
+        """Refuse a name that leads nowhere.
+
+        Raises:
+            ValueError: naming where it stands.
+        """
+        for key, form in self.formats.items():
+            places = (form.base, form.head, form.head_fallback, form.embedding, form.router, form.vectors)
+            encodings = (*places, *(rule.encoding for rule in form.rules))
+            wrong = next((name for name in encodings if name not in self.encodings and name not in ("", NATIVE)), None)
+            if wrong is not None:
+                raise ValueError(f"formats.{key} names the encoding '{wrong}', which there is not")
+            formats = (form.stored, *(form.under or {}).values())
+            wrong = next((name for name in formats if name and name not in self.formats), None)
+            if wrong is not None:
+                raise ValueError(f"formats.{key} names the format '{wrong}', which there is not")
+        for key, encoding in self.encodings.items():
+            if encoding.fallback and encoding.fallback not in self.encodings:
+                raise ValueError(f"encodings.{key} names the encoding '{encoding.fallback}', which there is not")
+
+    def format(self, quant: str, dialect: str = "") -> Format:
+        """Give the format that an engine of a dialect runs when asked for `quant`.
 
         Raises:
             UsageError: no such format.
@@ -126,7 +153,7 @@ class Quantization:
 
             near = get_close_matches(quant, list(self.formats), n=3)
             raise UsageError("unknown-quant", f"unknown quantization '{quant}'", "See --help for --quant.", near)
-        other = (found.under or {}).get(self.engines_like.get(engine, engine))
+        other = (found.under or {}).get(dialect)
         return self.formats[other] if other else found
 
     def fitting(self, encoding: str, columns: int) -> str:
@@ -151,36 +178,19 @@ def _chosen(layers: Layers, layer: int, count: int) -> bool:
     return layer < firsts[layers]
 
 
-def quantization_from_mapping(raw: Mapping[str, object]) -> Quantization:
-    """Build the table from a loaded data/quantization.yaml.
+def expanded(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a loaded data/quantization.yaml with every format whole, under its name and its other ones.
 
     Raises:
-        KeyError, TypeError: a section or field is missing or unknown, or a name leads nowhere.
+        KeyError, TypeError: a section is missing, or a name leads nowhere.
     """
-    sections = cast(Mapping[str, Mapping[str, Mapping[str, object]]], raw)
-    encodings = {name: _built(Encoding, entry) for name, entry in sections["encodings"].items()}
-    sets = {
-        name: tuple(_built(Rule, rule) for rule in cast(list[Mapping[str, object]], rules))
-        for name, rules in sections["rule_sets"].items()
-    }
-    kinds = sections["kinds"]
-    formats: dict[str, Format] = {}
-    for name, entry in sections["formats"].items():
-        merged = {**kinds[cast(str, entry["kind"])], **entry, "id": name}
-        del merged["kind"]
-        rules = tuple(rule for part in cast(list[str], merged.get("rules", [])) for rule in sets[part])
-        base = cast(str, merged["base"])
+    formats: dict[str, Any] = {}
+    for name, entry in raw["formats"].items():
+        merged = {**raw["kinds"][entry["kind"]], **entry, "id": name}
+        merged["rules"] = [rule for part in merged.get("rules", ()) for rule in raw["rule_sets"][part]]
         for place in ("head", "embedding", "router"):
-            merged[place] = base if merged.get(place) == "base" else merged.get(place, NATIVE)
-        built = _built(Format, {**merged, "rules": rules})
-        for key in (name, *built.aliases):
-            formats[key] = built
-    per_token = cast(float, raw["gguf_metadata_bytes_per_token"])
-    return Quantization(encodings, formats, per_token, cast(Mapping[str, str], raw.get("engines_like", {})))
-
-
-_T = TypeVar("_T")
-
-
-def _built(kind: type[_T], entry: Mapping[str, object]) -> _T:
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+            merged[place] = merged["base"] if merged.get(place) == "base" else merged.get(place, NATIVE)
+        for key in (name, *merged.get("aliases", ())):
+            formats[key] = merged
+    kept = {name: value for name, value in raw.items() if name not in ("kinds", "rule_sets")}
+    return {**kept, "formats": formats}

@@ -131,6 +131,11 @@ def find_backend(text: str, catalog: Catalog) -> Match[Backend]:
     return _find(catalog.backends, "backend", text)
 
 
+def engine_named(text: str, catalog: Catalog) -> str:
+    """Give the id of the engine that a text names by id, name or alias; the text itself where none is called so."""
+    return _exact(catalog.engines, text) or text
+
+
 def find_offer(text: str, catalog: Catalog) -> Match[Offer]:
     """Find an offer by id, name or alias.
 

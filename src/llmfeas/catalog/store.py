@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from ..record import dataclass
 from .architecture import Model
 from .backend import Backend
 from .device import Device
-from .engine import Engine
+from .engine import Engine, LikeError
 from .offer import Offer
 from .records import built, merged
 from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
@@ -82,6 +82,9 @@ class Records(Mapping[str, R]):
             record = self._built[key] = self._record(key)
         return record
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._raw
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)
 
@@ -92,10 +95,38 @@ class Records(Mapping[str, R]):
         """Give each id with its entry as written, without building it."""
         return iter(self._raw.items())
 
+    def written(self, key: str) -> Mapping[str, Any] | None:
+        """Give an entry as written; None where there is none."""
+        return self._raw.get(key)
+
     def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data, its defaults filled in."""
-        entry, defaults = self._raw[key], self._base_of(key)
+        """Give an entry as plain data, its defaults filled in.
+
+        Raises:
+            KeyError: there is no such entry.
+            DataError: it is like one that does not exist, or like itself.
+        """
+        entry = self.written(key)
+        if entry is None:
+            raise KeyError(key)
+        return self._completed(key, entry) if self.section.completed else self._with_defaults(key, entry)
+
+    def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        defaults = self._base_of(key)
         return merged(defaults, entry) if defaults else dict(entry)
+
+    def _completed(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.section.completed is not None
+        try:
+            return self.section.completed(entry, self._file.data[self.section.base], self.written)
+        except LikeError as error:
+            document, place = self.place(key)
+            where = document.where((*place, "like")) if document else f"{self.section.key}[{key}]"
+            raise unlike(where, error.args[0], self) from None
+
+    def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
+        """Give the document that an entry stands in, and where."""
+        return self._file.document, (self.section.key, key)
 
     def peek(self, key: str, field: str) -> object:
         """Give one field of an entry as written or as its default, without building it; None where it has neither."""
@@ -109,13 +140,26 @@ class Records(Mapping[str, R]):
         return defaults if isinstance(defaults, Mapping) else {}
 
     def _record(self, key: str) -> R:
-        raw = self.raw(key)
-        if self._file.document is None:
+        raw, document = self.raw(key), self._file.document
+        if document is None:
             return built(self.section.record, raw)
         from .validation import validated_entry
 
-        record: R = validated_entry(self.section, key, raw, self._file.document)
+        record: R = validated_entry(self.section, key, raw, document)
         return record
+
+
+def unlike(where: str, name: object, known: Collection[str]) -> DataError:
+    """Make the error of an entry that is like one that does not exist, or like itself."""
+    from difflib import get_close_matches
+
+    from ..text import printable
+
+    if str(name) in known:
+        return DataError("bad-data", f"{where}: leads back to itself", "Break the circle.")
+    near = get_close_matches(str(name), list(known), 2)
+    hint = f"Did you mean '{near[0]}'?" if near else "Name one of the section's entries."
+    return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
 
 
 def _entries(section: Section[Any], file: DataFile) -> dict[str, dict[str, Any]]:
@@ -154,30 +198,33 @@ class Catalog:
             self._files[name] = data_file(self.directory, name)
         return self._files[name]
 
+    def _records(self, section: Section[R]) -> Records[R]:
+        return Records(section, self._file(section.file))
+
     @functools.cached_property
     def devices(self) -> Records[Device]:
         """Devices by id."""
-        return Records(DEVICES, self._file(DEVICES.file))
+        return self._records(DEVICES)
 
     @functools.cached_property
     def offers(self) -> Records[Offer]:
         """Offers by id."""
-        return Records(OFFERS, self._file(OFFERS.file))
+        return self._records(OFFERS)
 
     @functools.cached_property
     def models(self) -> Records[Model]:
         """Models by id."""
-        return Records(MODELS, self._file(MODELS.file))
+        return self._records(MODELS)
 
     @functools.cached_property
     def backends(self) -> Records[Backend]:
         """Backends by id."""
-        return Records(BACKENDS, self._file(BACKENDS.file))
+        return self._records(BACKENDS)
 
     @functools.cached_property
     def engines(self) -> Records[Engine]:
         """Engines by id."""
-        return Records(ENGINES, self._file(ENGINES.file))
+        return self._records(ENGINES)
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """Give a data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.

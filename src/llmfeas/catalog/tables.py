@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import Any, ClassVar, Final
 
 from ..ranges import Range
 from ..record import dataclass
-from .efficiency import Efficiency, efficiency_from_mapping
+from ..text import printable
+from .device import BackendId
+from .efficiency import Efficiency
 from .engine import Engine
-from .implementation import Implementations, implementations_from_mapping
-from .quantization import Quantization, quantization_from_mapping
-from .runtime import Runtime, runtime_from_mapping
+from .implementation import Implementations
+from .quantization import Quantization, expanded
+from .records import built
+from .types import STRICT, Fraction, PositiveOrZero
+
+PUBLIC_CODE: Final = ("eager", "frameworks")
+"""Kernels of an engine that are those of the model's public code."""
+
+MOST_UNKNOWN: Final = 256
+"""Engines that nobody described, of which records are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Memory that is no tensor of the model, by backend: data/runtime.yaml."""
+
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
+    contexts: Mapping[BackendId, PositiveOrZero]
+    """Bytes of the driver's context and loaded kernels of one process."""
+    usable: Mapping[str, PositiveOrZero]
+    """Share of a device's memory that one process can take where the driver's own figure is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerShare:
+    """Share of its power limit that a device draws."""
+
+    __pydantic_config__: ClassVar = STRICT
+    low: Fraction
+    expected: Fraction
+    high: Fraction
+    prior: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """What devices draw, by what binds them: data/power.yaml."""
+
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
+    power_share: Mapping[str, PowerShare]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -23,12 +65,45 @@ class Tables:
     quantization: Quantization
     implementations: Implementations
     engines: Mapping[str, Engine]
+    plain: Engine
+    """What an engine is taken for that nobody described."""
     power_shares: Mapping[str, Range]
     """Share of its power limit that a device draws, by what binds it."""
+    _unknown: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
+
+    def faults(self, engine: Engine) -> Iterator[str]:
+        """Say what an engine's record names that there is not."""
+        known = self.quantization.formats
+        kernels = (*PUBLIC_CODE, *self.implementations.kernels)
+        yield from _missing("kernels", (engine.training.kernels,), kernels)
+        yield from _missing("format", engine.formats, {*known, *(each.kind for each in known.values())})
+        yield from _missing("architecture", engine.architectures, self.implementations.names)
+        fixed = f"decode.fixed.{engine.serving.speed.fixed}"
+        if engine.serving.speed.fixed and not any(
+            f"{name}.".startswith(f"{fixed}.") for name in self.efficiency.parameters
+        ):
+            yield f"there is no parameter {printable(fixed, 60)}"
 
     def engine(self, name: str) -> Engine:
-        """What is known of an engine; one that nobody described gets the defaults."""
-        return self.engines[name] if name in self.engines else Engine(id=name)
+        """What is known of an engine; one that nobody described is a plain one."""
+        if name in self.engines:
+            return self.engines[name]
+        found = self._unknown.get(name)
+        if found is None:
+            if len(self._unknown) >= MOST_UNKNOWN:
+                self._unknown.clear()
+            found = self._unknown[name] = replace(self.plain, id=name)
+        return found
+
+
+def _missing(what: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, list(known), 1)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            yield f"there is no {what} '{printable(name, 40)}'{meant}"
 
 
 def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, Engine]) -> Tables:
@@ -38,12 +113,13 @@ def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, E
         DataError: a file is missing or unusable.
         KeyError, TypeError: a section or field is missing or unknown.
     """
-    shares = raw("power")["power_share"]
+    implementations, power = raw("implementations"), built(Power, raw("power"))
     return Tables(
-        efficiency=efficiency_from_mapping(raw("efficiency")),
-        runtime=runtime_from_mapping(raw("runtime")),
-        quantization=quantization_from_mapping(raw("quantization")),
-        implementations=implementations_from_mapping(raw("implementations")),
+        efficiency=built(Efficiency, raw("efficiency")),
+        runtime=built(Runtime, raw("runtime")),
+        quantization=built(Quantization, expanded(raw("quantization"))),
+        implementations=Implementations(implementations["implementations"], implementations["kernels"]),
         engines=engines,
-        power_shares={name: Range(share["low"], share["expected"], share["high"]) for name, share in shares.items()},
+        plain=built(Engine, {"id": "plain", **raw("engines")["plain"]}),
+        power_shares={name: Range(each.low, each.expected, each.high) for name, each in power.power_share.items()},
     )

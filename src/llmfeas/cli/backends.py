@@ -43,6 +43,22 @@ def _page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repo
     return page(title, fields, remarks)
 
 
+def _with_engines(backend: Backend, catalog: Catalog) -> Row:
+    """Give the techniques with the engines among them, those of equal cases together."""
+    from dataclasses import asdict
+
+    found = asdict(backend)["techniques"]
+    alike: dict[str, list[str]] = {}
+    cases = {}
+    for engine in catalog.engines.values():
+        own = engine.cases(backend)
+        if own:
+            key = repr(own)
+            alike.setdefault(key, []).append(engine.id)
+            cases[key] = [asdict(case) for case in own]
+    return {"techniques": {**found, **{" ".join(names): cases[key] for key, names in alike.items()}}}
+
+
 KIND = Kind(
     singular="backend",
     plural="backends",
@@ -52,6 +68,7 @@ KIND = Kind(
     columns=_columns,
     cells=lambda row: [row["id"], row["name"], row["vendor"], row["software"]],
     page=_page,
+    joined=_with_engines,
 )
 
 command = group(KIND, "What works on which backend: list, show, search.")

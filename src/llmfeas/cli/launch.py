@@ -162,7 +162,7 @@ command = Command(
             metavar="ENGINE",
             group="The question",
             shell_complete=_engines,
-            help="accelerate, deepspeed, torchrun-fsdp, trl, axolotl, megatron, maxtext, mlx-lm, llama.cpp, vllm.",
+            help="What to launch: accelerate, deepspeed, llama.cpp, vllm ...; an unknown name lists them all.",
         ),
         *settings(hidden=("engine",)),
         Grouped(["force", "--force"], is_flag=True, help="Overwrite files."),

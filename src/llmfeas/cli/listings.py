@@ -67,6 +67,8 @@ class Kind:
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
     """Shows one record to people; None: field by field."""
+    joined: Callable[[Any, Catalog], Row] = lambda record, catalog: {}
+    """What `show` tells in place of fields of the record, with what other records say of it."""
     opened: Callable[[str, Catalog], Opened | None] = lambda text, catalog: None
     """What `show` tells of a file; None where the text is no path."""
 
@@ -151,7 +153,7 @@ def _show(kind: Kind) -> click.Command:
             written(overlay(kind.plural, [record]), output.path)
             return
         named = {"id": record.id, "name": record.name}
-        fields = {**named, **kind.extra(record), **asdict(record), **opened.fields}
+        fields = {**named, **kind.extra(record), **asdict(record), **kind.joined(record, catalog()), **opened.fields}
         warnings = [{"code": code, "message": note} for note in opened.notes]
         envelope = _envelope(kind, "show", {"name": asked}, fields, warnings)
         shown = kind.page or entry

@@ -20,7 +20,7 @@ from .parameters import Command, Grouped
 Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CATALOGS = ("devices", "models", "backends", "offers")
-RECORDS = ("device", "model", "backend", "offer")
+RECORDS = ("device", "model", "backend", "offer", "engine")
 
 RANGE: Json = {
     "type": "object",
@@ -85,9 +85,9 @@ def _more(option: Option) -> list[str]:
 def _record(name: str) -> Json:
     from pydantic import TypeAdapter
 
-    from ..catalog.sections import BACKENDS, DEVICES, MODELS, OFFERS
+    from ..catalog.sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
 
-    sections = {section.key.removesuffix("s"): section for section in (DEVICES, MODELS, BACKENDS, OFFERS)}
+    sections = {section.key.removesuffix("s"): section for section in (DEVICES, MODELS, BACKENDS, OFFERS, ENGINES)}
     return TypeAdapter(sections[name].record).json_schema()
 
 

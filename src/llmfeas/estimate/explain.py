@@ -23,7 +23,7 @@ COMPONENT_FORMULAS: Mapping[str, str] = {
     "logits_bytes": "tensors as wide as the vocabulary: tokens x vocabulary x bytes, up to three at once",
     "kv_cache_bytes": "cached values a token x context x sequences x bytes a value",
     "workspace_bytes": "16-bit copies of weights, temporaries of backward and optimizer",
-    "runtime_bytes": "context, libraries and allocator slack: no tensor (data/runtime.yaml)",
+    "runtime_bytes": "context, libraries and allocator slack: no tensor (data/engines.yaml, runtime.yaml)",
 }
 
 SERVING_FORMULAS: Mapping[str, str] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
-from ..catalog.runtime import InferenceBehaviour
+from ..catalog.engine import ServingMemory
 from ..record import dataclass
 from ..scenario import Scenario
 from ..tape import Operator, build
@@ -56,7 +56,7 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
 
     Prefill: weights + cache of the prompt + streams and the widest operator of a pass (or logits of every token, where
     the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
-    differ by data/runtime.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
+    differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
     """
     return _memory(serving_of(scenario))
 
@@ -81,15 +81,14 @@ def _memory(s: Serving) -> InferenceMemory:
 
 def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
     """Components of both moments on the fullest device, and the bytes on the host."""
-    behaviour = s.tables.runtime.behaviour(s.engine)
-    parts, host = _parts(s, behaviour)
-    candidates = [_moments(s, behaviour, part) for part in parts]
+    parts, host = _parts(s, s.behaviour)
+    candidates = [_moments(s, s.behaviour, part) for part in parts]
     return max(candidates, key=lambda moments: max(sum(held.values()) for held in moments.values())), host
 
 
-def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float]:
+def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
-    weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.engine, s.native, s.stored)
+    weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
     kinds = _kinds(s.architecture)
     caches = {kind: _caches(s, behaviour, kind) for kind in set(kinds)}
     layers = [
@@ -97,7 +96,7 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
     ]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
-    chosen = s.tables.quantization.format(s.quant, s.engine)
+    chosen = s.tables.quantization.format(s.quant, s.dialect)
     if chosen.embedding_on == "host" and not s.one_pool:
         host, tables = host + tables, 0.0
     if s.host_layers:
@@ -134,7 +133,7 @@ def _start(stage: int, layers: int, stages: int) -> int:
     return stage * size + min(stage, more)
 
 
-def _caches(s: Serving, behaviour: InferenceBehaviour, kind: Kind) -> tuple[float, float]:
+def _caches(s: Serving, behaviour: ServingMemory, kind: Kind) -> tuple[float, float]:
     """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
     block, window = behaviour.block_tokens, kind[2]
     operators = _operators(s.architecture)[kind]
@@ -170,7 +169,7 @@ def _kinds(a: Architecture) -> tuple[Kind, ...]:
     return tuple((a.is_linear_layer(i), a.is_expert_layer(i), a.window_of(i)) for i in range(a.layers))
 
 
-def _moments(s: Serving, behaviour: InferenceBehaviour, part: Part) -> dict[str, dict[str, float]]:
+def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:
     """Components of the two moments on one device."""
     value = behaviour.value_bytes or s.native
     logit = (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp if part.makes_logits else 0.0
@@ -200,7 +199,7 @@ def _appended(s: Serving, part: Part) -> float:
     return max(part.layer_cache / 2, repeated)
 
 
-def _prompt_pass(s: Serving, behaviour: InferenceBehaviour, value: float, logit: float) -> tuple[float, float]:
+def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: float) -> tuple[float, float]:
     """Activations and logits of the widest pass over the prompt on one rank."""
     limit = behaviour.pass_tokens
     tokens, sequences = min(s.prompt, limit or s.prompt), s.sequences

@@ -16,7 +16,7 @@ def kernels_of(scenario: Scenario) -> str:
     (`frameworks`): a pre-training that is divided over devices is then taken to run in one of those, all other jobs in
     the public code of the model.
     """
-    declared = scenario.engine_record.kernels
+    declared = scenario.engine_record.training.kernels
     if declared != "frameworks":
         return "" if declared == "eager" else declared
     if scenario.task != "pretrain" or scenario.num_devices == 1:
@@ -42,7 +42,7 @@ def runs_patched(scenario: Scenario) -> bool:
 
 def runs_public_code(scenario: Scenario) -> bool:
     """Tell whether training runs the model's public code operator by operator, as plain PyTorch does."""
-    return not kernels_of(scenario) and scenario.engine_record.kernels == "frameworks"
+    return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
 
 
 def runs_wide(scenario: Scenario) -> bool:

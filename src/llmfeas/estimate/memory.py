@@ -74,7 +74,7 @@ def _file_bytes(scenario: Scenario) -> float:
     if scenario.stored is not None:
         return float(scenario.stored.file_bytes)
     return weights_file_bytes(
-        scenario.tables.quantization, scenario.model, scenario.precision, scenario.quant, scenario.engine
+        scenario.tables.quantization, scenario.model, scenario.precision, scenario.quant, scenario.engine_record.speaks
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture
 from ..catalog.device import Device
+from ..catalog.engine import ServingMemory
 from ..catalog.stored import StoredWeights
 from ..catalog.tables import Tables
 from ..record import dataclass
@@ -20,7 +21,9 @@ class Serving:
     tables: Tables
     architecture: Architecture
     quant: str
-    engine: str
+    dialect: str
+    """Whose names of formats the engine uses."""
+    behaviour: ServingMemory
     native: float
     context: int
     prompt: int
@@ -70,7 +73,8 @@ def serving_of(scenario: Scenario) -> Serving:
         tables=scenario.tables,
         architecture=scenario.model.architecture,
         quant=scenario.quant,
-        engine=scenario.engine,
+        dialect=scenario.engine_record.speaks,
+        behaviour=scenario.engine_record.serving.memory,
         native=native_bytes(scenario.precision),
         context=_context(scenario),
         prompt=min(scenario.prompt, _context(scenario)),

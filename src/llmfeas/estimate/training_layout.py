@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from ..catalog.engine import Scheme
 from ..record import dataclass
 from ..scenario import Scenario
 from ..walk.moments import Held, Moments
@@ -15,49 +16,6 @@ from .weights import weight_bytes
 
 PACKED_BYTES: Final = 0.52
 """Bytes of a parameter in 4 bits with doubly quantized scales (Dettmers 2023)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """How an engine keeps a mixed-precision model on several devices. Bytes a trained parameter."""
-
-    weight: int
-    gradient: int
-    master: int
-    """fp32 master weights beside the working ones; sharded with the optimizer's states."""
-    state: int = 4
-    """Each of the optimizer's moments."""
-    gathers: bool = False
-    """FSDP and DDP: 16-bit copies of fp32 shards, gradients in reduction buckets."""
-    whole_gradients: bool = False
-    """Gradients live in one buffer from the start."""
-    sequence_parallel: bool = False
-    compiled: bool = False
-    """A compiler lays out the step: 16-bit weights live where they are used, and there are no buckets."""
-    narrow_inputs: bool = False
-    """In fp8 a product keeps its input in one byte; otherwise the 16-bit one, cast again in backward (torchao)."""
-
-
-SCHEMES: Final[dict[str, Scheme]] = {
-    # FSDP keeps fp32 shards and gathers 16-bit blocks; without sharding it is autocast.
-    "pytorch": Scheme(4, 4, 0, gathers=True),
-    # The same as a compiler lays it out.
-    "maxtext": Scheme(4, 4, 0, gathers=True, compiled=True),
-    # bf16 weights, fp32 gradient buffer, distributed optimizer (Narayanan 2021, Korthikanti 2022).
-    "megatron": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    "nemo": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    # Its performance recipes and submissions to MLPerf reduce gradients in bf16 (grad_reduce_in_fp32 off).
-    "nemo-tuned": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    "nemo-fp8-activations": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    # Its layers in a loop of one's own: fp32 weights, and 8-bit copies of each matrix and its transpose beside them.
-    "transformer-engine": Scheme(4, 4, 0, gathers=True, narrow_inputs=True),
-    "deepspeed": Scheme(2, 2, 4),
-    # 16-bit weights are the master ones unless asked otherwise.
-    "unsloth": Scheme(2, 2, 0, state=2),
-    "llm.c": Scheme(2, 2, 4, whole_gradients=True),
-    # LLM.Q: master weights are the 16-bit ones, moments as in its published runs; fp8 weights are cast where used.
-    "llmq": Scheme(2, 2, 0, state=2, whole_gradients=True, narrow_inputs=True),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +33,7 @@ class Layout:
 
 @lru_cache(maxsize=1024)
 def _layout(
-    engine: str,
+    scheme: Scheme,
     mixed: bool,
     adapted: bool,
     zero: int,
@@ -86,7 +44,6 @@ def _layout(
     fused: bool,
     streamed: bool,
 ) -> Layout:
-    scheme = SCHEMES.get(engine, SCHEMES["pytorch"])
     sharded = spread and zero >= 3
     pure = mixed and not adapted and (scheme.weight == 2 or fused or streamed or (spread and zero >= 2))
     if checkpointing == "selective" and scheme.whole_gradients:
@@ -101,7 +58,7 @@ def _layout(
 def layout_of(scenario: Scenario) -> Layout:
     """Give the layout of a scenario's engine."""
     return _layout(
-        scenario.engine,
+        scenario.engine_record.training.scheme,
         scenario.precision.endswith("-mixed"),
         scenario.task in ("lora", "qlora"),
         scenario.zero,
@@ -229,7 +186,7 @@ def _quantized_bytes(scenario: Scenario, moments: Moments, setup: Setup) -> floa
         scenario.tables.quantization,
         scenario.model.architecture,
         scenario.quant,
-        "pytorch",
+        "",
         float(setup.recipe.weight_bytes),
     )
     stage = base / max(1, _elements(scenario))

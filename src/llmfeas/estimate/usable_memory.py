@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.device import Device
-from ..catalog.runtime import Runtime
+from ..catalog.tables import Runtime
 from ..scenario import Scenario, whatever_the_batch
 from ..units import GIB
 from .serving import draws_on_host

@@ -88,11 +88,11 @@ def weight_bytes(
     table: Quantization,
     architecture: Architecture,
     quant: str = "none",
-    engine: str = "",
+    dialect: str = "",
     native: float = 2.0,
     stored: StoredWeights | None = None,
 ) -> WeightBytes:
-    """Give the bytes of the weights as `engine` holds them under `--quant quant`.
+    """Give the bytes of the weights as an engine of a dialect holds them under `--quant quant`.
 
     The file's own bytes where it is one that holds them in this format (`stored`), else computed:
 
@@ -104,7 +104,7 @@ def weight_bytes(
     """
     if stored is not None and stored.serves(quant, native) and len(stored.layers) == architecture.layers:
         return _in_file(stored)
-    sizes = _Sizes(table, table.format(quant, engine), architecture, native)
+    sizes = _Sizes(table, table.format(quant, dialect), architecture, native)
     tape = build(architecture)
     edges = [weight for operator in (*tape.before, *tape.after) for weight in operator.weights]
     heads = [weight for weight in edges if ROLES.get(weight.name) == "head"]
@@ -197,23 +197,23 @@ class _Sizes:
         return Encoding(block=1, bytes=self.native) if name == NATIVE else self.quantization.encodings[name]
 
 
-def weights_bytes(table: Quantization, model: Model, precision: str, quant: str = "none", engine: str = "") -> float:
+def weights_bytes(table: Quantization, model: Model, precision: str, quant: str = "none", dialect: str = "") -> float:
     """Give the bytes of all weights in the run's memory (host part included), for inference.
 
     Source: data/quantization.yaml; unquantized tensors take 4 bytes in fp32, else 2.
     """
-    return weight_bytes(table, model.architecture, quant, engine, native_bytes(precision)).total
+    return weight_bytes(table, model.architecture, quant, dialect, native_bytes(precision)).total
 
 
 def weights_file_bytes(
-    table: Quantization, model: Model, precision: str, quant: str = "none", engine: str = ""
+    table: Quantization, model: Model, precision: str, quant: str = "none", dialect: str = ""
 ) -> float:
     """Give the bytes of the model's weights as stored on disk.
 
     GGUF files hold what is run, plus the vocabulary; formats that are made while loading (nf4, LLM.int8) and
     unquantized runs read the published type of the weights. Prediction heads in no other count are left out.
     """
-    chosen = table.format(quant, engine)
+    chosen = table.format(quant, dialect)
     if chosen.container == "gguf":
         stored = _stored_bytes(table, model.architecture, chosen.id, native_bytes(precision))
         return stored + table.gguf_metadata_bytes_per_token * model.architecture.vocab
@@ -244,7 +244,7 @@ def decode_read_bytes(
     table: Quantization,
     architecture: Architecture,
     quant: str = "none",
-    engine: str = "",
+    dialect: str = "",
     native: float = 2.0,
     sequences: float = 1.0,
     stored: StoredWeights | None = None,
@@ -253,7 +253,7 @@ def decode_read_bytes(
 
     Formula: head + rest + layers - routed (1 - distinct / E). Source: data/quantization.yaml.
     """
-    weights = weight_bytes(table, architecture, quant, engine, native, stored)
+    weights = weight_bytes(table, architecture, quant, dialect, native, stored)
     everything = weights.total - weights.tables
     experts = architecture.experts
     if experts is None:

@@ -1,4 +1,4 @@
-"""How far peaks of memory are from published ones, by regime; what data/runtime.yaml would be if fitted to them alone.
+"""How far peaks of memory are from published ones, by regime; what data/engines.yaml would be if fitted to them alone.
 
 `python -m llmfeas.evidence.fit_memory` prints, for each regime, its groups and rows, the median error, the spread of
 left-out groups (shrunk to that of all, as for time) and the overheads that fit best beside those in use. The values in
@@ -8,22 +8,21 @@ the file are rounded, and held back where one source stands alone: see the notes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import exp, log, sqrt
 from statistics import fmean, median
 
-from ..catalog.runtime import InferenceBehaviour, TrainingOverhead
+from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..catalog.store import catalog
 from ..errors import LlmfeasError
 from ..estimate.inference_memory import inference_memory
-from ..estimate.kernels import runs_fused
 from ..estimate.resolve import resolution
 from ..estimate.runtime_memory import MemoryKind, inference_overhead, is_sharded, overhead_of, training_overhead
 from ..estimate.training_memory import training_memory
 from ..scenario import Scenario
 from .measurements import Measurement, measurement_files, read_measurements, settings_of
 
-Overheads = InferenceBehaviour | TrainingOverhead
+Overheads = ServingMemory | TrainingOverhead
 SHRINKAGE = 3.0
 """Groups that the spread of all regimes counts for."""
 
@@ -51,7 +50,7 @@ class Peak:
 
     def log_ratio(self, overheads: Overheads) -> float:
         """Give the log of measured over computed, the latter as its source measures it."""
-        if isinstance(overheads, InferenceBehaviour):
+        if isinstance(overheads, ServingMemory):
             fixed, allocator = inference_overhead(overheads, self.components)
         else:
             fixed, allocator = training_overhead(overheads, self.components, self.sharded)
@@ -77,26 +76,38 @@ def peaks(measurements: Iterable[Measurement]) -> list[Peak]:
 
 
 def _peak(measurement: Measurement, scenario: Scenario) -> Peak:
-    table, measured = scenario.tables.runtime, measurement.measured
+    measured = measurement.measured
     overheads: Overheads
     if scenario.is_training:
         overheads, components = overhead_of(scenario), training_memory(scenario).components
-        name = table.framework(scenario.engine, runs_fused(scenario))
-        regime = f"{name}, {'sharded' if is_sharded(scenario) else scenario.task}"
+        job = "sharded" if is_sharded(scenario) else scenario.task
     else:
-        served = inference_memory(scenario)
-        overheads, components = table.behaviour(scenario.engine), dict(served.components)
-        regime = f"{table.engines.get(scenario.engine, 'eager')}, inference"
+        overheads, components = scenario.engine_record.serving.memory, dict(inference_memory(scenario).components)
+        job = "inference"
     return Peak(
         group=measurement.group,
-        regime=regime,
+        regime=f"{_first_with(overheads, scenario)}, {job}",
         kind="device" if measurement.memory_kind == "unknown" else measurement.memory_kind,
         measured_bytes=measured.peak_bytes or (measured.peak_total_bytes or 0.0) / scenario.num_devices,
         components=components,
-        context_bytes=table.contexts[scenario.device.backend],
+        context_bytes=scenario.tables.runtime.contexts[scenario.device.backend],
         sharded=scenario.is_training and is_sharded(scenario),
         overheads=overheads,
     )
+
+
+def _first_with(overheads: Overheads, scenario: Scenario) -> str:
+    """Name the first engine that holds the same beside tensors, for those that are like it."""
+    for engine in scenario.tables.engines.values():
+        training = engine.training.memory
+        for name, own in (
+            (engine.id, training),
+            (engine.id, engine.serving.memory),
+            (f"{engine.id} divided", training.divided),
+        ):
+            if own is not None and asdict(own) == asdict(overheads):
+                return name
+    return scenario.engine
 
 
 def by_group(rows: Iterable[Peak], value: Callable[[Peak], float]) -> dict[str, list[float]]:

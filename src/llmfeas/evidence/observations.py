@@ -54,10 +54,11 @@ def regime_of(numbers: Efficiency, observation: Observation) -> str:
     scenario = observation.scenario
     if observation.kind == "training":
         return run_interval(_under(numbers, scenario)).regime
+    speed = scenario.engine_record.serving.speed
     if observation.kind == "decode":
         sequences = sequences_per_replica(scenario)
-        return decode_regime(numbers, scenario.device, scenario.engine, sequences, scenario.tp)
-    return prefill_regime(numbers, scenario.device, scenario.engine)
+        return decode_regime(scenario.device, speed, sequences, scenario.tp)
+    return prefill_regime(scenario.device, speed)
 
 
 def _speeds(measurement: Measurement, scenario: Scenario) -> Iterable[tuple[Speed, float | None]]:

@@ -47,7 +47,11 @@ def _offered(change: Change, found: Estimate, backend: Backend | None) -> Change
     """Give the change with the new limits that the backend's software sets to it; None where that cannot do it."""
     if backend is None:
         return change
-    cases = [support(backend, found.scenario.device, technique) for technique in _techniques(change)]
+    scenario = found.scenario
+    cases = [support(backend, scenario.device, technique) for technique in _techniques(change)]
+    if change.settings.get("engine", AUTO) != AUTO:
+        engine = scenario.tables.engine(str(change.settings["engine"]))
+        cases.append(engine.support(backend, scenario.device))
     if any(case.status == "unsupported" for case in cases):
         return None
     known = " ".join(reason.message for reason in found.verdict.reasons)
@@ -63,7 +67,7 @@ def _techniques(change: Change) -> Iterator[str]:
     for name, value in change.settings.items():
         if value in (AUTO, "none"):
             continue
-        if name in ("task", "precision", "quant", "optimizer", "engine"):
+        if name in ("task", "precision", "quant", "optimizer"):
             yield str(value)
         elif name == "offload":
             yield "offload"

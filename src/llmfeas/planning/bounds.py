@@ -10,7 +10,6 @@ from ..estimate.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes,
 from ..estimate.parameters import block_parameters, parameters
 from ..estimate.resolve.hardware import default_host_bytes, default_memory_bytes
 from ..estimate.time.rates import peak_flop_per_s
-from ..estimate.training_layout import SCHEMES
 from ..estimate.usable_memory import usable_part
 from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import TRAINING_TASKS, Scenario
@@ -121,8 +120,8 @@ def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
     optimizer = str(settings.get("optimizer", asked.optimizer))
     if precision in ("bf16", "fp16", "auto"):
         return pure_bytes(2.0, optimizer)
-    names = {"pytorch", str(settings.get("engine", asked.engine))}
-    return min((scheme_bytes(SCHEMES[name], optimizer) for name in names if name in SCHEMES), key=sum)
+    engines = (asked.tables.plain, asked.tables.engine(str(settings.get("engine", asked.engine))))
+    return min((scheme_bytes(engine.training.scheme, optimizer) for engine in engines), key=sum)
 
 
 def least_seconds(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:

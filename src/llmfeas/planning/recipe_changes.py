@@ -226,16 +226,22 @@ def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario: Scenario = found.scenario
     if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
-        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "compiled")
+        yield from (
+            Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.training.kernels == "compiled"
+        )
     if (
         _patching_helps(found)
         and scenario.tables.implementations.under(scenario.model.architecture.implementation, "liger").patched
     ):
         text = "a library's kernels in the model's code: logits come in parts, less is kept"
-        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "liger")
+        yield from (
+            Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.training.kernels == "liger"
+        )
     if _streaming_helps(found):
         text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
-        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "streaming")
+        yield from (
+            Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.training.kernels == "streaming"
+        )
     if scenario.said("engine") and found.verdict.software == "unsupported":
         yield Change({"engine": AUTO}, f"not {scenario.engine}, but what people use on this device", 1)
 

@@ -40,9 +40,10 @@ def common_format(bits: int, device: Device, catalog: Catalog) -> str:
     backend = catalog.backends[device.backend]
 
     def limits(quant: str) -> int:
-        names = (quant, default_engine(backend, device, "inference", quant))
+        engine = catalog.tables.engine(default_engine(backend, device, "inference", quant))
         order = ("supported", "limited", "unsupported")
-        return sum(order.index(support(backend, device, name).status) for name in names)
+        cases = (support(backend, device, quant), engine.support(backend, device))
+        return sum(order.index(case.status) for case in cases)
 
     return min(FORMATS[bits], key=limits)
 
@@ -110,7 +111,7 @@ def layers_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     layers = scenario.model.architecture.layers
     most = layers if scenario.gpu_layers is None else scenario.gpu_layers
-    engine = {} if scenario.engine.startswith("llama.cpp") else {"engine": "llama.cpp"}
+    engine = {} if scenario.engine_record.serving.partial else {"engine": "llama.cpp"}
     for part in PARTS:
         kept = int(layers * part)
         if kept < most:

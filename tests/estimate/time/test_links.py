@@ -41,14 +41,14 @@ def test_a_bridge_joins_two_cards_only() -> None:
 def test_no_product_beats_its_peak() -> None:
     numbers = catalog().tables.efficiency
     for device in catalog().devices.values():
-        for engine in ("pytorch", "megatron", "llmq"):
+        for style in ("plain", "tuned", "native"):
             for precision in ("bf16-mixed", "fp16-mixed", "fp8-mixed", "fp32"):
-                rates = training_rates(numbers, device, precision, engine)
+                rates = training_rates(numbers, device, precision, style)
                 assert (
                     0
                     < rates.matrix
                     <= max(device.train_flop_per_s(precision), (device.tflop_per_s.fp8_fp32 or 0) * 1e12)
-                ), (device.id, engine, precision)
+                ), (device.id, style, precision)
 
 
 def test_priors_widen_and_mark_a_range() -> None:

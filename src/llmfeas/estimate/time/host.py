@@ -24,7 +24,13 @@ def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
     """Bytes of weights that a pass of `tokens` tokens reads, in the stored format: the experts they reach, the head."""
     architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
     return decode_read_bytes(
-        scenario.tables.quantization, architecture, scenario.quant, scenario.engine, native, tokens, scenario.stored
+        scenario.tables.quantization,
+        architecture,
+        scenario.quant,
+        scenario.engine_record.speaks,
+        native,
+        tokens,
+        scenario.stored,
     )
 
 
@@ -32,7 +38,12 @@ def head_bytes(scenario: Scenario) -> float:
     """Bytes of the output head in the stored format."""
     architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
     return weight_bytes(
-        scenario.tables.quantization, architecture, scenario.quant, scenario.engine, native, scenario.stored
+        scenario.tables.quantization,
+        architecture,
+        scenario.quant,
+        scenario.engine_record.speaks,
+        native,
+        scenario.stored,
     ).head
 
 

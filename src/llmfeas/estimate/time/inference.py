@@ -107,20 +107,13 @@ def sustained_speed(scenario: Scenario, step: float) -> float:
 
 @whatever_the_batch
 def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval]:
-    numbers, device, engine, quant = scenario.tables.efficiency, scenario.device, scenario.engine, scenario.quant
+    numbers, device, speed = scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed
     host = int(host_share(scenario) > 0 or streams_weights(scenario))
-    decode = decode_rates(numbers, device, engine, quant, fused=False)
-    name = decode_regime(numbers, device, engine, sequences, scenario.tp)
-    prefill = prefill_rates(numbers, device, engine, quant, fused=False)
-    return (
-        calibrated(numbers, device, "decode", interval(numbers, "decode", name, decode.priors + host)),
-        calibrated(
-            numbers,
-            device,
-            "prefill",
-            interval(numbers, "prefill", prefill_regime(numbers, device, engine), prefill.priors + host),
-        ),
-    )
+    decode = decode_rates(numbers, device, speed, scenario.quant, fused=False)
+    prefill = prefill_rates(numbers, device, speed, scenario.quant, fused=False)
+    decoding = interval(numbers, "decode", decode_regime(device, speed, sequences, scenario.tp), decode.priors + host)
+    reading = interval(numbers, "prefill", prefill_regime(device, speed), prefill.priors + host)
+    return calibrated(numbers, device, "decode", decoding), calibrated(numbers, device, "prefill", reading)
 
 
 @whatever_the_batch

@@ -191,7 +191,7 @@ def device_links_of(scenario: Scenario) -> Links:
 def step_parts(scenario: Scenario) -> dict[str, float]:
     """Give the seconds of one optimizer step by part; they add up to the step."""
     efficiency = scenario.tables.efficiency
-    rates = training_rates(efficiency, scenario.device, scenario.precision, scenario.engine)
+    rates = training_rates(efficiency, scenario.device, scenario.precision, scenario.engine_record.training.style)
     tuned = rates.tuned
     links = device_links_of(scenario)
     work = work_of(scenario, tuned)

@@ -93,8 +93,9 @@ def run_interval(scenario: Scenario) -> Interval:
     """Give the 80 % interval of a training run."""
     device, efficiency = scenario.device, scenario.tables.efficiency
     moe = scenario.model.architecture.experts is not None
-    regime = training_regime(efficiency, device, scenario.task, scenario.engine, scenario.precision, moe)
-    rates = training_rates(efficiency, device, scenario.precision, scenario.engine)
+    style = scenario.engine_record.training.style
+    regime = training_regime(device, scenario.task, style, scenario.precision, moe)
+    rates = training_rates(efficiency, device, scenario.precision, style)
     offloaded = int(scenario.offload != "none")
     found = interval(efficiency, "training", regime, rates.priors + offloaded)
     return calibrated(efficiency, device, "training", found)

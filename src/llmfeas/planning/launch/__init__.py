@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
+from operator import attrgetter
+from pkgutil import iter_modules
 from typing import Any
 
+from ...catalog.search import engine_named
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.core import estimate
@@ -18,12 +22,19 @@ from ...record import dataclass
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
 from ...text import printable
-from . import accelerate, axolotl, deepspeed, llama_cpp, maxtext, megatron, mlx_lm, torchrun, trl, vllm
 from .launcher import SPLITS, File, Launch, Launcher, Objection, spelled
 from .names import is_gguf
 
-MODULES = (accelerate, deepspeed, torchrun, trl, axolotl, megatron, maxtext, mlx_lm, llama_cpp, vllm)
-LAUNCHERS: Mapping[str, Launcher] = {module.LAUNCHER.id: module.LAUNCHER for module in MODULES}
+
+def found_launchers() -> Iterator[Launcher]:
+    """Find what the modules of this package launch: adding an engine is adding a file."""
+    for found in iter_modules(__path__):
+        launcher = getattr(import_module(f".{found.name}", __name__), "LAUNCHER", None)
+        if launcher is not None:
+            yield launcher
+
+
+LAUNCHERS: Mapping[str, Launcher] = {each.id: each for each in sorted(found_launchers(), key=attrgetter("id"))}
 """Every engine that can be launched, by the name that --engine takes."""
 
 
@@ -111,8 +122,8 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
         DataError: for a model file that cannot be used.
     """
     _check_task(request, engine, catalog)
-    asked: dict[str, object] = {**request, "engine": _time_engine(request, engine)}
-    changed: list[Note] = []
+    taken, changed = _taken_engine(request, engine, catalog)
+    asked: dict[str, object] = {**request, **({"engine": taken} if taken else {})}
     settled = resolution(asked, catalog)
     for _ in range(len(BY_NAME)):
         objection = engine.refused(settled.scenario)
@@ -124,7 +135,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
         settled = resolution(asked, catalog)
     written = launch(engine, settled.scenario)
     found = estimate(settled)
-    return Prepared(written, found, (*_other_engine(request, engine), *changed, *found.warnings, *_doubts(found)))
+    return Prepared(written, found, (*changed, *found.warnings, *_doubts(found)))
 
 
 def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
@@ -145,22 +156,19 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
         raise UsageError("engine-cannot", f"--task {task} is not something {engine.name} can express.", hint, able)
 
 
-def _planned_engine(request: Mapping[str, object]) -> object:
+def _taken_engine(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> tuple[str, list[Note]]:
+    """Give the engine to estimate with: the one asked for where the launcher is its own, else the first that names it;
+    empty: whichever is usual.
+    """
     given = request.get("engine")
-    return given.get("value") if isinstance(given, Mapping) else given
-
-
-def _time_engine(request: Mapping[str, object], engine: Launcher) -> str:
-    planned = _planned_engine(request)
-    return str(planned) if planned in engine.engines else engine.engines[0]
-
-
-def _other_engine(request: Mapping[str, object], engine: Launcher) -> tuple[Note, ...]:
-    planned = _planned_engine(request)
-    if planned is None or planned in engine.engines:
-        return ()
-    text = f"the recipe was made for {printable(planned, 40)}: it was estimated again for {engine.engines[0]}"
-    return (Note("launch-engine", text),)
+    planned = given.get("value") if isinstance(given, Mapping) else given
+    named = None if planned is None else engine_named(str(planned), catalog)
+    able = [each.id for each in catalog.engines.values() if engine.id in each.launchers]
+    taken = named if named in able else next(iter(able), "")
+    if named is None or named == taken:
+        return taken or "", []
+    text = f"the recipe was made for {printable(named, 40)}: it was estimated again for {taken or 'the usual engine'}"
+    return taken or "", [Note("launch-engine", text)]
 
 
 def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note:

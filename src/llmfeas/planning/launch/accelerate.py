@@ -83,7 +83,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="accelerate",
     name="Hugging Face accelerate",
-    engines=("pytorch", "pytorch-compile", "pytorch-liger"),
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu", "metal"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},

@@ -144,7 +144,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="axolotl",
     name="Axolotl",
-    engines=("pytorch", "pytorch-liger"),
     tasks=TRAINING_TASKS,
     backends=frozenset({"cuda", "rocm"}),
     choices={

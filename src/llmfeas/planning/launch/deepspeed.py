@@ -107,7 +107,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="deepspeed",
     name="DeepSpeed",
-    engines=("deepspeed",),
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={

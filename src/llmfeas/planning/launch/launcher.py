@@ -68,8 +68,6 @@ class Launcher:
 
     id: str
     name: str
-    engines: tuple[str, ...]
-    """Engines of the time model that stand for it; the first is taken where none is given."""
     tasks: tuple[Task, ...]
     backends: frozenset[str]
     choices: Mapping[str, tuple[object, ...]] = field(default_factory=dict)

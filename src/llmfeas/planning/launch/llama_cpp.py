@@ -91,7 +91,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="llama.cpp",
     name="llama.cpp",
-    engines=("llama.cpp", "llama.cpp-vulkan", "llama.cpp-sycl"),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "metal", "xpu", "cpu"}),
     choices={"precision": tuple(NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},

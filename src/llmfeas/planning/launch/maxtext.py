@@ -192,7 +192,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="maxtext",
     name="MaxText",
-    engines=("maxtext",),
     tasks=("pretrain", "finetune", "lora", "qlora"),
     backends=frozenset({"tpu", "cuda"}),
     choices={

@@ -221,7 +221,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="megatron",
     name="Megatron-LM",
-    engines=("megatron", "nemo"),
     tasks=("pretrain", "finetune"),
     backends=frozenset({"cuda", "rocm"}),
     choices={

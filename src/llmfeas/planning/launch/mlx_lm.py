@@ -160,7 +160,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="mlx-lm",
     name="mlx-lm",
-    engines=("mlx",),
     tasks=("finetune", "lora", "qlora", "inference"),
     backends=frozenset({"metal", "cuda", "cpu"}),
     choices={

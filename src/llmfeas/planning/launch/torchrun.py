@@ -36,7 +36,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="torchrun-fsdp",
     name="torchrun with FSDP",
-    engines=("pytorch", "pytorch-compile", "pytorch-liger"),
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},

@@ -63,7 +63,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="trl",
     name="TRL",
-    engines=("pytorch", "pytorch-liger"),
     tasks=("finetune", "lora", "qlora"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None,)},

@@ -86,7 +86,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="vllm",
     name="vLLM",
-    engines=("vllm",),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "tpu", "xpu", "cpu", "hpu"}),
     choices={
