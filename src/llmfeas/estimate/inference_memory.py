@@ -14,6 +14,7 @@ from ..walk.prefill import prefill_bytes, prefill_polynomials
 from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes
 from .serving import Serving, serving_of
+from .stages import stages
 from .weights import weight_bytes
 
 Kind = tuple[bool, bool, int | None]
@@ -107,14 +108,10 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
         streamed = 2 * max(weight for weight, _, _ in layers)
         layers = [(0.0, cache, prompt) for _, cache, prompt in layers]
     kept = layers[s.host_layers :]
-    stages = max(1, min(s.pp, len(kept)))
-    # the head counts as one more layer, so the last stage has one less; the first ones take what does not divide
-    units = len(kept) + (1 if head and stages > 1 else 0)
     parts: list[Part] = []
-    for stage in range(stages):
-        own = kept[_start(stage, units, stages) : _start(stage + 1, units, stages)]
-        last = stage == stages - 1
-        edge = (tables if stage == 0 else 0.0) + (head + weights.rest if last else 0.0)
+    for stage in stages(len(kept), s.pp, head=int(head > 0)):
+        own = kept[stage.first : stage.end]
+        edge = (tables if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
         own_caches = [cache for _, cache, _ in own]
         parts.append(
             Part(
@@ -122,15 +119,10 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
                 sum(own_caches),
                 sum(prompt for _, _, prompt in own),
                 max(own_caches, default=0.0),
-                last and bool(head),
+                stage.heads and bool(head),
             )
         )
     return parts, host
-
-
-def _start(stage: int, layers: int, stages: int) -> int:
-    size, more = divmod(layers, stages)
-    return stage * size + min(stage, more)
 
 
 def _caches(s: Serving, behaviour: ServingMemory, kind: Kind) -> tuple[float, float]:

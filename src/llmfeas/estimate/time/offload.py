@@ -26,6 +26,5 @@ def activation_seconds(scenario: Scenario, links: Links) -> float:
     if scenario.offload != "activations":
         return 0.0
     seq_len = -(-scenario.seq_len // scenario.cp)
-    stages = training_plan(scenario).stages
-    kept = max(stage.moments.streamed_bytes(scenario.micro_batch, seq_len) for stage in stages)
+    kept = max(rank.moments.streamed_bytes(scenario.micro_batch, seq_len) for rank in training_plan(scenario).ranks)
     return 2 * kept / links.host_bytes_per_s

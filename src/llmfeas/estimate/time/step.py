@@ -68,10 +68,10 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
     """
     sums, again = work.sums, work.attention_again
     if fused:
-        flop = sums.attention_flop(work.seq_len) * work.tokens / work.divisor
+        flop = sums.attention_flop(work.seq_len) * work.stage * work.tokens / work.divisor
         return flop * (3.5 + again) / rates.attention
-    flop = sums.attention_square_flop(work.seq_len) * work.tokens / work.divisor
-    layers = sum(span.blocks for span in sums.spans)
+    flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
+    layers = sum(span.blocks for span in sums.spans) * work.stage
     moved = 20 * layers * sums.heads * work.seq_len * work.tokens / work.divisor
     return flop * (3 + again) / rates.attention_eager + moved / rates.memory
 
@@ -81,14 +81,14 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
 
     Rates in fp32 are those of twice the bytes.
     """
-    width = work.sums.stream_width * (3 + work.replayed) + 10 * work.sums.vocab
+    width = work.sums.stream_width * work.stage * (3 + work.replayed) + 10 * work.sums.vocab * work.head
     return work.width * work.tokens * width / work.divisor / rates.stream
 
 
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
     """Decode the frozen 4-bit weights, once for each pass that reads them; 0 outside QLoRA."""
     rate = rates.decode_gptq if quant.startswith(("gptq", "awq")) else rates.decode
-    return work.sums.active * (2 + work.replayed) / work.divisor / rate
+    return work.sums.active * work.stage * (2 + work.replayed) / work.divisor / rate
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
@@ -99,14 +99,14 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     if not scenario.said("micro_batch"):
         return 0.0
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
-    return factor * rates.host_seconds_per_layer * work.sums.blocks / scenario.pp
+    return factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
 
 
 def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float:
     """Four all-reduces a layer of the residual stream in 16 bits: `2 (tp-1)/tp` of its bytes each (Narayanan 2021)."""
     if tp == 1:
         return 0.0
-    bytes_moved = 4 * work.sums.blocks / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
+    bytes_moved = 4 * work.sums.blocks * work.stage / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
     return bytes_moved / links.ring(tp)
 
 
@@ -119,7 +119,7 @@ def expert_parallel_seconds(work: Work, links: Links, ep: int, pp: int, tp: int)
     if ep == 1:
         return 0.0
     sums, nodes = work.sums, max(1.0, ep * tp / links.devices_per_node)
-    token_bytes = 4 * sums.moe_layers / pp * work.tokens * sums.hidden * 2
+    token_bytes = 4 * sums.moe_layers * work.stage / pp * work.tokens * sums.hidden * 2
     inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
     across: float = (nodes - 1) * (1 - (1 - 1 / nodes) ** sums.experts_per_token) / links.network_bytes_per_s
     return token_bytes * max(inside, across)

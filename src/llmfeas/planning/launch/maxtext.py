@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...catalog.architecture import Architecture
 from ...catalog.store import built_in
+from ...estimate.stages import stages
 from ...scenario import Scenario
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, repository, steps, training_notes
@@ -89,9 +90,8 @@ def layout(scenario: Scenario) -> dict[str, object]:
         settings["shard_optimizer_over_data"] = True
     if scenario.pp > 1:
         settings["num_pipeline_microbatches"] = scenario.micro_steps
-        settings["num_layers_per_pipeline_stage"] = scenario.model.architecture.layers // (
-            scenario.pp * scenario.interleave
-        )
+        chunks = stages(scenario.model.architecture.layers, scenario.pp * scenario.interleave)
+        settings["num_layers_per_pipeline_stage"] = chunks[0].layers
     return settings
 
 
