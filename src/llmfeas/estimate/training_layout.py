@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
 from ..catalog.engine import Scheme
 from ..record import dataclass
-from ..scenario import Scenario
+from ..scenario import Scenario, whatever_the_batch
 from ..walk.moments import Held, Moments
 from ..walk.optimizers import OPTIMIZERS
 from ..walk.setup import Setup
 from .kernels import runs_compiled, runs_fused
-from .weights import weight_bytes
-
-PACKED_BYTES: Final = 0.52
-"""Bytes of a parameter in 4 bits with doubly quantized scales (Dettmers 2023)."""
+from .weights import layer_weight_bytes, weight_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
     if layout.sharded or (zero >= 2 and copied):
         weights *= _weights_part(scenario, moments)
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
-    gathered = _gathered(moments, setup, layout.scheme) if by_block else 0.0
+    gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
     if copied and not by_block:
         # 16-bit copies of all weights live from forward to backward.
         weights += 2.0 * moments.inventory.elements
@@ -152,12 +148,18 @@ def _adds_late(scenario: Scenario) -> bool:
     return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
 
 
-def _gathered(moments: Moments, setup: Setup, scheme: Scheme) -> float:
-    """Gathered weights: two blocks, 4-bit ones as they are, and what lies outside the blocks for the whole step."""
+def _gathered(scenario: Scenario, moments: Moments, setup: Setup, scheme: Scheme) -> float:
+    """Gathered weights: two blocks, those of few bits as they are, and what lies outside them for the whole step."""
     inventory, width = moments.inventory, setup.recipe.weight_bytes
-    blocks = 2 * inventory.layer_elements * (PACKED_BYTES if setup.recipe.quantized else width)
+    blocks = 2 * inventory.layer_elements * (packed_bytes(scenario) if setup.recipe.quantized else width)
     outside = float(inventory.outside_elements * width)
     return max(blocks, outside) if scheme.compiled else blocks + outside
+
+
+@whatever_the_batch
+def packed_bytes(scenario: Scenario) -> float:
+    """Give the mean bytes of a weight of the layers where the frozen base is stored in few bits."""
+    return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant)
 
 
 def _rank_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ from ..catalog.quantization import NATIVE, Encoding, Format, Quantization
 from ..catalog.stored import StoredWeights
 from ..record import dataclass
 from ..tape import Operator, Weight, build
+from .parameters import block_parameters
 
 PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}
 """Bytes of an unquantized weight in inference; all other precisions keep 16 bits."""
@@ -195,6 +196,13 @@ class _Sizes:
 
     def _encoding(self, name: str) -> Encoding:
         return Encoding(block=1, bytes=self.native) if name == NATIVE else self.quantization.encodings[name]
+
+
+@lru_cache(maxsize=4096)
+def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: str, native: float = 2.0) -> float:
+    """Give the mean bytes of a weight of the layers in a format, with scales, and norms as they are."""
+    elements = sum(kind.repeat * kind.total for kind in block_parameters(architecture))
+    return sum(layer.total for layer in weight_bytes(table, architecture, quant, "", native).layers) / elements
 
 
 def weights_bytes(table: Quantization, model: Model, precision: str, quant: str = "none", dialect: str = "") -> float:

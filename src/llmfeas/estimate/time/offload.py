@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
+from ..training_layout import packed_bytes
 from ..training_plan import training_plan
 from .links import Links
 
 
 def weight_bytes_gathered(scenario: Scenario) -> float:
-    """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, 4-bit ones in QLoRA."""
+    """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, in QLoRA as it is stored."""
     if scenario.task == "qlora":
-        return 0.55
+        return packed_bytes(scenario)
     return 4.0 if scenario.precision in ("fp32", "tf32") else 2.0
 
 
