@@ -137,9 +137,8 @@ def test_no_training_is_faster_than_its_floor(task: str, device: str) -> None:
                 found = estimate(resolution(request, catalog()))
             except LlmfeasError:
                 continue
-            seconds = found.time["total_seconds"]
-            assert isinstance(seconds, dict)
-            assert seconds["expected"] >= least_seconds({}, found.scenario, catalog()) > 0, model
+            assert found.total_seconds is not None
+            assert found.total_seconds.expected >= least_seconds({}, found.scenario, catalog()) > 0, model
 
 
 def test_the_time_of_another_task_is_known_where_its_tokens_are() -> None:

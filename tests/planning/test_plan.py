@@ -121,8 +121,8 @@ def test_a_missed_deadline_is_measured_in_time() -> None:
     assert found.nearest is not None
     assert found.nearest.missing_bytes == 0
     assert found.nearest.missing_seconds is not None and found.nearest.missing_seconds > 0
-    late = found.asked.time["total_seconds"]
-    assert isinstance(late, dict) and found.nearest.missing_seconds < late["expected"] - 3600
+    late = found.asked.total_seconds
+    assert late is not None and found.nearest.missing_seconds < late.expected - 3600
 
 
 def test_an_empty_space_names_the_pins_that_empty_it() -> None:

@@ -146,8 +146,8 @@ def test_where_time_is_short_more_memory_may_be_spent() -> None:
     request = {"model": "llama-2-7b", "device": "h100-sxm", "task": "lora", "tokens": 1e8}
     free = answer({**request, "checkpointing": "none"}, catalog(), ladder=False, remedies=False)
     slow = answer({**request, "checkpointing": "full"}, catalog(), ladder=False, remedies=False)
-    spans = [dict(one.time["total_seconds"]) for one in (free, slow)]  # type: ignore[call-overload]
-    deadline = (spans[0]["expected"] + spans[1]["expected"]) / 2
+    spans = [one.total_seconds.expected for one in (free, slow) if one.total_seconds]
+    deadline = sum(spans) / 2
     found = answer({**request, "checkpointing": "full", "deadline": deadline}, catalog(), ladder=False)
     assert found.verdict.time == "over_deadline"
     assert {"checkpointing": "none"} in [remedy["changes"] for remedy in found.remedies]

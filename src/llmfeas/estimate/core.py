@@ -14,8 +14,8 @@ from .resolve import Resolution
 from .result import Estimate, Note
 from .runtime_memory import own_memory
 from .software import software_support
-from .time.inference import inference_time
-from .time.training import training_time
+from .time.inference import InferenceTime, inference_time
+from .time.training import TrainingTime, training_time
 from .verdict import verdict
 
 ADAPTERS = ("lora", "qlora")
@@ -67,16 +67,14 @@ def estimate(settled: Resolution) -> Estimate:
     scenario = settled.scenario
     counted = memory(scenario)
     total: Range | None = None
+    time: TrainingTime | InferenceTime
     if scenario.is_training:
-        training = training_time(scenario)
-        total, regime, thin, own = training.total_seconds, training.regime, training.thin, training.own_rows
-        time = training.to_dict()
-        cost = training_cost(scenario, total, training.bound_by)
+        time = training_time(scenario)
+        total = time.total_seconds
+        cost = training_cost(scenario, total, time.bound_by)
     else:
-        serving = inference_time(scenario)
-        regime, thin, own = serving.regime, serving.thin, serving.own_rows
-        time = serving.to_dict()
-        cost = serving_cost(scenario, serving.decode_tokens_per_second, serving.decode_bound_by)
+        time = inference_time(scenario)
+        cost = serving_cost(scenario, time.decode_tokens_per_second, time.decode_bound_by)
     software, reasons = software_support(scenario, settled.backend)
     return Estimate(
         scenario=scenario,
@@ -90,8 +88,8 @@ def estimate(settled: Resolution) -> Estimate:
         warnings=(
             *settled.warnings,
             *counted.notes,
-            *(_thin_evidence(regime) if thin else ()),
-            *_calibrated(scenario, own),
+            *(_thin_evidence(time.regime) if time.thin else ()),
+            *_calibrated(scenario, time.own_rows),
         ),
     )
 

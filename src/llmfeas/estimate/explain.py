@@ -9,8 +9,8 @@ from .inputs import network_and_origin
 from .kernels import runs_compiled, runs_fused, runs_patched
 from .result import Estimate, Term
 from .time.decode import cached_tokens
-from .time.inference import inference_time
-from .time.training import training_time
+from .time.inference import InferenceTime
+from .time.training import TrainingTime
 from .time.work import ADAPTER_TASKS
 
 Input = tuple[str, object, str, str]
@@ -179,11 +179,13 @@ def _time_terms(estimate: Estimate) -> Iterator[Term]:
         *((("network", network[0], "GB/s a device", network[1]),) if network[0] is not None else ()),
         _input(scenario, "engine", scenario.engine),
     )
-    yield from _training_terms(scenario, device) if scenario.is_training else _serving_terms(scenario, device)
+    if isinstance(estimate.time, InferenceTime):
+        yield from _serving_terms(scenario, estimate.time, device)
+    else:
+        yield from _training_terms(scenario, estimate.time, device)
 
 
-def _training_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Term]:
-    training = training_time(scenario)
+def _training_terms(scenario: Scenario, training: TrainingTime, device: tuple[Input, ...]) -> Iterator[Term]:
     if scenario.mfu is None:
         yield from _parts("time.step", training.parts, TRAINING_FORMULAS)
         formula = f"sum of the parts; range of '{training.regime}' runs that were left out of the fit"
@@ -202,8 +204,7 @@ def _training_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[T
     )
 
 
-def _serving_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Term]:
-    serving = inference_time(scenario)
+def _serving_terms(scenario: Scenario, serving: InferenceTime, device: tuple[Input, ...]) -> Iterator[Term]:
     yield from _parts("time.decode", serving.decode_parts, DECODE_FORMULAS)
     yield Term(
         quantity="time.decode_tokens_per_second",

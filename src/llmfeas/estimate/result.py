@@ -11,6 +11,8 @@ from ..record import dataclass
 from ..scenario import Scenario
 from .flops import Flops
 from .parameters import Parameters
+from .time.inference import InferenceTime
+from .time.training import TrainingTime
 
 SCHEMA = "llmfeas.estimate/1"
 
@@ -178,13 +180,18 @@ class Estimate:
     parameters: Parameters
     flops: Flops
     memory: Memory
-    time: Mapping[str, object]
+    time: TrainingTime | InferenceTime
     cost: Cost
     verdict: Verdict
     warnings: tuple[Note, ...] = ()
     ladder: tuple[Mapping[str, object], ...] = ()
     remedies: tuple[Mapping[str, object], ...] = ()
     explanation: tuple[Term, ...] = ()
+
+    @property
+    def total_seconds(self) -> Range | None:
+        """The whole job; None in inference, which has no end."""
+        return self.time.total_seconds if isinstance(self.time, TrainingTime) else None
 
     def to_dict(self) -> dict[str, object]:
         """Give the whole envelope: schema, version, catalog digest, inputs, result, warnings."""
@@ -211,7 +218,7 @@ class Estimate:
         """Give the parts of the result that follow parameters and FLOPs."""
         return {
             "memory": self.memory.to_dict(),
-            "time": dict(self.time),
+            "time": self.time.to_dict(),
             "cost": self.cost.to_dict(),
             "verdict": self.verdict.to_dict(),
             "ladder": [dict(rung) for rung in self.ladder],

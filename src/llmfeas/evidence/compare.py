@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from ..errors import LlmfeasError
 from ..estimate.result import Estimate
+from ..estimate.time.inference import InferenceTime
+from ..estimate.time.training import TrainingTime
 from ..estimate.weights import native_bytes, weight_bytes
 from ..ranges import Range
 from ..scenario import Scenario
@@ -110,15 +112,10 @@ def comparisons(measurement: Measurement, estimate: Estimate) -> Iterator[Compar
 Part = tuple[Kind, str, float, Range, float | None]
 
 
-def _range(raw: object) -> Range:
-    assert isinstance(raw, dict)
-    return Range(raw["low"], raw["expected"], raw["high"])
-
-
 def _bytes_per_weight(scenario: Scenario) -> float:
     native = native_bytes(scenario.precision)
     weights = weight_bytes(
-        scenario.tables.quantization, scenario.model.architecture, scenario.quant, scenario.engine, native
+        scenario.tables.quantization, scenario.model.architecture, scenario.quant, scenario.engine_record.speaks, native
     )
     return weights.total / architecture_sums(scenario.model.architecture).parameters
 
@@ -126,8 +123,8 @@ def _bytes_per_weight(scenario: Scenario) -> float:
 def _training(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     scenario, measured = estimate.scenario, measurement.measured
     speed = published_tokens_per_second(measurement, scenario)
-    if speed is not None:
-        found = _range(estimate.time["tokens_per_second"])
+    if speed is not None and isinstance(estimate.time, TrainingTime):
+        found = estimate.time.tokens_per_second
         yield "training", "tokens_per_second", speed, found, naive.training_tokens_per_second(scenario)
     thumb = naive.training_bytes(scenario, _bytes_per_weight(scenario))
     if measured.peak_bytes is not None:
@@ -140,15 +137,15 @@ def _training(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
 
 def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     scenario, measured = estimate.scenario, measurement.measured
-    per_weight = _bytes_per_weight(scenario)
+    per_weight, time = _bytes_per_weight(scenario), estimate.time
+    assert isinstance(time, InferenceTime)
     for name in ("decode_tokens_per_second", "output_tokens_per_second"):
         speed = getattr(measured, name)
         if speed is not None:
-            found = _range(estimate.time["decode_tokens_per_second"])
-            yield "decode", name, speed, found, naive.decode_tokens_per_second(scenario, per_weight)
+            thumb = naive.decode_tokens_per_second(scenario, per_weight)
+            yield "decode", name, speed, time.decode_tokens_per_second, thumb
     if measured.prefill_tokens_per_second is not None:
-        found = _range(estimate.time["prefill_tokens_per_second"])
-        thumb = naive.prefill_tokens_per_second(scenario)
+        thumb, found = naive.prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
         yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, found, thumb
     stored = per_weight * architecture_sums(scenario.model.architecture).parameters
     thumb = naive.inference_bytes(scenario, stored)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..errors import UsageError
 from ..estimate.result import Estimate
+from ..estimate.time.training import TrainingTime
 from ..options import EVERY_TASK, INFERENCE, TRAINING
 from ..ranges import Range
 from ..record import dataclass
@@ -145,8 +146,8 @@ class Word:
 
 def _time(key: str) -> Callable[[Estimate], Range | None]:
     def read(estimate: Estimate) -> Range | None:
-        found = estimate.time.get(key)
-        return Range(**found) if isinstance(found, Mapping) else None
+        found = getattr(estimate.time, key, None)
+        return found if isinstance(found, Range) else None
 
     return read
 
@@ -161,8 +162,8 @@ def _headroom(estimate: Estimate) -> Range:
 
 
 def _bound(estimate: Estimate) -> str | None:
-    found = estimate.time.get("bound_by") or estimate.time.get("decode_bound_by")
-    return None if found is None else str(found)
+    time = estimate.time
+    return time.bound_by if isinstance(time, TrainingTime) else time.decode_bound_by
 
 
 def _in_gib_and_gb(name: str, help: str, read: Callable[[Estimate], Range | float | None]) -> tuple[Figure, Figure]:

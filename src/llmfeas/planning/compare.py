@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..estimate.core import estimate
 from ..estimate.resolve import hardware_named, resolution
 from ..estimate.result import Estimate, Note
+from ..estimate.time.training import TrainingTime
 from ..estimate.verdict import why
 from ..ranges import Range
 from ..record import dataclass
@@ -73,9 +74,8 @@ class Comparison:
 
 def speed_of(found: Estimate) -> Range:
     """Give tokens a second: of the training, or of decoding."""
-    name = "tokens_per_second" if found.scenario.is_training else "decode_tokens_per_second"
-    low_to_high: Mapping[str, float] = found.time[name]  # type: ignore[assignment]
-    return Range(low_to_high["low"], low_to_high["expected"], low_to_high["high"])
+    time = found.time
+    return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
 
 
 def ratio(a: Range, b: Range) -> Range:

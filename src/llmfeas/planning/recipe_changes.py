@@ -183,9 +183,9 @@ def affordable_tokens(found: Estimate) -> float | None:
     """Give the tokens that deadline and budget allow, rounded down to two digits; None where all of them are."""
     scenario = found.scenario
     share = 1.0
-    total = found.time.get("total_seconds")
-    if isinstance(total, dict) and found.verdict.time in ("over_deadline", "impractical"):
-        share = (scenario.deadline_seconds or IMPRACTICAL_SECONDS) / total["expected"]
+    total = found.total_seconds
+    if total is not None and found.verdict.time in ("over_deadline", "impractical"):
+        share = (scenario.deadline_seconds or IMPRACTICAL_SECONDS) / total.expected
     if found.verdict.budget == "over_budget" and found.cost.usd is not None and scenario.budget_usd is not None:
         share = min(share, scenario.budget_usd / found.cost.usd.expected)
     return _rounded_down(share * (scenario.tokens or 0.0)) if share < 1 else None

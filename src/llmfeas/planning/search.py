@@ -13,6 +13,7 @@ from ..estimate.resolve import Resolution, hardware_named, resolution
 from ..estimate.result import Estimate
 from ..estimate.software import software_support
 from ..estimate.usable_memory import usable_bytes
+from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
@@ -88,8 +89,8 @@ class Way:
 
 def expected(found: Estimate, name: str) -> float | None:
     """Give the expected value of a range in an estimate's time."""
-    value = found.time.get(name)
-    return float(value["expected"]) if isinstance(value, dict) else None
+    value = getattr(found.time, name, None)
+    return value.expected if isinstance(value, Range) else None
 
 
 def miss(found: Estimate) -> float:

@@ -52,10 +52,10 @@ class Bid:
     @property
     def seconds(self) -> float | None:
         """Calendar time of the job: hours a week that are free end each week's work; None in inference."""
-        total = self.found.time.get("total_seconds")
-        if not isinstance(total, dict):
+        total = self.found.total_seconds
+        if total is None:
             return None
-        seconds, weekly = float(total["expected"]), self.found.scenario.weekly_hours
+        seconds, weekly = total.expected, self.found.scenario.weekly_hours
         if weekly is None:
             return seconds
         weeks, rest = divmod(seconds, weekly * HOUR)
@@ -80,8 +80,7 @@ class Bid:
 
 
 def _working_hours(found: Estimate) -> float | None:
-    total = found.time.get("total_seconds")
-    return float(total["expected"]) / HOUR if isinstance(total, dict) else None
+    return found.total_seconds.expected / HOUR if found.total_seconds else None
 
 
 def paid_usd(found: Estimate) -> float:
@@ -126,8 +125,7 @@ def _fastest(late: list[Estimate]) -> Mapping[str, object] | None:
     """Name the fastest of those that miss the limits."""
 
     def seconds(found: Estimate) -> float:
-        total = found.time.get("total_seconds")
-        return float(total["expected"]) if isinstance(total, dict) else 0.0
+        return found.total_seconds.expected if found.total_seconds else 0.0
 
     late = [found for found in late if found.memory.verdict != "exceeds"]
     if not late:

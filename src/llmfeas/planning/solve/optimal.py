@@ -57,10 +57,11 @@ def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[flo
     asked = {**request, "model": model, "tokens": PROBE_TOKENS}
     probe = estimate(resolution(without(asked, "deadline", "budget"), catalog))
     limited = resolution(asked, catalog).scenario
-    total: dict[str, float] = probe.time["total_seconds"]  # type: ignore[assignment]
+    total = probe.total_seconds
+    assert total is not None
     limits = []
     if limited.deadline_seconds is not None:
-        limits.append(limited.deadline_seconds / total["expected"])
+        limits.append(limited.deadline_seconds / total.expected)
     if limited.budget_usd is not None:
         if probe.cost.usd is None or probe.cost.usd.expected <= 0:
             raise UsageError("no-price", "no price is known for this device", "Give one with --price or --electricity.")
