@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from functools import wraps
+from functools import cached_property, wraps
 from math import gcd
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -107,6 +107,7 @@ class Scenario:
         """The same scenario under other numbers."""
         twin = object.__new__(Scenario)
         vars(twin).update(vars(self), tables=tables, shared={})
+        vars(twin).pop("engine_record", None)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ class Scenario:
         """Optimizer states lie in the memory of the host."""
         return self.offload in ("optimizer", "all")
 
-    @property
+    @cached_property
     def engine_record(self) -> Engine:
         """What is known of the engine."""
         return self.tables.engine(self.engine)

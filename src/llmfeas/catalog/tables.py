@@ -20,8 +20,8 @@ from .types import STRICT, Fraction, PositiveOrZero
 PUBLIC_CODE: Final = ("eager", "frameworks")
 """Kernels of an engine that are those of the model's public code."""
 
-MOST_UNKNOWN: Final = 256
-"""Engines that nobody described, of which records are kept."""
+MOST_ASKED: Final = 256
+"""Engines that were asked for, which are kept: anybody may make up names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +69,20 @@ class Tables:
     """What an engine is taken for that nobody described."""
     power_shares: Mapping[str, Range]
     """Share of its power limit that a device draws, by what binds it."""
-    _unknown: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
+    _asked: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
+    _faults: dict[Engine, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
-    def faults(self, engine: Engine) -> Iterator[str]:
+    def faults(self, engine: Engine) -> tuple[str, ...]:
         """Say what an engine's record names that there is not."""
-        known = self.quantization.formats
-        kernels = (*PUBLIC_CODE, *self.implementations.kernels)
-        yield from _missing("kernels", (engine.training.kernels,), kernels)
-        yield from _missing("format", engine.formats, {*known, *(each.kind for each in known.values())})
+        found = self._faults.get(engine)
+        if found is None:
+            found = self._faults[engine] = tuple(self._missing_names(engine))
+        return found
+
+    def _missing_names(self, engine: Engine) -> Iterator[str]:
+        formats = self.quantization.formats
+        yield from _missing("kernels", (engine.training.kernels,), (*PUBLIC_CODE, *self.implementations.kernels))
+        yield from _missing("format", engine.formats, {*formats, *(each.kind for each in formats.values())})
         yield from _missing("architecture", engine.architectures, self.implementations.names)
         fixed = f"decode.fixed.{engine.serving.speed.fixed}"
         if engine.serving.speed.fixed and not any(
@@ -86,13 +92,13 @@ class Tables:
 
     def engine(self, name: str) -> Engine:
         """What is known of an engine; one that nobody described is a plain one."""
-        if name in self.engines:
-            return self.engines[name]
-        found = self._unknown.get(name)
+        found = self._asked.get(name)
         if found is None:
-            if len(self._unknown) >= MOST_UNKNOWN:
-                self._unknown.clear()
-            found = self._unknown[name] = replace(self.plain, id=name)
+            if len(self._asked) >= MOST_ASKED:
+                self._asked.clear()
+                self._faults.clear()
+            known = self.engines.get(name)
+            found = self._asked[name] = replace(self.plain, id=name) if known is None else known
         return found
 
 
