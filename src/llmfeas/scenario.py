@@ -29,7 +29,7 @@ MAX_SHARED = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A fully decided question: one model on `num_devices` devices, with one recipe. Pure data, nothing to look up.
+    """A fully decided question: one model on `num_devices` devices, with one recipe, and what it looks numbers up in.
 
     Bytes, seconds, bytes a second; `micro_batch` is in sequences per data-parallel rank, `global_batch` in sequences.
     `dp = num_devices / (tp * pp * cp)`; experts divide over `ep` of the data-parallel ranks.

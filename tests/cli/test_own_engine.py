@@ -129,3 +129,9 @@ def test_a_launcher_is_one_file(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert written["inputs"]["engine"]["value"] == "rapid"
     kept = json.loads(run("launch", *SERVED[:-1], "vllm", "--json").out)
     assert kept["inputs"]["engine"]["value"] == "vllm"
+
+
+def test_a_launcher_that_no_record_names_is_refused(run: Run) -> None:
+    Path("llmfeas.yaml").write_text("engines:\n- {extends: vllm, launchers: []}\n")
+    outcome = run("launch", *SERVED[:-2], "--engine", "vllm")
+    assert (outcome.code, "no engine is launched by it" in outcome.err) == (2, True)

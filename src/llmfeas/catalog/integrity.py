@@ -31,6 +31,15 @@ TABLES: Mapping[str, tuple[type, Callable[[Mapping[str, Any]], Mapping[str, Any]
 
 def problems(directory: Path) -> Iterator[DataError]:
     """Validate all records of a data directory: entries, references between them, names that are taken twice."""
+    found = False
+    for error in _problems_of_files(directory):
+        found = True
+        yield error
+    if not found:
+        yield from _dangling_names(Catalog(directory))
+
+
+def _problems_of_files(directory: Path) -> Iterator[DataError]:
     sections: tuple[Section[Any], ...] = (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
     known: dict[str, Records[Any]] = {}
     for section in sections:
@@ -53,20 +62,16 @@ def problems(directory: Path) -> Iterator[DataError]:
         if path.exists():
             document = read_yaml(path)
             yield from number_problems(name, document.data, document)
-    yield from _dangling_names(directory, known)
 
 
-def _dangling_names(directory: Path, known: Mapping[str, Records[Any]]) -> Iterator[DataError]:
+def _dangling_names(catalog: Catalog) -> Iterator[DataError]:
     """Find what engines name, and engines that backends name, that there is not."""
-    catalog = Catalog(directory)
-    if not known.get("engines") or not all((directory / f"{name}.yaml").exists() for name in TABLES):
-        return
     for key, engine in catalog.engines.items():
         document, place = catalog.engines.place(key)
         for fault in catalog.tables.faults(engine) if document else ():
             yield DataError("bad-data", f"{document.where(place)}: {fault}", "Mend the name.")  # type: ignore[union-attr]
-    for key, backend in known.get("backends", {}).items():
-        document, place = known["backends"].place(key)
+    for key, backend in catalog.backends.items():
+        document, place = catalog.backends.place(key)
         for choice in backend.engines if document else ():
             if choice.engine not in catalog.engines:
                 yield _no_such(document, (*place, "engines"), "engine", choice.engine, catalog.engines)  # type: ignore[arg-type]

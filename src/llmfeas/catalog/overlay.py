@@ -140,11 +140,11 @@ class OverlaidRecords(Records[R]):
             yield key, (self.raw(key) if key in self._layers else entry)
 
     def written(self, key: str) -> Mapping[str, Any] | None:
-        """Give an entry as the overlays leave it, without defaults; None where there is none."""
+        """An entry as the overlays leave it, without defaults; None where there is none."""
         return self._plain(key, 0, len(self._layers.get(key, ()))) if key in self._raw else None
 
     def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
-        """Give the document that an entry stands in last, and where."""
+        """The document that an entry stands in last, and where."""
         if key not in self._from:
             return super().place(key)
         overlay, index = self._from[key]

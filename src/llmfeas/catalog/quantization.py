@@ -179,7 +179,7 @@ def _chosen(layers: Layers, layer: int, count: int) -> bool:
 
 
 def expanded(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a loaded data/quantization.yaml with every format whole, under its name and its other ones.
+    """A loaded data/quantization.yaml with every format whole, under its name and its other ones.
 
     Raises:
         KeyError, TypeError: a section is missing, or a name leads nowhere.

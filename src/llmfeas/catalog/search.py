@@ -132,7 +132,7 @@ def find_backend(text: str, catalog: Catalog) -> Match[Backend]:
 
 
 def engine_named(text: str, catalog: Catalog) -> str:
-    """Give the id of the engine that a text names by id, name or alias; the text itself where none is called so."""
+    """The id of the engine that a text names by id, name or alias; the text itself where none is called so."""
     return _exact(catalog.engines, text) or text
 
 

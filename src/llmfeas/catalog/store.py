@@ -96,7 +96,7 @@ class Records(Mapping[str, R]):
         return iter(self._raw.items())
 
     def written(self, key: str) -> Mapping[str, Any] | None:
-        """Give an entry as written; None where there is none."""
+        """An entry as written; None where there is none."""
         return self._raw.get(key)
 
     def raw(self, key: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Records(Mapping[str, R]):
             raise unlike(where, error.args[0], self) from None
 
     def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
-        """Give the document that an entry stands in, and where."""
+        """The document that an entry stands in, and where."""
         return self._file.document, (self.section.key, key)
 
     def peek(self, key: str, field: str) -> object:
@@ -150,7 +150,7 @@ class Records(Mapping[str, R]):
 
 
 def unlike(where: str, name: object, known: Collection[str]) -> DataError:
-    """Make the error of an entry that is like one that does not exist, or like itself."""
+    """The error of an entry that is like one that does not exist, or like itself."""
     from difflib import get_close_matches
 
     from ..text import printable

@@ -16,12 +16,11 @@ def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
     What is counted has all experts in the format, as older releases and other engines hold them.
     """
     a, table = scenario.model.architecture, scenario.tables.quantization
-    chosen = table.format(scenario.quant, scenario.engine_record.speaks)
+    dialect = scenario.engine_record.speaks
+    chosen = table.format(scenario.quant, dialect)
     if a.experts is None or scenario.stored is not None or not chosen.skips_stacks or not _runs_stacks(scenario):
         return ()
-    native, packed = (
-        weight_bytes(table, a, quant, scenario.engine_record.speaks) for quant in ("none", scenario.quant)
-    )
+    native, packed = (weight_bytes(table, a, quant, dialect) for quant in ("none", scenario.quant))
     more = sum(layer.routed for layer in native.layers) - sum(layer.routed for layer in packed.layers)
     text = (
         f"experts are counted in {scenario.quant}, as transformers 4 and Unsloth hold them; bitsandbytes under "

@@ -158,7 +158,7 @@ def _gathered(scenario: Scenario, moments: Moments, setup: Setup, scheme: Scheme
 
 @whatever_the_batch
 def packed_bytes(scenario: Scenario) -> float:
-    """Give the mean bytes of a weight of the layers where the frozen base is stored in few bits."""
+    """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
     return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant)
 
 
@@ -184,13 +184,8 @@ def _quantized_bytes(scenario: Scenario, moments: Moments, setup: Setup) -> floa
     """The frozen base in its quantized format (this rank's part), and the adapters."""
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
-    whole = weight_bytes(
-        scenario.tables.quantization,
-        scenario.model.architecture,
-        scenario.quant,
-        "",
-        float(setup.recipe.weight_bytes),
-    )
+    known, native = scenario.tables.quantization, float(setup.recipe.weight_bytes)
+    whole = weight_bytes(known, scenario.model.architecture, scenario.quant, "", native)
     stage = base / max(1, _elements(scenario))
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
 

@@ -200,17 +200,9 @@ class _Sizes:
 
 @lru_cache(maxsize=4096)
 def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: str, native: float = 2.0) -> float:
-    """Give the mean bytes of a weight of the layers in a format, with scales, and norms as they are."""
+    """The mean bytes of a weight of the layers in a format, with scales, and norms as they are."""
     elements = sum(kind.repeat * kind.total for kind in block_parameters(architecture))
     return sum(layer.total for layer in weight_bytes(table, architecture, quant, "", native).layers) / elements
-
-
-def weights_bytes(table: Quantization, model: Model, precision: str, quant: str = "none", dialect: str = "") -> float:
-    """Give the bytes of all weights in the run's memory (host part included), for inference.
-
-    Source: data/quantization.yaml; unquantized tensors take 4 bytes in fp32, else 2.
-    """
-    return weight_bytes(table, model.architecture, quant, dialect, native_bytes(precision)).total
 
 
 def weights_file_bytes(

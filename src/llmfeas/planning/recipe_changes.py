@@ -221,27 +221,23 @@ def _patching_helps(found: Estimate) -> bool:
     return near and not streamed and _held_fits(found)
 
 
+def _with_kernels(kernels: str, catalog: Catalog) -> list[str]:
+    return [engine.id for engine in catalog.engines.values() if engine.training.kernels == kernels]
+
+
 def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a compiler or a library's kernels where public code does not fit; what runs where an engine does not."""
     scenario: Scenario = found.scenario
     if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
-        yield from (
-            Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.training.kernels == "compiled"
-        )
-    if (
-        _patching_helps(found)
-        and scenario.tables.implementations.under(scenario.model.architecture.implementation, "liger").patched
-    ):
+        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("compiled", catalog))
+    kinds = scenario.tables.implementations
+    if _patching_helps(found) and kinds.under(scenario.model.architecture.implementation, "liger").patched:
         text = "a library's kernels in the model's code: logits come in parts, less is kept"
-        yield from (
-            Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.training.kernels == "liger"
-        )
+        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("liger", catalog))
     if _streaming_helps(found):
         text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
-        yield from (
-            Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.training.kernels == "streaming"
-        )
+        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("streaming", catalog))
     if scenario.said("engine") and found.verdict.software == "unsupported":
         yield Change({"engine": AUTO}, f"not {scenario.engine}, but what people use on this device", 1)
 

@@ -103,14 +103,14 @@ def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     if quant == "none" or engine.id not in catalog.engines:
         return
     form = catalog.tables.quantization.format(quant, engine.speaks)
-    able = [each.id for each in catalog.engines.values() if each.reads(form) and _serves_by_itself(each)]
+    # Its kin need not be named.
+    able = [
+        each.id
+        for each in catalog.engines.values()
+        if each.reads(form) and "serving" in each.does and each.speaks == each.id
+    ]
     if able and not engine.reads(form):
         draft.warn("engine-format", f"{engine.id} is not known to run {quant} weights; {', '.join(able)} would")
-
-
-def _serves_by_itself(engine: Engine) -> bool:
-    """Tell a serving engine from its kin."""
-    return "serving" in engine.does and engine.speaks == engine.id
 
 
 def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:

@@ -7,6 +7,8 @@ over the prompt. Nothing is taken to be hidden: the crossing is many times longe
 
 from __future__ import annotations
 
+from ...catalog.architecture import Architecture
+from ...catalog.quantization import Quantization
 from ...scenario import Scenario
 from ..serving import streams_weights
 from ..weights import decode_read_bytes, native_bytes, weight_bytes
@@ -22,36 +24,24 @@ def host_share(scenario: Scenario) -> float:
 
 def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
     """Bytes of weights that a pass of `tokens` tokens reads, in the stored format: the experts they reach, the head."""
-    architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
-    return decode_read_bytes(
-        scenario.tables.quantization,
-        architecture,
-        scenario.quant,
-        scenario.engine_record.speaks,
-        native,
-        tokens,
-        scenario.stored,
-    )
+    return decode_read_bytes(*_asked(scenario), tokens, scenario.stored)
 
 
 def head_bytes(scenario: Scenario) -> float:
     """Bytes of the output head in the stored format."""
-    architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
-    return weight_bytes(
-        scenario.tables.quantization,
-        architecture,
-        scenario.quant,
-        scenario.engine_record.speaks,
-        native,
-        scenario.stored,
-    ).head
+    return weight_bytes(*_asked(scenario), scenario.stored).head
+
+
+def _asked(scenario: Scenario) -> tuple[Quantization, Architecture, str, str, float]:
+    """What the bytes of weights depend on but for a file that holds them."""
+    held = scenario.tables.quantization, scenario.model.architecture
+    return *held, scenario.quant, scenario.engine_record.speaks, native_bytes(scenario.precision)
 
 
 def memory_bytes_per_s(scenario: Scenario) -> float:
     """Bandwidth of the host's memory; nobody states it: a default of the data."""
-    return scenario.tables.efficiency.value(
-        "host.bandwidth_server" if scenario.device.kind == "datacenter" else "host.bandwidth"
-    )
+    server = "_server" if scenario.device.kind == "datacenter" else ""
+    return scenario.tables.efficiency.value(f"host.bandwidth{server}")
 
 
 def crossing_bytes_per_s(scenario: Scenario) -> float:

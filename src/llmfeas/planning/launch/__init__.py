@@ -27,7 +27,7 @@ from .names import is_gguf
 
 
 def found_launchers() -> Iterator[Launcher]:
-    """Find what the modules of this package launch: adding an engine is adding a file."""
+    """What the modules of this package launch: adding an engine is adding a file."""
     for found in iter_modules(__path__):
         launcher = getattr(import_module(f".{found.name}", __name__), "LAUNCHER", None)
         if launcher is not None:
@@ -123,7 +123,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
     """
     _check_task(request, engine, catalog)
     taken, changed = _taken_engine(request, engine, catalog)
-    asked: dict[str, object] = {**request, **({"engine": taken} if taken else {})}
+    asked: dict[str, object] = {**request, "engine": taken}
     settled = resolution(asked, catalog)
     for _ in range(len(BY_NAME)):
         objection = engine.refused(settled.scenario)
@@ -157,18 +157,22 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
 
 
 def _taken_engine(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> tuple[str, list[Note]]:
-    """Give the engine to estimate with: the one asked for where the launcher is its own, else the first that names it;
-    empty: whichever is usual.
+    """The engine to estimate with: the one asked for where the launcher is its own, else the first whose it is.
+
+    Raises:
+        UsageError: it is nobody's.
     """
     given = request.get("engine")
     planned = given.get("value") if isinstance(given, Mapping) else given
     named = None if planned is None else engine_named(str(planned), catalog)
     able = [each.id for each in catalog.engines.values() if engine.id in each.launchers]
-    taken = named if named in able else next(iter(able), "")
-    if named is None or named == taken:
-        return taken or "", []
-    text = f"the recipe was made for {printable(named, 40)}: it was estimated again for {taken or 'the usual engine'}"
-    return taken or "", [Note("launch-engine", text)]
+    if not able:
+        hint = f"Write 'launchers: [{engine.id}]' into the record of one."
+        raise UsageError("engine-cannot", f"--engine {engine.id}: no engine is launched by it.", hint)
+    if named is None or named in able:
+        return named or able[0], []
+    text = f"the recipe was made for {printable(named, 40)}: it was estimated again for {able[0]}"
+    return able[0], [Note("launch-engine", text)]
 
 
 def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note:
