@@ -29,7 +29,7 @@ NEIGHBOURS = {("evidence", "render"), ("render", "evidence"), ("tape", "importer
 
 CORNERS = {
     "click": ("cli/",),
-    "rich": ("render/table", "cli/progress.py"),
+    "rich": ("render/table.py", "cli/progress.py"),
     "yaml": ("catalog/source.py",),
 }
 LAZY = ("click", "rich", "yaml", "pydantic")
@@ -37,6 +37,7 @@ LAZY = ("click", "rich", "yaml", "pydantic")
 EAGER_CORNERS = {
     "click": ("cli/",),
     "yaml": ("catalog/source.py",),
+    "rich": ("render/table.py",),
     "pydantic": ("catalog/validation.py", "evidence/", "importers/"),
 }
 

@@ -35,7 +35,7 @@ def test_no_line_is_longer_than_the_screen(width: int, request_: dict[str, objec
 )
 def test_bars_show_time_on_a_logarithmic_scale(width: int, ask: tuple[str, dict[str, object]]) -> None:
     text = screen([ask[0]], ["h100-sxm", "rtx-4090", "ryzen-9-7950x"], width, **ask[1])
-    bars = [len(found) for found in re.findall("█+", text)]
+    bars = [len(found) for found in re.findall("[▏▎▍▌▋▊▉█]+", text)]
     assert len(bars) == 3
     assert (min(bars), max(bars)) == (1, 10)
 

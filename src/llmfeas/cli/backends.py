@@ -10,7 +10,7 @@ from .listings import Kind, Row, group
 if TYPE_CHECKING:
     from ..catalog.backend import Backend
     from ..catalog.store import Catalog
-    from ..render.report import Column, Report
+    from ..render.report import Report
 
 
 def _row(backend: Backend) -> Row:
@@ -21,13 +21,6 @@ def _row(backend: Backend) -> Row:
         "vendor": backend.vendor,
         "software": backend.software,
     }
-
-
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    titles = ("id", "name", "vendor")
-    return (*(Column(title=title) for title in titles), Column(title="software", flexible=True))
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -65,8 +58,6 @@ KIND = Kind(
     records=lambda catalog: catalog.backends,
     found=_found,
     row=_row,
-    columns=_columns,
-    cells=lambda row: [row["id"], row["name"], row["vendor"], row["software"]],
     page=_page,
     joined=_with_engines,
 )

@@ -43,7 +43,7 @@ def run(**values: Any) -> None:
         return
     file, naive = values.pop("file"), values.pop("naive")
     with bar(None, not output.quiet) as advance:
-        found = backtest(
+        scores = backtest(
             kinds=values["kinds"],
             backends=values["backends"],
             devices=[_device(name) for name in values["devices"]],
@@ -53,14 +53,14 @@ def run(**values: Any) -> None:
             variants=values["variants"],
             progress=advance,
         )
-    envelope = _envelope(found, {**values, "naive": naive, "file": file}, lists=output.format in LISTS)
-    envelope["warnings"] = _unusable(found.errors)
-    output.write(envelope, lambda: _report(found, naive=naive))
-    _tell(output, found.errors)
+    envelope = _envelope(scores, {**values, "naive": naive, "file": file}, lists=output.format in LISTS)
+    envelope["warnings"] = _unusable(scores.errors)
+    output.write(envelope, lambda: _report(scores, naive=naive))
+    _tell(output, scores.errors)
 
 
 def _device(name: str) -> str:
-    """Give the id of the device that a name means, as elsewhere; measurements may name others, which stay."""
+    """The id of the device that a name means, as elsewhere; measurements may name others, which stay."""
     from ..catalog.search import find_device
     from ..catalog.store import catalog
 
@@ -100,15 +100,15 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     if not calibrate:
         return
     others = [overlay for overlay in catalog().overlay_paths if overlay.resolve() != path.resolve()]
-    data, found, errors = calibrated_file(path, others)
+    data, narrowed, errors = calibrated_file(path, others)
     write(written(data), str(path))
     use_overlays([*others, path])
-    _write_calibration(output, found, str(path), errors)
+    _write_calibration(output, narrowed, str(path), errors)
     _tell(output, errors)
 
 
-def _write_calibration(output: Output, found: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:
-    envelope = _envelope_of({"calibration": [asdict(each) for each in found]}, {"file": path})
+def _write_calibration(output: Output, narrowed: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:
+    envelope = _envelope_of({"calibration": [asdict(each) for each in narrowed]}, {"file": path})
     envelope["warnings"] = _unusable(errors)
 
     def report() -> Any:
@@ -125,12 +125,12 @@ def _tell(output: Output, errors: Sequence[LlmfeasError]) -> None:
     Raises:
         DataError: there is such a row.
     """
-    told = output.format == "json"
-    for error in () if told else errors:
+    as_json = output.format == "json"
+    for error in () if as_json else errors:
         output.note(_fault(error))
     if errors:
         what = "1 row could" if len(errors) == 1 else f"{len(errors)} rows could"
-        where = "The answer's warnings name each." if told else "See the lines above."
+        where = "The answer's warnings name each." if as_json else "See the lines above."
         raise DataError("bad-rows", f"{what} not be used; the others are shown.", where)
 
 
@@ -143,8 +143,8 @@ def _unusable(errors: Sequence[LlmfeasError]) -> list[dict[str, str]]:
     return [{"code": error.code, "message": _fault(error)} for error in errors]
 
 
-def _envelope(found: Backtest, values: dict[str, Any], *, lists: bool) -> dict[str, Any]:
-    result = found.to_dict()
+def _envelope(scores: Backtest, values: dict[str, Any], *, lists: bool) -> dict[str, Any]:
+    result = scores.to_dict()
     return _envelope_of({"rows": result["kinds"]} if lists else result, values)
 
 
@@ -165,10 +165,10 @@ def _envelope_of(result: dict[str, Any], values: dict[str, Any]) -> dict[str, An
     }
 
 
-def _report(found: Backtest, *, naive: bool) -> Any:
+def _report(scores: Backtest, *, naive: bool) -> Any:
     from ..render.backtest import report
 
-    return report(found.to_dict(), naive=naive)
+    return report(scores.to_dict(), naive=naive)
 
 
 command = Command(

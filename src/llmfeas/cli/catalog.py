@@ -45,7 +45,7 @@ def _path(**values: Any) -> None:
     output = Output.taken(values)
     from ..catalog.overlay_files import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
     from ..catalog.store import catalog
-    from ..render.records import entry
+    from ..render.entry import entry
 
     used = [str(path) for path in catalog().overlay_paths]
     project = project_file()
@@ -68,17 +68,17 @@ def _check(files: tuple[str, ...], **values: Any) -> None:
     output = Output.taken(values)
     from ..catalog.overlay import with_overlays
     from ..catalog.store import built_in, catalog
-    from ..render.records import entry
+    from ..render.entry import entry
 
     chosen = with_overlays(built_in(), [Path(file) for file in files]) if files else catalog()
-    found = list(getattr(chosen, "problems", list)())
-    if found and output.format in ("json", "ndjson"):  # then standard error holds one object
-        messages = "; ".join(error.message for error in found[:MOST_SHOWN])
-        raise DataError(found[0].code, messages, found[0].hint, found[0].candidates)
-    for error in found[1:]:
+    problems = list(getattr(chosen, "problems", list)())
+    if problems and output.format in ("json", "ndjson"):  # then standard error holds one object
+        messages = "; ".join(error.message for error in problems[:MOST_SHOWN])
+        raise DataError(problems[0].code, messages, problems[0].hint, problems[0].candidates)
+    for error in problems[1:]:
         terminal.say(f"Error: {error.message}. {error.hint}")
-    if found:
-        raise DataError(found[0].code, found[0].message, found[0].hint, found[0].candidates)
+    if problems:
+        raise DataError(problems[0].code, problems[0].message, problems[0].hint, problems[0].candidates)
     result = {"overlays": [str(path) for path in chosen.overlay_paths], "problems": 0}
     title = "No problem found" if chosen.overlay_paths else "No file of one's own is in use: nothing to check"
     _answer(output, "check", result, lambda: entry(title, result))

@@ -34,14 +34,15 @@ def run(files: tuple[str, ...], init: bool, **values: Any) -> None:
     from ..catalog.store import catalog
     from ..evidence.check.run import findings
 
-    found = [finding.to_dict() for finding in findings(files, catalog())]
-    failed = sum(not row["ok"] for row in found)
+    expectations = [finding.to_dict() for finding in findings(files, catalog())]
+    failed = sum(not row["ok"] for row in expectations)
+    passed = len(expectations) - failed
     envelope: dict[str, Any] = {
         "schema": "llmfeas.check/1",
         "llmfeas": __version__,
         "catalog": catalog().digest,
         "inputs": {"files": {"value": list(files), "origin": "given"}},
-        "result": {"expectations": found, "passed": len(found) - failed, "failed": failed},
+        "result": {"expectations": expectations, "passed": passed, "failed": failed},
         "warnings": [],
     }
 
@@ -52,7 +53,7 @@ def run(files: tuple[str, ...], init: bool, **values: Any) -> None:
 
     output.write(envelope, report)
     if failed:
-        raise CheckFailedError("check-failed", f"the check failed: {len(found) - failed} passed, {failed} failed")
+        raise CheckFailedError("check-failed", f"the check failed: {passed} passed, {failed} failed")
 
 
 def _write_example(files: tuple[str, ...], output: Output) -> None:

@@ -13,13 +13,13 @@ UNKNOWN = "no-price"
 
 
 def fails(verdict: Verdict, *, strict: bool = False) -> bool:
-    """Tell whether a verdict breaks a check."""
+    """Whether a verdict breaks a check."""
     status = verdict.status
     return status in REFUSED or (strict and status == "tight") or any(r.code == UNKNOWN for r in verdict.reasons)
 
 
 def failure(verdict: Verdict) -> str:
-    """Say what breaks the check, and nothing else."""
+    """What breaks the check, and nothing else."""
     from ..estimate.verdict import why
 
     judged = verdict.status if verdict.status in (*REFUSED, "tight") else "not all could be checked"

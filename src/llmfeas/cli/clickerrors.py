@@ -17,7 +17,7 @@ from ..text import printable
 
 
 def translated(error: BaseException) -> LlmfeasError | None:
-    """Give our error for one of click's; None if it is not click's."""
+    """Our error for one of click's; None if it is not click's."""
     if not isinstance(error, ClickException):
         return None
     see = f"See '{error.ctx.command_path} --help'." if isinstance(error, ClickUsageError) and error.ctx else ""

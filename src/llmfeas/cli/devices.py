@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..units import digits, format_usd, parse_bytes
+from ..units import parse_bytes
 from .listings import Filter, Kind, Row, group
 
 if TYPE_CHECKING:
     from ..catalog.device import Device
     from ..catalog.store import Catalog
-    from ..render.report import Column
 
 
 def _row(device: Device) -> Row:
@@ -30,33 +28,6 @@ def _row(device: Device) -> Row:
         "tflop_per_s_16bit": rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
         "usd_per_hour": None if price is None else price.usd_per_hour,
     }
-
-
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    return (
-        Column(title="id"),
-        Column(title="name", flexible=True),
-        Column(title="backend"),
-        Column(title="GiB", figures=True),
-        Column(title="GB/s", figures=True),
-        Column(title="TFLOP/s", figures=True),
-        Column(title="$/h", figures=True),
-    )
-
-
-def _cells(row: Row) -> Sequence[str]:
-    price = row["usd_per_hour"]
-    figures = [row["memory_gib"], row["bandwidth_gb_per_s"], row["tflop_per_s_16bit"]]
-    texts = ["" if value is None else digits(value, 5) for value in figures]
-    return [
-        row["id"],
-        row["name"],
-        row["backend"],
-        *texts,
-        "" if price is None else format_usd(price).removeprefix("$"),
-    ]
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -79,9 +50,6 @@ KIND = Kind(
     records=lambda catalog: catalog.devices,
     found=_found,
     row=_row,
-    columns=_columns,
-    cells=_cells,
-    legend="TFLOP/s: dense, in 16 bits with fp32 accumulation where it has that. $/h: what an estimate takes.",
     filters=(
         Filter(name="backend", help="run on this backend.", keeps=lambda row, v: row["backend"] == v, read=_backend),
         Filter(name="vendor", help="come from this vendor.", keeps=lambda row, v: row["vendor"].lower() == v.lower()),

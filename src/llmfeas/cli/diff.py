@@ -24,7 +24,7 @@ def run(before: str, after: str, check: bool, **values: Any) -> None:
     from ..evidence.diff import changes, stored_estimate
 
     output = Output.taken(values)
-    found = [change.to_dict() for change in changes(stored_estimate(before), stored_estimate(after))]
+    changed = [change.to_dict() for change in changes(stored_estimate(before), stored_estimate(after))]
     envelope: dict[str, Any] = {
         "schema": "llmfeas.diff/1",
         "llmfeas": __version__,
@@ -33,7 +33,7 @@ def run(before: str, after: str, check: bool, **values: Any) -> None:
             "before": {"value": before, "origin": "given"},
             "after": {"value": after, "origin": "given"},
         },
-        "result": {"changes": found},
+        "result": {"changes": changed},
         "warnings": [],
     }
 
@@ -43,8 +43,8 @@ def run(before: str, after: str, check: bool, **values: Any) -> None:
         return report(envelope, before, after)
 
     output.write(envelope, report)
-    if check and found:
-        raise CheckFailedError("check-failed", f"the check failed: {len(found)} changes")
+    if check and changed:
+        raise CheckFailedError("check-failed", f"the check failed: {len(changed)} changes")
 
 
 command = Command(

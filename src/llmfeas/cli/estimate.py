@@ -39,7 +39,7 @@ def run(**values: Any) -> None:
 
 
 def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
-    """Give what a person reads: the report under the names of model and device, with its derivation if asked for."""
+    """What a person reads: the report under the names of model and device, with its derivation if asked for."""
     from ..render.estimate import report
 
     shown = report(envelope, answer.scenario.model.name, answer.scenario.device.name)

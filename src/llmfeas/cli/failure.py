@@ -22,8 +22,8 @@ class BugError(LlmfeasError):
     exit_code = 1
 
 
-def told(error: BaseException, arguments: Sequence[str]) -> int:
-    """Tell the user what went wrong, on stderr, and give the exit code; a closed pipe is no error.
+def report_error(error: BaseException, arguments: Sequence[str]) -> int:
+    """Say on stderr what went wrong, and return the exit code; a closed pipe is no error.
 
     Under LLMFEAS_DEBUG=1 an unexpected error keeps its traceback.
     """
@@ -39,19 +39,19 @@ def told(error: BaseException, arguments: Sequence[str]) -> int:
         if os.environ.get("LLMFEAS_DEBUG"):
             raise error
         known = as_bug(error)
-    if isinstance(known, CheckFailedError) and asked(arguments, ("-q", "--quiet")):
+    if isinstance(known, CheckFailedError) and has_flag(arguments, ("-q", "--quiet")):
         return known.exit_code
     terminal.say(_as_json(known) if wants_json(arguments) else _as_text(known))
     return known.exit_code
 
 
-def asked(arguments: Sequence[str], names: Sequence[str]) -> bool:
-    """Tell whether one of the flags was given; needed where parsing itself failed."""
+def has_flag(arguments: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of the flags was given; needed where parsing itself failed."""
     return any(argument in names for argument in _before_dashes(arguments))
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Tell whether errors are for a script: `--json`, or a format of the JSON family."""
+    """Whether errors are for a script: `--json`, or a format of the JSON family."""
     words = _before_dashes(arguments)
     if "--json" in words:
         return True
@@ -82,7 +82,7 @@ def _ended(sentence: str) -> str:
 
 
 def as_bug(error: BaseException) -> BugError:
-    """Give the error that stands for one that was not foreseen."""
+    """The error that stands for one that was not foreseen."""
     from ..text import printable
 
     what = printable(f"{type(error).__name__}: {error}", 200)

@@ -49,17 +49,17 @@ def run(**values: Any) -> None:
     for needed in ("model", "device"):
         if needed not in request:
             raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
-    found = prepared(request, engine, catalog())
-    envelope = _envelope(found, engine.id)
-    for warning in found.warnings:
+    recipe = prepared(request, engine, catalog())
+    envelope = _envelope(recipe, engine.id)
+    for warning in recipe.warnings:
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
-        files = (*found.launch.files, found.launch.script())
+        files = (*recipe.launch.files, recipe.launch.script())
         write_folder({file.name: file.text for file in files}, output.path, force=force)
         output.note(f"Wrote {', '.join(file.name for file in files)} into {printable(output.path, 80)}.")
         if output.format != "json":
             return
-    scenario = found.estimate.scenario
+    scenario = recipe.estimate.scenario
 
     def report() -> Any:
         from ..render.launch import report
@@ -70,15 +70,15 @@ def run(**values: Any) -> None:
     replace(output, path=None).write(envelope, report)
 
 
-def _envelope(found: Prepared, engine: str) -> dict[str, Any]:
-    estimated = found.estimate.to_dict()
+def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
+    estimated = recipe.estimate.to_dict()
     return {
         "schema": "llmfeas.launch/1",
         "llmfeas": __version__,
         "catalog": estimated["catalog"],
         "inputs": estimated["inputs"],
-        "result": {"engine": engine, **found.launch.to_dict()},
-        "warnings": [warning.to_dict() for warning in found.warnings],
+        "result": {"engine": engine, **recipe.launch.to_dict()},
+        "warnings": [warning.to_dict() for warning in recipe.warnings],
     }
 
 
@@ -89,15 +89,15 @@ def recorded(text: bytes) -> dict[str, Any]:
         DataError: no JSON, of another command, of another version, a plan without a way, or unusable settings.
     """
     try:
-        found = json.loads(text.decode("utf-8-sig"))
+        stored = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise DataError("bad-json", "the recipe is no JSON.", "Pipe 'llmfeas plan ... --json' into it.") from None
-    schema = found.get("schema") if isinstance(found, dict) else None
+    schema = stored.get("schema") if isinstance(stored, dict) else None
     if schema not in READS:
         what = "JSON of something else" if schema is None else repr(printable(schema, 60))
         hint = "Make it with 'llmfeas plan ... --json' or 'llmfeas estimate ... --json' of this version."
         raise DataError("schema-version", f"the recipe is {what}; {' and '.join(READS)} are read.", hint)
-    inputs = _inputs(found, planned=schema == READS[0])
+    inputs = _inputs(stored, planned=schema == READS[0])
     from ..catalog.store import catalog
     from ..request import parsed, recorded_origins
 

@@ -17,7 +17,7 @@ from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
     from ..catalog.store import Catalog, Records
-    from ..render.report import Column, Report
+    from ..render.report import Report
 
 Row = Mapping[str, Any]
 FILTERS = "Only those that"
@@ -50,7 +50,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One catalog: where its records are, how one is found, what a row of a listing says."""
+    """One catalog: where its records are, how one is found, what a row of a listing holds."""
 
     singular: str
     plural: str
@@ -58,11 +58,7 @@ class Kind:
     found: Callable[[str, Catalog], tuple[Any, str | None]]
     """Find a record by a forgiving name: the record, and a note where the name was not exact."""
     row: Callable[[Any], Row]
-    columns: Callable[[], tuple[Column, ...]]
-    cells: Callable[[Row], Sequence[str]]
     filters: tuple[Filter, ...] = ()
-    legend: str = ""
-    """How to read the columns of a listing."""
     extra: Callable[[Any], Row] = lambda record: {}
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
@@ -74,7 +70,7 @@ class Kind:
 
 
 def group(kind: Kind, help: str) -> click.Group:
-    """Build the group `llmfeas devices` and its like."""
+    """The group `llmfeas devices` and its like."""
     return subgroup(kind.plural, help, (_list(kind), _show(kind), _search(kind)))
 
 
@@ -122,14 +118,13 @@ def _search(kind: Kind) -> click.Command:
 
 def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], given: Row) -> None:
     from ..catalog.store import catalog
-    from ..render.records import listing
+    from ..render.catalogs import report
 
     records = kind.records(catalog())
     read = {f.name: (f, f.read(given[f.name])) for f in kind.filters if given.get(f.name) is not None}
     rows = [row for row in (kind.row(records[key]) for key in ids) if all(f.keeps(row, v) for f, v in read.values())]
     envelope = _envelope(kind, verb, given, {"rows": rows})
-    count = f"{len(rows)} {kind.singular if len(rows) == 1 else kind.plural}"
-    output.write(envelope, lambda: listing(count, kind.columns(), [kind.cells(row) for row in rows], kind.legend))
+    output.write(envelope, lambda: report(rows, kind.plural))
     if not rows:
         asked = ", ".join(f"{name} {printable(value, 40)}" for name, value in given.items() if value)
         output.note(f"No {kind.singular} of {len(records)} matches: {asked}.")
@@ -138,7 +133,7 @@ def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], given
 def _show(kind: Kind) -> click.Command:
     def run(name: tuple[str, ...], **values: Any) -> None:
         from ..catalog.store import catalog
-        from ..render.records import entry
+        from ..render.entry import entry
 
         output, as_yaml = Output.taken(values), values.pop("yaml_")
         asked = " ".join(name)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..units import format_count, parse_count
+from ..units import parse_count
 from .listings import Filter, Kind, Opened, Row, group
 
 if TYPE_CHECKING:
     from ..catalog.architecture import Model
     from ..catalog.store import Catalog
     from ..importers.tensors import ImportedModel
-    from ..render.report import Column
 
 
 def _row(model: Model) -> Row:
@@ -29,24 +27,6 @@ def _row(model: Model) -> Row:
         "active_parameters": counts.active,
         "context": model.context,
     }
-
-
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    return (
-        Column(title="id"),
-        Column(title="name", flexible=True),
-        Column(title="parameters", figures=True),
-        Column(title="active", figures=True),
-        Column(title="context", figures=True),
-    )
-
-
-def _cells(row: Row) -> Sequence[str]:
-    active = row["active_parameters"]
-    shown = "" if active == row["parameters"] else format_count(active)
-    return [row["id"], row["name"], format_count(row["parameters"]), shown, f"{row['context']:,}"]
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -102,8 +82,6 @@ KIND = Kind(
     records=lambda catalog: catalog.models,
     found=_found,
     row=_row,
-    columns=_columns,
-    cells=_cells,
     filters=(
         Filter(name="family", help="are of this family.", keeps=lambda row, v: row["family"].lower() == v.lower()),
         Filter(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..units import digits, format_usd
 from .listings import Filter, Kind, Row, group
 
 if TYPE_CHECKING:
     from ..catalog.offer import Offer
     from ..catalog.store import Catalog
-    from ..render.report import Column
 
 
 def _row(offer: Offer) -> Row:
@@ -31,25 +28,6 @@ def _row(offer: Offer) -> Row:
     }
 
 
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    return (
-        Column(title="id"),
-        Column(title="name", flexible=True),
-        Column(title="devices"),
-        Column(title="h/session", figures=True),
-        Column(title="h/week", figures=True),
-        Column(title="$/h", figures=True),
-    )
-
-
-def _cells(row: Row) -> Sequence[str]:
-    hours = ["" if row[key] is None else digits(row[key]) for key in ("hours_per_session", "hours_per_week")]
-    price = "" if row["usd_per_hour"] is None else format_usd(row["usd_per_hour"]).removeprefix("$")
-    return [row["id"], row["name"], f"{row['count']} x {row['device']}", *hours, price]
-
-
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
     from ..catalog.search import find_offer
 
@@ -63,8 +41,6 @@ KIND = Kind(
     records=lambda catalog: catalog.offers,
     found=_found,
     row=_row,
-    columns=_columns,
-    cells=_cells,
     filters=(
         Filter(name="provider", help="come from this provider.", keeps=lambda row, v: row["provider"] == v.lower()),
         Filter(name="tier", help="are free, paid or retired.", keeps=lambda row, v: row["tier"] == v.lower()),

@@ -36,7 +36,7 @@ def write(text: str, path: str | None = None) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[int]:
-    """Give a descriptor of a hidden file beside `path` that takes its place at the end, if all went well."""
+    """A descriptor of a hidden file beside `path` that takes its place at the end, if all went well."""
     target = Path(path).resolve()
     if target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
@@ -59,7 +59,7 @@ def whole_file(path: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def stream(path: str | None, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Give a function that writes whole lines one after the other, to stdout or to the file `path`.
+    """A function that writes whole lines one after the other, to stdout or to the file `path`.
 
     Raises:
         UsageError, BrokenPipeError: as `write`.
@@ -116,7 +116,7 @@ def _to_stdout(text: str) -> None:
 
 
 def _descriptor() -> int | None:
-    """Give stdout's descriptor, None where something in memory stands in for it."""
+    """stdout's descriptor, None where something in memory stands in for it."""
     try:
         return sys.stdout.fileno()
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def unwritable(path: str, error: Exception) -> UsageError:
-    """Make the error of an output that cannot be written."""
+    """The error of an output that cannot be written."""
     reason = getattr(error, "strerror", None) or str(error)
     name = path if path == "standard output" else repr(printable(path, 80))
     return UsageError("cannot-write", f"cannot write {name}: {reason}.", "Choose another place with -o FILE.")

@@ -34,17 +34,17 @@ def run(**values: Any) -> None:
     from ..planning.plan import plan
 
     request = {name: value for name, value in values.items() if value is not None}
-    found = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
-    asked = found.asked.to_dict()
+    search = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
+    asked = search.asked.to_dict()
     envelope: dict[str, Any] = {
         "schema": "llmfeas.plan/1",
         "llmfeas": __version__,
         "catalog": asked["catalog"],
         "inputs": asked["inputs"],
-        "result": found.to_dict(),
-        "warnings": [*(note.to_dict() for note in found.asked.warnings), *_empty(found)],
+        "result": search.to_dict(),
+        "warnings": [*(note.to_dict() for note in search.asked.warnings), *_empty(search)],
     }
-    scenario = found.asked.scenario
+    scenario = search.asked.scenario
 
     def report() -> Any:
         from ..render.plan import report
@@ -53,13 +53,13 @@ def run(**values: Any) -> None:
         return report(envelope, scenario.model.name, counted(scenario.num_devices, scenario.device.name))
 
     output.write(envelope, report)
-    if check and not found.ways:
+    if check and not search.ways:
         raise CheckFailedError("check-failed", "the check failed: no change makes it work")
 
 
-def _empty(found: Plan) -> list[dict[str, str]]:
+def _empty(search: Plan) -> list[dict[str, str]]:
     """Warn where the settings to keep leave nothing to try."""
-    kept = found.nearest.emptied_by if found.nearest else ()
+    kept = search.nearest.emptied_by if search.nearest else ()
     if not kept:
         return []
     held = ", ".join(flag_of(name) for name in kept)

@@ -11,7 +11,7 @@ from . import terminal
 
 @contextlib.contextmanager
 def bar(total: int | None, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function that is told of each piece of work done; it draws only where stderr is a terminal.
+    """A function that takes how many pieces of work were done since; it draws only where stderr is a terminal.
 
     Where results go to the terminal too they are the progress, and no bar is drawn among them.
     """

@@ -31,7 +31,7 @@ class Item:
     error: LlmfeasError | None = None
 
 
-class Line(NamedTuple):
+class ScenarioLine(NamedTuple):
     """One line of NDJSON with its number, not read yet; a tuple, since many of them go to other processes."""
 
     raw: bytes
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 class Source:
     """Scenarios to come. `total` counts them where that is known before the start."""
 
-    arrivals: Iterator[list[Item | Line]]
+    arrivals: Iterator[list[Item | ScenarioLine]]
     """Those that are there at the same time; nothing is read ahead of an answer that somebody may wait for."""
     total: int | None = None
 
@@ -76,18 +76,18 @@ def _opened(path: str) -> BufferedReader:
         raise DataError("file-unreadable", problem, "Check the path.") from None
 
 
-def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | Line]]:
-    """Yield lines as they arrive: all that are there, as soon as there are any."""
+def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | ScenarioLine]]:
+    """Lines as they arrive: all that are there, as soon as there are any."""
     pending, number, is_cut = first, 0, False
     while True:
         *lines, pending = pending.split(b"\n")
-        found: list[Item | Line] = []
+        found: list[Item | ScenarioLine] = []
         for raw in lines:
             number += 1
             if is_cut or len(raw) > MAX_LINE_BYTES:
                 found.append(_too_long(number))
             elif raw.strip():
-                found.append(Line(raw, number))
+                found.append(ScenarioLine(raw, number))
             is_cut = False
         if len(pending) > MAX_LINE_BYTES:
             pending, is_cut = b"", True
@@ -98,7 +98,7 @@ def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | Li
             break
         pending += block
     if is_cut or pending.strip():
-        yield [_too_long(number + 1) if is_cut else Line(pending, number + 1)]
+        yield [_too_long(number + 1) if is_cut else ScenarioLine(pending, number + 1)]
 
 
 def _too_long(number: int) -> Item:
@@ -123,7 +123,7 @@ def item_of_line(raw: bytes, number: int) -> Item:
 
 
 def _is_json(value: object) -> bool:
-    """Tell what JSON can say again: Python reads NaN and 1e999, and must not write them."""
+    """Whether JSON can say a value again: Python reads NaN and 1e999, and must not write them."""
     if value.__class__ in (str, int):
         return True
     try:
@@ -167,7 +167,7 @@ def _axes(block: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: value if isinstance(value, list) else [value] for name, value in block.items()}
 
 
-def _crossed(blocks: list[tuple[int, dict[str, list[Any]]]]) -> Iterator[Item | Line]:
+def _crossed(blocks: list[tuple[int, dict[str, list[Any]]]]) -> Iterator[Item | ScenarioLine]:
     number = 0
     for line, axes in blocks:
         ids = axes.pop("id", [None])

@@ -22,14 +22,14 @@ def say(text: str) -> None:
 
 
 def width() -> int:
-    """Give the columns of the terminal; COLUMNS says it for a pipe, else 80."""
+    """The columns of the terminal; COLUMNS says it for a pipe, else 80."""
     from shutil import get_terminal_size
 
     return max(SMALLEST_WIDTH, get_terminal_size((80, 24)).columns)
 
 
 def has_colour(no_colour: bool = False) -> bool:
-    """Tell whether stdout gets escape codes.
+    """Whether stdout gets escape codes.
 
     `--no-color`, NO_COLOR, TERM=dumb rule them out; FORCE_COLOR asks for them; else a terminal gets them, a pipe not.
     """
@@ -39,13 +39,13 @@ def has_colour(no_colour: bool = False) -> bool:
 
 
 def has_unicode() -> bool:
-    """Tell whether stdout can show more than ASCII."""
+    """Whether stdout can show more than ASCII."""
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     return encoding.lower().replace("-", "").replace("_", "").startswith("utf")
 
 
 def is_terminal(stream: object) -> bool:
-    """Tell whether a person sits in front of the stream."""
+    """Whether a person sits in front of the stream."""
     try:
         return bool(stream.isatty())  # type: ignore[attr-defined]
     except (AttributeError, ValueError):

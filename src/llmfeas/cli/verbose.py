@@ -10,8 +10,8 @@ from ..render.words import setting
 from ..text import printable
 
 
-def told(envelope: Mapping[str, Any]) -> Iterator[str]:
-    """Give lines on an answer: versions, catalog files, each assumed setting with where its value is from."""
+def remarks(envelope: Mapping[str, Any]) -> Iterator[str]:
+    """Lines on an answer: versions, catalog files, each assumed setting with where its value is from."""
     yield f"llmfeas {envelope['llmfeas']}, catalog {printable(envelope['catalog'], 400)}"
     known = catalog()
     yield f"catalog files: {', '.join(printable(path, 200) for path in (known.directory, *known.overlay_paths))}"

@@ -16,7 +16,7 @@ _HOLE = "\0"
 
 
 def estimate_line(id: object, estimate: Estimate) -> str:
-    """Write `{"id": id, **estimate.to_dict()}` as one line.
+    """`{"id": id, **estimate.to_dict()}` as one line.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.
@@ -32,7 +32,7 @@ def estimate_line(id: object, estimate: Estimate) -> str:
 
 @whatever_the_batch
 def _head(scenario: Scenario, catalog: str) -> str:
-    """Write an envelope up to what depends on the batch, as a format for the settings of the batch."""
+    """An envelope up to what depends on the batch, as a format for the settings of the batch."""
     settings: dict[str, object] = {**inputs(scenario), **dict.fromkeys(BATCH, _HOLE)}
     result = {"parameters": plain(parameter_counts(scenario))}
     if scenario.is_training:

@@ -1,4 +1,4 @@
-"""Reports of the catalogs: many entries as a table, one entry as its fields."""
+"""The report of one entry of a catalog: its fields, notes and sources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..text import printable
 from ..units import digits
-from .report import Column, Report, Section, Span, Table, glued
+from .report import Column, Phrase, Report, Table, Topic, glued
 
 NOTES = ("notes", "sources", "unverified")
 """Fields of an entry that are prose, shown below the others."""
@@ -15,30 +15,24 @@ SILENT = (None, "", "none", False, 0)
 """Values of a field that say nothing to a person."""
 
 
-def listing(title: str, columns: tuple[Column, ...], rows: Sequence[Sequence[str]], legend: str = "") -> Report:
-    """Show entries as rows under `columns`; the texts are made safe to show."""
-    cells = tuple(tuple(Span(printable(text, 120)) for text in row) for row in rows)
-    if not rows:
-        return Report(title=title)
-    return Report(title=title, context=(legend,) if legend else (), blocks=(Table(columns=columns, rows=cells),))
-
-
 def entry(title: str, fields: Mapping[str, object], remarks: Sequence[str] = ()) -> Report:
-    """Show one entry: every field that says something by its dotted name, then its notes and sources."""
+    """One entry: every field that says something by its dotted name, then its notes and sources."""
     figures = {name: value for name, value in fields.items() if name not in NOTES}
-    rows = tuple((Span(path, "dim"), Span(text)) for path, text in _fields(figures, ""))
-    table = Table(columns=(Column(title="Field"), Column(title="Value", flexible=True)), rows=rows)
+    rows = tuple((Phrase(path, "dim"), Phrase(text)) for path, text in _fields(figures, ""))
+    table = Table(columns=(Column(title="Field"), Column(title="Value", prose=True)), rows=rows)
     blocks = (*((table,) if rows else ()), *_prose(fields))
-    return Report(title=printable(title, 100), context=tuple(remarks), blocks=blocks)
+    return Report(
+        title=printable(title, 100), context=tuple(printable(remark, 1000) for remark in remarks), blocks=blocks
+    )
 
 
-def _prose(fields: Mapping[str, object]) -> Iterator[Section]:
+def _prose(fields: Mapping[str, object]) -> Iterator[Topic]:
     for name in NOTES:
         value = fields.get(name)
         texts = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
         if texts and texts != [""]:
-            lines = tuple((Span(printable(text, 400)),) for text in texts)
-            yield Section(label=name.capitalize(), paragraphs=lines)
+            lines = tuple((Phrase(printable(text, 400)),) for text in texts)
+            yield Topic(label=name.capitalize(), paragraphs=lines)
 
 
 def _fields(value: object, path: str) -> Iterator[tuple[str, str]]:
