@@ -31,6 +31,7 @@ CORNERS = {
     "click": ("cli/",),
     "rich": ("render/table.py", "cli/progress.py"),
     "yaml": ("catalog/source.py",),
+    **dict.fromkeys(("calibration", "numpy", "scipy"), ()),
 }
 LAZY = ("click", "rich", "yaml", "pydantic")
 """Libraries that cost start-up time; only the corners below may import them when they are imported themselves."""

@@ -21,10 +21,11 @@ from ..options import BY_NAME
 from ..text import printable
 from ..units import parse_bytes, parse_count
 from .compare import Comparison, compared
-from .crossval import T90
 from .measurements import Measurement, read_measurements
 
 NORMAL_90 = 1.2816
+T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.35, 1.345, 1.341)
+"""Student's t, 90th percentile, by degrees of freedom from 1."""
 SCATTER = {"training": 0.14, "decode": 0.07, "prefill": 0.07, "training-memory": 0.17, "inference-memory": 0.03}
 """Median standard deviation of log errors among rows of one source on one device (data/measurements, 2026-11)."""
 SCATTER_DEGREES = 3

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, fitted, regimes_of
+from calibration.observations import SPEEDS, Observation, observed
+from calibration.plan import PLANS
+from calibration.speed import main, rewritten
 from llmfeas.catalog.efficiency import Parameter, Regime
 from llmfeas.catalog.store import catalog, data_directory
-from llmfeas.evidence.crossval import SMALLEST_SIGMA, Fit, cross_validated, fitted, regimes_of
-from llmfeas.evidence.fit import main, rewritten
 from llmfeas.evidence.measurements import measurement_files, read_measurements
-from llmfeas.evidence.observations import SPEEDS, Observation, observed
-from llmfeas.evidence.plan import PLANS
 
 
 @pytest.fixture(scope="module")

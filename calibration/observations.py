@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..catalog.efficiency import Efficiency
-from ..errors import LlmfeasError
-from ..estimate.time.decode import sequences_per_replica
-from ..estimate.time.inference import inference_time
-from ..estimate.time.regimes import decode_regime, prefill_regime
-from ..estimate.time.training import run_interval, training_time
-from ..scenario import Scenario
-from .compare import published_tokens_per_second, scenario_of
-from .measurements import Measurement
+from llmfeas.catalog.efficiency import Efficiency
+from llmfeas.errors import LlmfeasError
+from llmfeas.estimate.time.decode import sequences_per_replica
+from llmfeas.estimate.time.inference import inference_time
+from llmfeas.estimate.time.regimes import decode_regime, prefill_regime
+from llmfeas.estimate.time.training import run_interval, training_time
+from llmfeas.evidence.compare import published_tokens_per_second, scenario_of
+from llmfeas.evidence.measurements import Measurement
+from llmfeas.scenario import Scenario
 
 Speed = Literal["training", "decode", "prefill"]
 SPEEDS: tuple[Speed, ...] = ("training", "decode", "prefill")

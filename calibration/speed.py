@@ -1,4 +1,4 @@
-"""Calibrate the time model: `python -m llmfeas.evidence.fit` reads the measurements and writes data/efficiency.yaml.
+"""Calibrate the time model: `python -m calibration.speed` reads the measurements and writes data/efficiency.yaml.
 
 The sections `parameters`, `left_out` and `regimes` are rewritten, everything else of the file stays as it is.
 Nothing is random: the same measurements and code give the same file.
@@ -10,12 +10,14 @@ import math
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from ..catalog.efficiency import Efficiency, Parameter, Regime
-from ..catalog.store import catalog, data_directory
+from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
+from llmfeas.catalog.store import catalog, data_directory
+from llmfeas.evidence.measurements import measurement_files, read_measurements
+
 from .crossval import Fit, cross_validated
-from .measurements import measurement_files, read_measurements
 from .observations import SPEEDS, Observation, observed
 from .plan import PLANS
 
@@ -33,8 +35,6 @@ def all_fits(numbers: Efficiency, observations: Sequence[Observation]) -> dict[s
 
 
 def _with_parameters(numbers: Efficiency, parameters: Mapping[str, Parameter]) -> Efficiency:
-    from dataclasses import replace
-
     return replace(numbers, parameters={**numbers.parameters, **parameters})
 
 

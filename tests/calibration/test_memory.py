@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from calibration.memory import Peak, fitted, mean_error, peaks, spread
 from llmfeas.catalog.engine import ServingMemory, TrainingOverhead
-from llmfeas.evidence.fit_memory import Peak, fitted, mean_error, peaks, spread
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 
 ENGINE = ServingMemory(cache="growing", fixed_bytes=0.0)

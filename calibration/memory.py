@@ -1,6 +1,6 @@
 """How far peaks of memory are from published ones, by regime; what data/engines.yaml would be if fitted to them alone.
 
-`python -m llmfeas.evidence.fit_memory` prints, for each regime, its groups and rows, the median error, the spread of
+`python -m calibration.memory` prints, for each regime, its groups and rows, the median error, the spread of
 left-out groups (shrunk to that of all, as for time) and the overheads that fit best beside those in use. The values in
 the file are rounded, and held back where one source stands alone: see the notes there.
 """
@@ -12,27 +12,33 @@ from dataclasses import asdict, dataclass, replace
 from math import exp, log, sqrt
 from statistics import fmean, median
 
-from ..catalog.engine import ServingMemory, TrainingOverhead
-from ..catalog.store import catalog
-from ..errors import LlmfeasError
-from ..estimate.inference_memory import inference_memory
-from ..estimate.resolve import resolution
-from ..estimate.runtime_memory import MemoryKind, inference_overhead, is_sharded, overhead_of, training_overhead
-from ..estimate.training_memory import training_memory
-from ..scenario import Scenario
-from .measurements import Measurement, measurement_files, read_measurements, settings_of
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from llmfeas.catalog.engine import ServingMemory, TrainingOverhead
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import LlmfeasError
+from llmfeas.estimate.inference_memory import inference_memory
+from llmfeas.estimate.resolve import resolution
+from llmfeas.estimate.runtime_memory import MemoryKind, inference_overhead, is_sharded, overhead_of, training_overhead
+from llmfeas.estimate.training_memory import training_memory
+from llmfeas.evidence.measurements import Measurement, measurement_files, read_measurements, settings_of
+from llmfeas.scenario import Scenario
+
+from .least_squares import Array
 
 Overheads = ServingMemory | TrainingOverhead
 SHRINKAGE = 3.0
 """Groups that the spread of all regimes counts for."""
 
-STEPS: Mapping[str, tuple[float, ...]] = {
-    "fixed_bytes": tuple(step * 0.1e9 for step in range(60)),
-    "slack": tuple(step * 0.01 for step in range(11)),
-    "cache_slack": tuple(step * 0.1 for step in range(11)),
-    "gaps": tuple(step * 0.05 for step in range(11)),
-    "sharded_bytes": tuple(step * 0.5e9 for step in range(21)),
+MOST: Mapping[str, float] = {
+    "fixed_bytes": 6e9,
+    "slack": 0.1,
+    "cache_slack": 1.0,
+    "gaps": 0.5,
+    "sharded_bytes": 1e10,
 }
+"""What is fitted, from 0 to so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +136,21 @@ def mean_error(rows: list[Peak], overheads: Overheads) -> float:
 
 
 def fitted(rows: list[Peak]) -> Overheads:
-    """Give the overheads that fit the rows of one regime best: one field after the other, until nothing improves."""
-    best, error = rows[0].overheads, mean_error(rows, rows[0].overheads)
-    improved = True
-    while improved:
-        improved = False
-        for name, steps in STEPS.items():
-            if not hasattr(best, name):
-                continue
-            for step in steps:
-                candidate: Overheads = replace(best, **{name: step})  # type: ignore[arg-type]
-                found = mean_error(rows, candidate)
-                if found < error - 1e-6:
-                    best, error, improved = candidate, found, True
-    return best
+    """The overheads of one regime with the least mean error over its rows."""
+    known = rows[0].overheads
+    sharded = any(row.sharded for row in rows)
+    names = [name for name in MOST if hasattr(known, name) and (sharded or name != "sharded_bytes")]
+
+    def overheads(shares: Iterable[float]) -> Overheads:
+        fields = {name: float(share) * MOST[name] for name, share in zip(names, shares, strict=True)}
+        return replace(known, **fields)  # type: ignore[arg-type]
+
+    def error(shares: Array) -> float:
+        return mean_error(rows, overheads(shares))
+
+    start = np.array([min(1.0, getattr(known, name) / MOST[name]) for name in names])
+    best = minimize(error, start, method="Powell", bounds=Bounds(0.0, 1.0))
+    return overheads(np.round(best.x, 3))
 
 
 def report() -> str:
@@ -157,7 +164,7 @@ def report() -> str:
         ratios = by_group(own, lambda row: row.log_ratio(row.overheads))
         error = median(abs(exp(x) - 1) for group in ratios.values() for x in group)
         best = fitted(own)
-        fields = ", ".join(f"{name} {getattr(best, name):.3g}" for name in STEPS if hasattr(best, name))
+        fields = ", ".join(f"{name} {getattr(best, name):.3g}" for name in MOST if hasattr(best, name))
         lines.append(
             f"{regime:28} {len(ratios):6} {len(own):4} {error:6.3f} {spread(ratios.values(), overall):6.3f}  {fields}"
         )

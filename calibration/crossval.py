@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..catalog.efficiency import Efficiency, Parameter, Regime
-from .least_squares import Vector, minimised
+from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
+from llmfeas.evidence.own import T90
+
+from .least_squares import minimised
 from .observations import Observation, predicted_log, regime_of
 from .plan import LEFT_OUT_BY, PULL, Centre
 
@@ -22,9 +24,6 @@ SHRINKAGE = 1.5
 
 INSIDE = 0.78
 """Share of left-out rows that the intervals hold: of unseen runs of known sources they hold nearly nine in ten."""
-
-T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.35, 1.345, 1.341)
-"""Student's t, 90th percentile, by degrees of freedom from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,11 @@ def with_values(numbers: Efficiency, values: Mapping[str, float]) -> Efficiency:
     return replace(numbers, parameters={**numbers.parameters, **changed})
 
 
-def _numbers(numbers: Efficiency, names: Sequence[str], point: Vector) -> Efficiency:
+def _numbers(numbers: Efficiency, names: Sequence[str], point: Iterable[float]) -> Efficiency:
     return with_values(numbers, {name: math.exp(x) for name, x in zip(names, point, strict=True)})
 
 
-def _residuals(numbers: Efficiency, observations: Sequence[Observation]) -> Vector:
+def _residuals(numbers: Efficiency, observations: Sequence[Observation]) -> list[float]:
     return [predicted_log(numbers, item) - item.log_speed for item in observations]
 
 
@@ -54,10 +53,10 @@ def fitted(
     numbers: Efficiency,
     observations: Sequence[Observation],
     plan: Mapping[str, Centre],
-    start: Vector | None = None,
+    start: Sequence[float] | None = None,
     rounds: int = ROUNDS,
-) -> Vector:
-    """Give the logarithms of the parameters that fit best, in the order of the plan."""
+) -> list[float]:
+    """The logarithms of the parameters that fit best, in the order of the plan."""
     names = list(plan)
     centres = [math.log(plan[name][0]) for name in names]
     pulls = [PULL / plan[name][1] ** 2 for name in names]
@@ -78,7 +77,7 @@ def cross_validated(numbers: Efficiency, observations: Sequence[Observation], pl
     """
     names, by = list(plan), LEFT_OUT_BY[observations[0].kind]
     whole = fitted(numbers, observations, plan)
-    folds: list[Vector] = []
+    folds: list[list[float]] = []
     errors: dict[str, float] = {}
     for key in sorted({getattr(item, by) for item in observations}):
         seen = [item for item in observations if getattr(item, by) != key]
