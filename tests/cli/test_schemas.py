@@ -14,8 +14,8 @@ from test_schema_command import faults, printed
 
 from llmfeas.cli.app import COMMANDS
 from llmfeas.cli.schema import schemas
-from llmfeas.importers.machine import Machine
-from llmfeas.importers.machine.found import Found
+from llmfeas.machine import Machine
+from llmfeas.machine.found import Found
 from llmfeas.planning.questions import QUESTIONS
 
 Run = Callable[..., Outcome]
@@ -135,7 +135,7 @@ def test_a_machine_of_which_little_is_known_fits_the_schema(
     seen = Found(
         backend="cpu", vendor="intel", name="Some Processor", memory_bytes=memory_bytes, source="/proc/cpuinfo"
     )
-    monkeypatch.setattr("llmfeas.importers.machine.this_machine", lambda: Machine(accelerators=(), processor=seen))
+    monkeypatch.setattr("llmfeas.machine.this_machine", lambda: Machine(accelerators=(), processor=seen))
     result = run("detect", "--json")
     assert result.code == 0, result.err
     assert faults(json.loads(result.out), printed(run, "detect")) == []

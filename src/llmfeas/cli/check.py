@@ -32,7 +32,7 @@ def run(files: tuple[str, ...], init: bool, **values: Any) -> None:
         hint = f"For example: {EXAMPLE}; 'llmfeas check --init' writes one."
         raise UsageError("missing-argument", "no file of expectations is named.", hint)
     from ..catalog.store import catalog
-    from ..evidence.check.run import findings
+    from ..check.run import findings
 
     expectations = [finding.to_dict() for finding in findings(files, catalog())]
     failed = sum(not row["ok"] for row in expectations)
@@ -62,7 +62,7 @@ def _write_example(files: tuple[str, ...], output: Output) -> None:
     Raises:
         UsageError: there is such a file already, or several are named.
     """
-    from ..evidence.check.example import EXAMPLE as TEXT
+    from ..check.example import EXAMPLE as TEXT
 
     if len(files) > 1:
         raise UsageError("contradiction", "--init writes one file.", "Name one, or none for standard output.")

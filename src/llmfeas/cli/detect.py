@@ -9,7 +9,7 @@ from .output import write as written
 from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
-    from ..importers.machine import Matched
+    from ..machine import Matched
 
 
 def run(**values: Any) -> None:
@@ -21,7 +21,7 @@ def run(**values: Any) -> None:
     output, as_yaml = Output.taken(values), values.pop("yaml_")
     from ..catalog.store import catalog
     from ..errors import UsageError
-    from ..importers.machine import detected, matched, this_machine
+    from ..machine import detected, matched, this_machine
     from ..render.detect import report, stranger
 
     machine = this_machine()
@@ -54,7 +54,7 @@ def run(**values: Any) -> None:
 def _entries(matches: list[Matched]) -> list[object]:
     """Entries for a catalog file: of a known device what differs, of a known kind all, of others with gaps."""
     from ..catalog.store import catalog
-    from ..importers.machine import device_of, entry_of
+    from ..machine import device_of, entry_of
 
     entries: list[object] = []
     for match in matches:

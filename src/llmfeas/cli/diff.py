@@ -21,7 +21,7 @@ def run(before: str, after: str, check: bool, **values: Any) -> None:
         CheckFailedError: with `--check`, where anything changed.
     """
     from ..catalog.store import catalog
-    from ..evidence.diff import changes, stored_estimate
+    from ..check.diff import changes, stored_estimate
 
     output = Output.taken(values)
     changed = [change.to_dict() for change in changes(stored_estimate(before), stored_estimate(after))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..evidence.figures import FIGURES, WORDS, Figure, Word
+from ..check.figures import FIGURES, WORDS, Figure, Word
 from ..options import OPTIONS
 
 Json = dict[str, Any]

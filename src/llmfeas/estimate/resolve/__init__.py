@@ -102,7 +102,7 @@ def hardware_named(text: str, catalog: Catalog) -> Hardware:
     """
     if text.strip().lower() != "this":
         return find_hardware(text, catalog)
-    from ...importers.machine import this_hardware
+    from ...machine import this_hardware
 
     return this_hardware(catalog)
 

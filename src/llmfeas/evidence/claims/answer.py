@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog.store import Catalog
+from ...check.figures import WORDS
+from ...check.requirement import Condition, Requirement, end_of, figure_requirement, word_requirement
 from ...errors import DataError
 from ...ranges import Range
 from ...record import dataclass
-from ..figures import WORDS
-from ..requirement import Condition, Requirement, end_of, figure_requirement, word_requirement
 from .figures import KNOWN, Value
 from .kinds import KINDS, Case
 from .records import Claim, Part, Verdict

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...check.figures import COUNT, FIGURES, FLOP, GIBIBYTES, SHARE, USD, Figure, Unit
 from ...estimate.result import Estimate
 from ...ranges import Range
-from ..figures import COUNT, FIGURES, FLOP, GIBIBYTES, SHARE, USD, Figure, Unit
 
 
 def _nothing(estimate: Estimate) -> None:

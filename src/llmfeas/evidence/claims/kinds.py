@@ -9,6 +9,7 @@ from typing import Any
 from ...catalog.device import Device, Price
 from ...catalog.search import find_hardware, find_model
 from ...catalog.store import Catalog
+from ...check.figures import FIGURES, WORDS
 from ...errors import DataError, UsageError
 from ...estimate.core import estimate
 from ...estimate.parameters import parameters
@@ -18,7 +19,6 @@ from ...planning.compare import ratio as ratio_of
 from ...ranges import Range
 from ...record import dataclass
 from ...units import TERA, parse_count, parse_duration
-from ..figures import FIGURES, WORDS
 from .figures import Value
 
 Ask = Mapping[str, Any]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...catalog.store import Catalog
-from ...errors import LlmfeasError
-from ...estimate.core import estimate
-from ...estimate.resolve import resolution
-from ...estimate.result import Estimate
-from ...record import dataclass
-from ..figures import FIGURES, WORDS, word_of
-from ..requirement import end_of
+from ..catalog.store import Catalog
+from ..errors import LlmfeasError
+from ..estimate.core import estimate
+from ..estimate.resolve import resolution
+from ..estimate.result import Estimate
+from ..record import dataclass
+from .figures import FIGURES, WORDS, word_of
 from .read import Block, CheckFile, Expectation, Report, bad_file, read_checks, setting_of
+from .requirement import end_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

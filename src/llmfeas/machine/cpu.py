@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 
-from ...text import printable
+from ..text import printable
 from .apple import SYSCTL, sysctl_values
 from .found import Found
 from .probe import output, text_of

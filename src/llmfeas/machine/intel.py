@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from ...text import printable
+from ..text import printable
 from .found import Found, grouped
 from .nvidia import number
 from .probe import output

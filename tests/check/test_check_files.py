@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.source import MAX_BYTES
 from llmfeas.catalog.store import catalog
+from llmfeas.check.figures import NAMES
+from llmfeas.check.read import MAX_JUDGED, read_checks
+from llmfeas.check.run import findings
 from llmfeas.errors import DataError
-from llmfeas.evidence.check.read import MAX_JUDGED, read_checks
-from llmfeas.evidence.check.run import findings
-from llmfeas.evidence.figures import NAMES
 
 FORMATS = catalog().tables.quantization
 

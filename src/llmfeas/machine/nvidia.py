@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from ...text import printable
+from ..text import printable
 from .found import Found, grouped
 from .probe import output
 

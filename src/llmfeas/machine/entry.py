@@ -6,12 +6,12 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ...units import GIB, MIB
+from ..units import GIB, MIB
 from .found import Found
 from .match import Matched, device_of, memory_type
 
 if TYPE_CHECKING:
-    from ...catalog.store import Catalog
+    from ..catalog.store import Catalog
 
 UNKNOWN_RATES = {"fp32": None, "fp16": None, "bf16": None}
 KINDS = {"cpu": "cpu", "metal": "unified"}

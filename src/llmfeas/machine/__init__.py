@@ -6,9 +6,9 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ...catalog.search import Hardware
-from ...errors import UsageError
-from ...record import dataclass
+from ..catalog.search import Hardware
+from ..errors import UsageError
+from ..record import dataclass
 from .adapters import intel_by_kernel, nvidia_by_kernel, windows_adapters
 from .amd import amd_devices
 from .apple import apple_devices
@@ -22,7 +22,7 @@ from .probe import together
 from .tpu import tpu_devices
 
 if TYPE_CHECKING:
-    from ...catalog.store import Catalog
+    from ..catalog.store import Catalog
 
 __all__ = [
     "Found",

@@ -11,17 +11,17 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ...catalog.quantization import Quantization
-from ...catalog.source import MAX_BYTES, Document, Place, parse_yaml, read_yaml
-from ...catalog.validation import validated
-from ...errors import DataError, LlmfeasError, UsageError
-from ...options import BY_NAME
-from ...record import dataclass
-from ...request import parsed
-from ...text import printable
-from ..figures import FIGURES, NAMES, WORDS, End
-from ..requirement import Condition, Requirement, figure_requirement, word_requirement
+from ..catalog.quantization import Quantization
+from ..catalog.source import MAX_BYTES, Document, Place, parse_yaml, read_yaml
+from ..catalog.validation import validated
+from ..errors import DataError, LlmfeasError, UsageError
+from ..options import BY_NAME
+from ..record import dataclass
+from ..request import parsed
+from ..text import printable
 from .contradictions import contradiction
+from .figures import FIGURES, NAMES, WORDS, End
+from .requirement import Condition, Requirement, figure_requirement, word_requirement
 
 MAX_JUDGED = 200_000
 """Expectations of one file, once its lists are crossed."""

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmfeas.check.figures import FIGURES, WORDS
+from llmfeas.check.requirement import Condition, figure_requirement, word_requirement
 from llmfeas.errors import UsageError
-from llmfeas.evidence.figures import FIGURES, WORDS
-from llmfeas.evidence.requirement import Condition, figure_requirement, word_requirement
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_every_figure_can_be_bounded() -> None:
 
 
 def test_a_tolerance_stands_beside_the_value_as_it_was_typed() -> None:
-    from llmfeas.evidence.figures import FIGURES
-    from llmfeas.evidence.requirement import Condition, figure_requirement
+    from llmfeas.check.figures import FIGURES
+    from llmfeas.check.requirement import Condition, figure_requirement
 
     found = figure_requirement(FIGURES["parameters"], Condition(value="124.4M +- 0.1 %"), "expected")
     assert found.text == "124.4M ± 0.1 %"

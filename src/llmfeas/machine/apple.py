@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from ...text import printable
+from ..text import printable
 from .found import Found
 from .probe import output
 

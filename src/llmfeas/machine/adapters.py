@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ...catalog.device import BackendId
-from ...text import printable
+from ..catalog.device import BackendId
+from ..text import printable
 from .found import Found, grouped
 from .probe import text_of
 

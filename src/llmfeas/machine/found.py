@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...catalog.device import BackendId
-from ...record import dataclass
+from ..catalog.device import BackendId
+from ..record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from ...catalog.device import Device, Rates
-from ...catalog.names import index_of, tokens_of
-from ...catalog.search import find_device
-from ...errors import UsageError
-from ...record import dataclass
-from ...units import GIB, MIB
+from ..catalog.device import Device, Rates
+from ..catalog.names import index_of, tokens_of
+from ..catalog.search import find_device
+from ..errors import UsageError
+from ..record import dataclass
+from ..units import GIB, MIB
 from .found import Found
 
 if TYPE_CHECKING:
-    from ...catalog.store import Catalog
+    from ..catalog.store import Catalog
 
 CORE_GB_PER_S = 15.0
 """What one core of a server streams alone, at least: 30 GB/s were measured for two in matrix-vector products (fp32,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..figures import FIGURES, WORDS
-from ..requirement import Requirement
+from .figures import FIGURES, WORDS
+from .requirement import Requirement
 
 Named = Sequence[tuple[str, Requirement]]
 

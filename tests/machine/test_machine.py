@@ -9,16 +9,16 @@ import recorded
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.importers.machine import Machine, device_of, matched, this_hardware, this_machine
-from llmfeas.importers.machine.adapters import INTEL_PCI, parse_adapters, parse_intel_pci, parse_nvidia_proc
-from llmfeas.importers.machine.amd import parse_amd_smi, parse_kfd, parse_rocm_smi
-from llmfeas.importers.machine.apple import parse_apple
-from llmfeas.importers.machine.cpu import parse_cpuinfo, parse_dmidecode, parse_meminfo
-from llmfeas.importers.machine.found import Found
-from llmfeas.importers.machine.intel import parse_hl_smi, parse_xpu_smi
-from llmfeas.importers.machine.nvidia import parse_nvidia_smi
-from llmfeas.importers.machine.probe import output, text_of, together
-from llmfeas.importers.machine.tpu import tpu_devices
+from llmfeas.machine import Machine, device_of, matched, this_hardware, this_machine
+from llmfeas.machine.adapters import INTEL_PCI, parse_adapters, parse_intel_pci, parse_nvidia_proc
+from llmfeas.machine.amd import parse_amd_smi, parse_kfd, parse_rocm_smi
+from llmfeas.machine.apple import parse_apple
+from llmfeas.machine.cpu import parse_cpuinfo, parse_dmidecode, parse_meminfo
+from llmfeas.machine.found import Found
+from llmfeas.machine.intel import parse_hl_smi, parse_xpu_smi
+from llmfeas.machine.nvidia import parse_nvidia_smi
+from llmfeas.machine.probe import output, text_of, together
+from llmfeas.machine.tpu import tpu_devices
 
 GIB = 2**30
 

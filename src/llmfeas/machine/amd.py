@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ...text import printable
+from ..text import printable
 from .found import Found, grouped
 from .nvidia import number
 from .probe import output, text_of
