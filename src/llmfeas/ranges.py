@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .record import dataclass
 
 
@@ -34,6 +36,12 @@ class Range:
     def inverted(self, numerator: float = 1.0) -> Range:
         """Divide a number by this range: what is low becomes high."""
         return Range(numerator / self.high, numerator / self.expected, numerator / self.low)
+
+    def over(self, other: Range) -> Range:
+        """The ratio of two figures whose errors are independent: their spreads add as squares of logarithms."""
+        spread = math.log(self.high / self.low) / 2 if self.low > 0 else 0.0
+        other_spread = math.log(other.high / other.low) / 2 if other.low > 0 else 0.0
+        return Range.around(self.expected / other.expected, math.exp(math.hypot(spread, other_spread)))
 
     def to_dict(self) -> dict[str, float]:
         """Give the three ends as the JSON contract names them."""

@@ -133,3 +133,9 @@ def test_a_format_with_an_unknown_field_is_refused() -> None:
     }
     with pytest.raises(TypeError, match="colour"):
         built(Quantization, expanded(raw))
+
+
+def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
+    formats = TABLE
+    assert formats.encoded_bits("none") == formats.encoded_bits("gguf-16bit") == (16.0,)
+    assert all(1 < formats.encoded_bits(name)[0] <= 32 for name in formats.formats)

@@ -8,7 +8,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
-from llmfeas.planning.compare import chosen_devices, comparison, ratio, speed_of
+from llmfeas.planning.compare import chosen_devices, comparison, speed_of
 from llmfeas.ranges import Range
 
 
@@ -74,7 +74,7 @@ def test_an_unknown_backend_is_refused_with_candidates() -> None:
 
 
 def test_spreads_of_a_ratio_add_as_squares() -> None:
-    found = ratio(Range.around(10, 2), Range.around(5, 2))
+    found = Range.around(10, 2).over(Range.around(5, 2))
     assert found.expected == 2
     assert found.high / found.expected == pytest.approx(2 ** (2**0.5))
 

@@ -208,14 +208,6 @@ def test_as_many_layers_stay_on_the_device_as_fit() -> None:
         assert more.verdict.status != way.estimate.verdict.status
 
 
-def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
-    from llmfeas.planning.serving_changes import stored_bits
-
-    known = catalog().tables.quantization
-    assert stored_bits(known, "none") == stored_bits(known, "gguf-16bit") == 16
-    assert all(1 < stored_bits(known, name) <= 32 for name in known.formats)
-
-
 def test_adapters_do_not_learn_what_a_pre_training_does() -> None:
     ask: Ask = {"model": "llama-3-8b", "device": "h100-sxm", "task": "pretrain", "tokens": 100e9, "deadline": "30d"}
     adapted = [way for way in plan(ask, catalog()).ways if way.settings.get("task") in ("lora", "qlora")]

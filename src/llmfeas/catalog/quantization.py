@@ -156,6 +156,14 @@ class Quantization:
         other = (found.under or {}).get(dialect)
         return self.formats[other] if other else found
 
+    def encoded_bits(self, quant: str) -> tuple[float, ...]:
+        """Bits of a weight in each encoding of a format, the common one first; 16 where nothing is quantized."""
+        if quant == "none":
+            return (16.0,)
+        form = self.formats[quant]
+        names = (form.base, *(rule.encoding for rule in form.rules))
+        return tuple(self.encodings[name].bits for name in names if name in self.encodings) or (16.0,)
+
     def fitting(self, encoding: str, columns: int) -> str:
         """Give the encoding, or its fallbacks, whose block divides rows of this many columns."""
         entry = self.encodings.get(encoding)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..errors import UsageError
+from ..estimate.bounds import memory_lower_bound
 from ..estimate.core import estimate
 from ..estimate.resolve import hardware_named, resolution
 from ..estimate.result import Estimate, Note
@@ -18,7 +19,6 @@ from ..estimate.verdict import why
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from .bounds import least_bytes
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
@@ -78,13 +78,6 @@ def speed_of(found: Estimate) -> Range:
     return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
 
 
-def ratio(a: Range, b: Range) -> Range:
-    """Divide two figures whose errors are independent: their spreads add as squares of logarithms."""
-    spread_a = math.log(a.high / a.low) / 2 if a.low > 0 else 0.0
-    spread_b = math.log(b.high / b.low) / 2 if b.low > 0 else 0.0
-    return Range.around(a.expected / b.expected, math.exp(math.hypot(spread_a, spread_b)))
-
-
 def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[str], *, every: bool) -> list[str]:
     """Give the devices to compare: those named, those of the backends, all, or one representative a class.
 
@@ -128,7 +121,10 @@ def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Cat
         return found.scenario
     device = found.scenario.device.id
     count = found.scenario.num_devices * 2
-    while count <= MOST_DEVICES and least_bytes({"num_devices": count}, found.scenario) > found.scenario.memory_bytes:
+    while (
+        count <= MOST_DEVICES
+        and memory_lower_bound({"num_devices": count}, found.scenario) > found.scenario.memory_bytes
+    ):
         count *= 2
     open_layout = {key: value for key, value in request.items() if key not in ("tp", "pp", "ep", "num_devices")}
     while count <= MOST_DEVICES:
@@ -223,4 +219,4 @@ def _relative(found: Estimate, base: Estimate | None) -> Range | None:
         return None
     if found.scenario == base.scenario:
         return Range.exact(1.0)
-    return ratio(speed_of(found), speed_of(base))
+    return speed_of(found).over(speed_of(base))

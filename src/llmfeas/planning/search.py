@@ -7,6 +7,16 @@ from itertools import combinations, product
 
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
+from ..estimate.bounds import (
+    host_lower_bound,
+    host_upper_bound,
+    machine_lower_bound,
+    machine_upper_bound,
+    memory_lower_bound,
+    memory_upper_bound,
+    time_limit_seconds,
+    time_lower_bound,
+)
 from ..estimate.core import estimate
 from ..estimate.memory import memory, peak_bytes
 from ..estimate.resolve import Resolution, hardware_named, resolution
@@ -17,16 +27,6 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
-from .bounds import (
-    least_bytes,
-    least_host_bytes,
-    least_machine_bytes,
-    least_seconds,
-    most_bytes,
-    most_host_bytes,
-    most_machine_bytes,
-    most_seconds,
-)
 from .change import Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain
 
@@ -166,7 +166,7 @@ class Search:
     def _may_fit(self, changes: Changes) -> bool:
         """Tell whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
         settings = settings_of(changes)
-        share = least_bytes(settings, self.asked) / most_bytes(settings, self.asked, self.catalog)
+        share = memory_lower_bound(settings, self.asked) / memory_upper_bound(settings, self.asked, self.catalog)
         if share > 1:
             return False
         if 0 < share < ROOMY:
@@ -219,14 +219,14 @@ class Search:
         far, _ = self._floors.get(key, (0.0, None))
         if key not in self._floors:
             settings, asked, catalog = settings_of(changes), self.asked, self.catalog
-            share = least_bytes(settings, asked) / most_bytes(settings, asked, catalog)
+            share = memory_lower_bound(settings, asked) / memory_upper_bound(settings, asked, catalog)
             if len(changes) == 1:
                 self._shares[key[0]] = share
             far = max(
                 share,
-                least_host_bytes(settings, asked, catalog) / most_host_bytes(settings, asked, catalog),
-                least_machine_bytes(settings, asked, catalog) / most_machine_bytes(settings, asked, catalog),
-                least_seconds(settings, asked, catalog) / most_seconds(asked),
+                host_lower_bound(settings, asked, catalog) / host_upper_bound(settings, asked, catalog),
+                machine_lower_bound(settings, asked, catalog) / machine_upper_bound(settings, asked, catalog),
+                time_lower_bound(settings, asked, catalog) / time_limit_seconds(asked),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
                 far = max(far, *(self._bare.get(one, 0.0) for one in key))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ..catalog.backend import default_engine, support
 from ..catalog.device import Device
-from ..catalog.quantization import Quantization
 from ..catalog.store import Catalog
 from ..estimate.result import Estimate
 from .change import AUTO, Change, Source
@@ -48,20 +47,6 @@ def common_format(bits: int, device: Device, catalog: Catalog) -> str:
     return min(FORMATS[bits], key=limits)
 
 
-def encoded_bits(known: Quantization, quant: str) -> tuple[float, ...]:
-    """Give the bits of a weight in each encoding of a format, the common one first; 16 where nothing is quantized."""
-    if quant == "none":
-        return (16.0,)
-    form = known.formats[quant]
-    names = (form.base, *(rule.encoding for rule in form.rules))
-    return tuple(known.encodings[name].bits for name in names if name in known.encodings) or (16.0,)
-
-
-def stored_bits(known: Quantization, quant: str) -> float:
-    """Give the bits of a weight in a format's common encoding."""
-    return encoded_bits(known, quant)[0]
-
-
 def quant_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield formats of fewer bits than now, one a width."""
     scenario = found.scenario
@@ -69,11 +54,11 @@ def quant_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     if scenario.said("quant") and found.verdict.software == "unsupported":
         yield Change({"quant": AUTO}, f"not {scenario.quant}, but the weights as published", 1)
-    known = scenario.tables.quantization
-    now = stored_bits(known, scenario.quant)
+    formats = scenario.tables.quantization
+    now = formats.encoded_bits(scenario.quant)[0]
     for bits in FORMATS:
         quant = common_format(bits, scenario.device, catalog)
-        if stored_bits(known, quant) < 0.98 * now:
+        if formats.encoded_bits(quant)[0] < 0.98 * now:
             engine = {"engine": AUTO} if scenario.said("engine") else {}
             yield Change({"quant": quant, **engine}, *LOSS[bits])
 

@@ -15,7 +15,7 @@ from ...estimate.core import estimate
 from ...estimate.parameters import parameters
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate
-from ...planning.compare import ratio as ratio_of
+from ...estimate.scaling import optimum, optimum_by_rule
 from ...ranges import Range
 from ...record import dataclass
 from ...units import TERA, parse_count, parse_duration
@@ -100,7 +100,7 @@ def of_ratios(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
         found = [estimate(resolution(each, catalog)) for each in (settings, other)]
         one, two = (figure.of(each) for each in found)
         if one is not None and two is not None and found[0].verdict.software != "unsupported":
-            yield Case(label, {"ratio": ratio_of(two, one), "status": found[0].verdict.status})
+            yield Case(label, {"ratio": two.over(one), "status": found[0].verdict.status})
 
 
 def of_parameters(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -210,9 +210,7 @@ def _earlier(reference: Any, before: Cases) -> Iterator[tuple[str, float]]:
 
 def of_optima(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     """Split `flop` into parameters and tokens as Hoffmann et al. 2022 do (approach 3), and by 20 tokens a parameter."""
-    from ...planning.solve.optimal import by_rule, optimum
-
-    for label, best in (("Hoffmann et al. 2022", optimum), ("20 tokens a parameter", by_rule)):
+    for label, best in (("Hoffmann et al. 2022", optimum), ("20 tokens a parameter", optimum_by_rule)):
         found = best(parse_count(ask["flop"], "flop", 0, 1e40))
         each = found.tokens / found.parameters
         wanted = {"parameters_wanted": found.parameters, "tokens_wanted": found.tokens, "tokens_per_parameter": each}

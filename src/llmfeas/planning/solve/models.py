@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ...estimate.bounds import memory_lower_bound
 from ...estimate.parameters import parameters
 from ...estimate.resolve import resolution
-from ..bounds import least_bytes
 from .answer import Answer, Request, estimated, fate, is_feasible, without
 
 SHOWN = 10
@@ -51,6 +51,6 @@ def _works(model: Model, fixed: Request, catalog: Catalog) -> bool:
     asked = {**fixed, "model": model.id}
     if fixed.get("num_devices") is None:
         scenario = resolution(asked, catalog).scenario
-        if least_bytes({}, scenario) > scenario.memory_bytes:
+        if memory_lower_bound({}, scenario) > scenario.memory_bytes:
             return False
     return is_feasible(asked, catalog)

@@ -9,47 +9,13 @@ from ...estimate.core import estimate
 from ...estimate.parameters import parameters
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate
-from ...record import dataclass
+from ...estimate.scaling import Optimum, optimum, optimum_by_rule
 from ...units import format_count
 from .answer import Answer, Request, without
 
-LOSS_A, LOSS_B, ALPHA, BETA = 406.4, 410.7, 0.34, 0.28
-"""L(N, D) = E + A / N^alpha + B / D^beta: approach 3 of Hoffmann et al. 2022, equation 10."""
-
-RULE_TOKENS_PER_PARAMETER = 20.0
 ALIKE = 1.25
 """A model of the catalog speaks for sizes up to so much smaller or larger than its own."""
 PROBE_TOKENS = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Optimum:
-    """Parameters and tokens whose 6 N D is the compute that there is."""
-
-    parameters: float
-    tokens: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Give it for the JSON."""
-        return {
-            "parameters": self.parameters,
-            "tokens": self.tokens,
-            "tokens_per_parameter": self.tokens / self.parameters,
-        }
-
-
-def optimum(flop: float) -> Optimum:
-    """Minimise the loss under 6 N D = `flop`: N = G (C/6)^(b/(a+b)), G = (alpha A / (beta B))^(1/(a+b))."""
-    total = ALPHA + BETA
-    scale = (ALPHA * LOSS_A / (BETA * LOSS_B)) ** (1 / total)
-    size = scale * (flop / 6) ** (BETA / total)
-    return Optimum(size, flop / 6 / size)
-
-
-def by_rule(flop: float) -> Optimum:
-    """Give the same by the rule of 20 tokens a parameter: N = sqrt(C / 120)."""
-    size = (flop / 6 / RULE_TOKENS_PER_PARAMETER) ** 0.5
-    return Optimum(size, RULE_TOKENS_PER_PARAMETER * size)
 
 
 def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[float, Estimate]:
@@ -121,7 +87,7 @@ def optimal(request: Request, catalog: Catalog) -> Answer:
     answer: dict[str, object] = {
         "flop": flop,
         "hoffmann": best.to_dict(),
-        "rule_of_20": by_rule(flop).to_dict(),
+        "rule_of_20": optimum_by_rule(flop).to_dict(),
         "nearest_model": probe.scenario.model.id,
         "binds": binds,
         "limited": limited.to_dict() if limited else None,

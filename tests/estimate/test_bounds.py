@@ -6,20 +6,20 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
+from llmfeas.estimate.bounds import (
+    host_lower_bound,
+    host_upper_bound,
+    machine_lower_bound,
+    machine_upper_bound,
+    memory_lower_bound,
+    memory_upper_bound,
+    time_limit_seconds,
+    time_lower_bound,
+)
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.usable_memory import usable_bytes
 from llmfeas.estimate.verdict import IMPRACTICAL_SECONDS
-from llmfeas.planning.bounds import (
-    least_bytes,
-    least_host_bytes,
-    least_machine_bytes,
-    least_seconds,
-    most_bytes,
-    most_host_bytes,
-    most_machine_bytes,
-    most_seconds,
-)
 
 ASKS: tuple[dict[str, object], ...] = (
     {"task": "finetune", "micro_batch": 1},
@@ -46,21 +46,25 @@ FORMATS = ("none", "int8", "q8_0", "q4_k_m", "q2_k", "nf4", "mxfp4")
 def test_no_model_needs_less_than_the_floor(ask: dict[str, object]) -> None:
     for model in [*[*catalog().models][:: 1 if ask["task"] == "inference" else 6], "chinchilla-70b"]:
         found = estimate(resolution({"model": model, "device": "h200", **ask}, catalog()))
-        assert found.memory.peak_bytes.expected >= least_bytes({}, found.scenario), model
+        assert found.memory.peak_bytes.expected >= memory_lower_bound({}, found.scenario), model
 
 
 def test_frozen_weights_are_as_wide_as_the_device_at_hand_trains_them() -> None:
     scenario = resolution({"model": "llama-2-7b", "device": "m2-ultra", "task": "lora"}, catalog()).scenario
     assert scenario.precision == "fp32"
-    other = least_bytes({"device": "m3-ultra"}, scenario)
-    assert least_bytes({}, scenario) == least_bytes({"device": "h200", "precision": "fp32"}, scenario) == 2 * other
+    other = memory_lower_bound({"device": "m3-ultra"}, scenario)
+    assert (
+        memory_lower_bound({}, scenario)
+        == memory_lower_bound({"device": "h200", "precision": "fp32"}, scenario)
+        == 2 * other
+    )
 
 
 def test_nothing_is_known_where_weights_may_lie_on_the_host() -> None:
     scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune"}, catalog()).scenario
-    assert least_bytes({}, scenario) > 0
-    assert least_bytes({"offload": "all"}, scenario) == 0
-    assert least_bytes({"task": "inference", "quant": "q4_k_m", "gpu_layers": 3}, scenario) == 0
+    assert memory_lower_bound({}, scenario) > 0
+    assert memory_lower_bound({"offload": "all"}, scenario) == 0
+    assert memory_lower_bound({"task": "inference", "quant": "q4_k_m", "gpu_layers": 3}, scenario) == 0
 
 
 def test_the_ceiling_is_what_is_usable_of_the_device_that_is_tried() -> None:
@@ -69,10 +73,10 @@ def test_the_ceiling_is_what_is_usable_of_the_device_that_is_tried() -> None:
         return usable_bytes(scenario) - scenario.tables.runtime.contexts[scenario.device.backend]
 
     scenario = resolution({"model": "gpt2", "device": "m2-ultra", "memory": "64GiB"}, catalog()).scenario
-    assert most_bytes({}, scenario, catalog()) == usable(device="m2-ultra", memory="64GiB")
-    assert most_bytes({"memory": "128GiB"}, scenario, catalog()) == usable(device="m2-ultra", memory="128GiB")
+    assert memory_upper_bound({}, scenario, catalog()) == usable(device="m2-ultra", memory="64GiB")
+    assert memory_upper_bound({"memory": "128GiB"}, scenario, catalog()) == usable(device="m2-ultra", memory="128GiB")
     for device in ("rtx-4090", "epyc-9654", "m3-ultra-60c"):
-        assert most_bytes({"device": device, "memory": "auto"}, scenario, catalog()) == usable(device=device)
+        assert memory_upper_bound({"device": device, "memory": "auto"}, scenario, catalog()) == usable(device=device)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +87,7 @@ def test_no_host_holds_less_than_its_floor(ask: dict[str, object]) -> None:
         request = {"model": model, "device": "8xh200", "task": "finetune", "micro_batch": 1, **ask}
         found = estimate(resolution(request, catalog()))
         on_machine = found.memory.host_bytes * min(found.scenario.num_devices, found.scenario.devices_per_node)
-        assert on_machine >= least_host_bytes({}, found.scenario, catalog()), model
+        assert on_machine >= host_lower_bound({}, found.scenario, catalog()), model
 
 
 @pytest.mark.parametrize("layers", [0, 7])
@@ -94,17 +98,17 @@ def test_no_machine_holds_less_than_its_floor_wherever_layers_lie(quant: str, de
     for model in [*catalog().models][::3]:
         found = estimate(resolution({"model": model, **ask}, catalog()))
         scenario, held = found.scenario, found.memory.host_bytes + found.memory.peak_bytes.expected
-        least = least_machine_bytes({}, scenario, catalog())
+        least = machine_lower_bound({}, scenario, catalog())
         assert 0 < least <= held * scenario.num_devices, model
         ceiling = scenario.host_memory_bytes + scenario.num_devices * usable_bytes(scenario)
-        assert most_machine_bytes({}, scenario, catalog()) <= ceiling, model
+        assert machine_upper_bound({}, scenario, catalog()) <= ceiling, model
 
 
 def test_a_machine_has_no_floor_where_all_layers_are_on_the_device() -> None:
     ask = {"model": "llama-2-7b", "device": "rtx-4090", "task": "inference", "quant": "q4_k_m"}
     scenario = resolution(ask, catalog()).scenario
-    assert least_machine_bytes({}, scenario, catalog()) == 0
-    assert least_machine_bytes({"gpu_layers": 3}, scenario, catalog()) > 0
+    assert machine_lower_bound({}, scenario, catalog()) == 0
+    assert machine_lower_bound({"gpu_layers": 3}, scenario, catalog()) > 0
 
 
 def test_the_host_is_that_of_the_devices_that_are_tried() -> None:
@@ -115,16 +119,16 @@ def test_the_host_is_that_of_the_devices_that_are_tried() -> None:
     for name in ("rtx-4090", "h200", "epyc-9654", "m3-ultra-60c"):
         for count in (1, 2, 16):
             asked = {"device": name, "num_devices": count}
-            assert most_host_bytes(asked, scenario, catalog()) == host(**asked)
-    assert most_host_bytes({"host_memory": "64GiB", "device": "h200"}, scenario, catalog()) == 64 * 2**30
+            assert host_upper_bound(asked, scenario, catalog()) == host(**asked)
+    assert host_upper_bound({"host_memory": "64GiB", "device": "h200"}, scenario, catalog()) == 64 * 2**30
     said = {"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune", "host_memory": "48GiB"}
     stated = resolution(said, catalog()).scenario
-    assert most_host_bytes({"device": "h200"}, stated, catalog()) == 48 * 2**30
+    assert host_upper_bound({"device": "h200"}, stated, catalog()) == 48 * 2**30
     offered = resolution({"model": "llama-2-7b", "device": "kaggle-2xt4", "task": "finetune"}, catalog()).scenario
-    assert most_host_bytes({}, offered, catalog()) == offered.host_memory_bytes
-    assert least_host_bytes({"offload": "all"}, scenario, catalog()) > 0
-    both = least_host_bytes({"offload": "all", "device": "h200", "num_devices": 16}, scenario, catalog())
-    assert both == least_host_bytes({"offload": "all"}, scenario, catalog()) / 2
+    assert host_upper_bound({}, offered, catalog()) == offered.host_memory_bytes
+    assert host_lower_bound({"offload": "all"}, scenario, catalog()) > 0
+    both = host_lower_bound({"offload": "all", "device": "h200", "num_devices": 16}, scenario, catalog())
+    assert both == host_lower_bound({"offload": "all"}, scenario, catalog()) / 2
 
 
 @pytest.mark.parametrize("task", ["pretrain", "finetune", "lora", "qlora"])
@@ -138,12 +142,12 @@ def test_no_training_is_faster_than_its_floor(task: str, device: str) -> None:
             except LlmfeasError:
                 continue
             assert found.total_seconds is not None
-            assert found.total_seconds.expected >= least_seconds({}, found.scenario, catalog()) > 0, model
+            assert found.total_seconds.expected >= time_lower_bound({}, found.scenario, catalog()) > 0, model
 
 
 def test_the_time_of_another_task_is_known_where_its_tokens_are() -> None:
     scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090"}, catalog()).scenario
-    assert least_seconds({"task": "lora"}, scenario, catalog()) == 0
-    assert least_seconds({"task": "lora", "tokens": 1e9}, scenario, catalog()) > 0
-    assert least_seconds({"num_devices": 4}, scenario, catalog()) == least_seconds({}, scenario, catalog()) / 4
-    assert most_seconds(scenario) == IMPRACTICAL_SECONDS
+    assert time_lower_bound({"task": "lora"}, scenario, catalog()) == 0
+    assert time_lower_bound({"task": "lora", "tokens": 1e9}, scenario, catalog()) > 0
+    assert time_lower_bound({"num_devices": 4}, scenario, catalog()) == time_lower_bound({}, scenario, catalog()) / 4
+    assert time_limit_seconds(scenario) == IMPRACTICAL_SECONDS

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
-from ..estimate.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
-from ..estimate.parameters import block_parameters, parameters
-from ..estimate.resolve.hardware import default_host_bytes, default_memory_bytes
-from ..estimate.time.rates import peak_flop_per_s
-from ..estimate.usable_memory import usable_part
-from ..estimate.verdict import IMPRACTICAL_SECONDS
 from ..scenario import TRAINING_TASKS, Scenario
 from ..units import parse_bytes
-from .serving_changes import encoded_bits
+from .floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
+from .parameters import block_parameters, parameters
+from .resolve.hardware import default_host_bytes, default_memory_bytes
+from .time.rates import peak_flop_per_s
+from .usable_memory import usable_part
+from .verdict import IMPRACTICAL_SECONDS
 
 WITH_GRADIENTS = 0.95
 """Share of that floor of the layers that gets gradients at least: relative positions get none."""
@@ -23,7 +22,7 @@ STORED = 0.95
 """In inference the floor stays so much lower, for what a format stores otherwise."""
 
 
-def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
+def memory_lower_bound(settings: Mapping[str, object], asked: Scenario) -> float:
     """Give a floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
 
     Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0 where
@@ -46,7 +45,7 @@ def least_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     return _layers(asked) * each / _count(settings, asked)
 
 
-def least_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+def host_lower_bound(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a floor for what offloading puts on one machine, bytes."""
     task = str(settings.get("task", asked.task))
     offload = str(settings.get("offload", asked.offload))
@@ -60,7 +59,7 @@ def least_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: C
     return _layers(asked) * each * _together(settings, asked, catalog) / _count(settings, asked)
 
 
-def least_machine_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+def machine_lower_bound(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a floor for what devices and host of one machine hold together where layers lie on either, bytes."""
     if "gpu_layers" not in settings and asked.gpu_layers is None:
         return 0.0
@@ -68,10 +67,10 @@ def least_machine_bytes(settings: Mapping[str, object], asked: Scenario, catalog
     return held * _together(settings, asked, catalog) / _count(settings, asked)
 
 
-def most_machine_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+def machine_upper_bound(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a ceiling for the same, bytes."""
-    devices = _together(settings, asked, catalog) * most_bytes(settings, asked, catalog)
-    return devices + most_host_bytes(settings, asked, catalog)
+    devices = _together(settings, asked, catalog) * memory_upper_bound(settings, asked, catalog)
+    return devices + host_upper_bound(settings, asked, catalog)
 
 
 def _count(settings: Mapping[str, object], asked: Scenario) -> int:
@@ -97,7 +96,7 @@ def _served_bytes(settings: Mapping[str, object], asked: Scenario) -> float:
     quant = str(settings.get("quant", asked.quant))
     if quant == "auto" or asked.stored is not None:
         return 0.0
-    return STORED * min(encoded_bits(asked.tables.quantization, quant)) / 8
+    return STORED * min(asked.tables.quantization.encoded_bits(quant)) / 8
 
 
 def _precision(settings: Mapping[str, object], asked: Scenario) -> str:
@@ -124,7 +123,7 @@ def _trained_bytes(settings: Mapping[str, object], asked: Scenario) -> Each:
     return min((scheme_bytes(engine.training.scheme, optimizer) for engine in engines), key=sum)
 
 
-def least_seconds(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+def time_lower_bound(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a floor for the whole job, seconds: the products of the weights at the peak of all devices.
 
     0 where the tokens are left open.
@@ -148,14 +147,14 @@ def _memory(settings: Mapping[str, object], asked: Scenario, device: Device) -> 
     return asked.memory_bytes if device is asked.device else default_memory_bytes(device)
 
 
-def most_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+def memory_upper_bound(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
     device = _device(settings, asked, catalog)
     runtime = asked.tables.runtime
     return usable_part(runtime, device, _memory(settings, asked, device)) - runtime.contexts[device.backend]
 
 
-def most_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
+def host_upper_bound(settings: Mapping[str, object], asked: Scenario, catalog: Catalog) -> float:
     """Give what the host of the devices that are tried has, bytes."""
     said = settings.get("host_memory", "auto")
     if said != "auto":
@@ -166,6 +165,6 @@ def most_host_bytes(settings: Mapping[str, object], asked: Scenario, catalog: Ca
     return default_host_bytes(device, _memory(settings, asked, device), _together(settings, asked, catalog))
 
 
-def most_seconds(asked: Scenario) -> float:
+def time_limit_seconds(asked: Scenario) -> float:
     """Give how long the whole job may take."""
     return asked.deadline_seconds or IMPRACTICAL_SECONDS
