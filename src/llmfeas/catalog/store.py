@@ -70,11 +70,8 @@ class Records(Mapping[str, R]):
         self._built: dict[str, R] = {}
         self._raw = _entries(section, file)
 
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __getitem__(self, key: str) -> R:
         record = self._built.get(key)

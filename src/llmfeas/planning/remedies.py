@@ -74,18 +74,18 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
     """
     trials = [(changes, group) for group in groups for changes in product(*(axis.alternatives for axis in group))]
     trials.sort(key=lambda trial: sum(change.pain for change in trial[0]))
-    hopeful: dict[int, bool] = {}
+    hopeful: dict[Group, bool] = {}
     best: list[Way] = []
     for changes, group in trials:
         if len(best) == wanted and sum(change.pain for change in changes) > best[-1].pain:
             break
         if pointless(search.settings(changes), sum(change.pain for change in changes), best):
             continue
-        if len(group) > 1 and id(group) not in hopeful:
+        if len(group) > 1 and group not in hopeful:
             if search.hopeless(changes):
                 continue
-            hopeful[id(group)] = search.may_fit(group)
-        found = search.way(changes) if hopeful.get(id(group), True) else None
+            hopeful[group] = search.may_fit(group)
+        found = search.way(changes) if hopeful.get(group, True) else None
         if found is not None and backend in (None, found.estimate.scenario.device.backend):
             best.append(search.refined(found))
             best = apart(sorted(best, key=lambda way: (way.pain, way.estimate.scenario.memory_bytes)))[:wanted]

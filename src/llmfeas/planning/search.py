@@ -123,9 +123,9 @@ class Search:
         self._least = (float("inf"), 0)
         self._spared: list[tuple[float, Changes]] = []
         """Trials whose floor is above what there is, and by how much."""
-        self._floors: dict[tuple[int, ...], tuple[float, Changes]] = {}
-        self._shares: dict[int, float] = {}
-        self._bare: dict[int, float] = {}
+        self._floors: dict[Changes, float] = {}
+        self._shares: dict[Change, float] = {}
+        self._bare: dict[Change, float] = {}
         """The share of memory that a change was seen to take alone on one device, less what waits on the host."""
 
     def settings(self, changes: Changes) -> dict[str, object]:
@@ -161,7 +161,7 @@ class Search:
 
     def _alone(self, change: Change) -> float:
         """Give the share of memory that a change was seen to take alone, or takes at least; unknown is worst."""
-        return self._shares.get(id(change), float("inf"))
+        return self._shares.get(change, float("inf"))
 
     def _may_fit(self, changes: Changes) -> bool:
         """Tell whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
@@ -195,9 +195,9 @@ class Search:
         counted, usable = memory(settled.scenario).memory, usable_bytes(settled.scenario)
         share = counted.peak_bytes.expected / usable
         if len(changes) == 1:
-            self._shares[id(changes[0])] = share
+            self._shares[changes[0]] = share
             if settled.scenario.is_training and settled.scenario.num_devices == 1:
-                self._bare[id(changes[0])] = sum(counted.components[name] for name in STAYING) / usable
+                self._bare[changes[0]] = sum(counted.components[name] for name in STAYING) / usable
         if hopeless or share > 1:
             self.note(changes, share + hopeless)
             return None
@@ -215,13 +215,12 @@ class Search:
         """Tell whether weights and states alone are more than devices or host hold, or the products of the weights
         alone take too long: spares the walk.
         """
-        key = tuple(map(id, changes))
-        far, _ = self._floors.get(key, (0.0, None))
-        if key not in self._floors:
+        far = self._floors.get(changes)
+        if far is None:
             settings, asked, catalog = settings_of(changes), self.asked, self.catalog
             share = memory_lower_bound(settings, asked) / memory_upper_bound(settings, asked, catalog)
             if len(changes) == 1:
-                self._shares[key[0]] = share
+                self._shares[changes[0]] = share
             far = max(
                 share,
                 host_lower_bound(settings, asked, catalog) / host_upper_bound(settings, asked, catalog),
@@ -229,9 +228,8 @@ class Search:
                 time_lower_bound(settings, asked, catalog) / time_limit_seconds(asked),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
-                far = max(far, *(self._bare.get(one, 0.0) for one in key))
-            # Held, so that no other change comes to have its id.
-            self._floors[key] = far, changes
+                far = max(far, *(self._bare.get(one, 0.0) for one in changes))
+            self._floors[changes] = far
             if far > 1:
                 self._spared.append((far, changes))
         return far > 1
