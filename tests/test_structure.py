@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "src" / "llmfeas"
 MODULES = sorted(ROOT.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "ranges", "record", "text", "units"},
+    {"contract", "errors", "ranges", "record", "text", "units"},
     {"catalog", "options", "request", "scenario"},
     {"tape", "importers", "machine"},
     {"walk"},

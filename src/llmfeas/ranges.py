@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from .contract import Published
 from .record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(Published):
     """`low <= expected <= high`, all in the same unit."""
 
     low: float
@@ -42,7 +43,3 @@ class Range:
         spread = math.log(self.high / self.low) / 2 if self.low > 0 else 0.0
         other_spread = math.log(other.high / other.low) / 2 if other.low > 0 else 0.0
         return Range.around(self.expected / other.expected, math.exp(math.hypot(spread, other_spread)))
-
-    def to_dict(self) -> dict[str, float]:
-        """Give the three ends as the JSON contract names them."""
-        return {"low": self.low, "expected": self.expected, "high": self.high}

@@ -164,7 +164,7 @@ def test_anchors_are_fine_where_they_are_few(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     block = "{model: gpt2, device: t4, micro_batch: 1, expect: &all {parameters: 124439808}}"
     path.write_text(f"- {block}\n- {{model: gpt2, device: l4, expect: *all}}\n", encoding="utf-8")
-    assert [finding.ok for finding in findings([str(path)], catalog())] == [True, True]
+    assert [finding.ok for finding in findings([str(path)], catalog()).expectations] == [True, True]
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ groups:
   rows:
   - {id: first, measured: {tokens_per_second: 90000}}
 """
+OWN = "model=llama-3-8b device=rtx-4090 task=inference quant=q4_k_m decode=120"
 ASKED: dict[str, list[tuple[str, ...]]] = {
     "estimate": [
         SMALL,
@@ -75,7 +76,8 @@ ASKED: dict[str, list[tuple[str, ...]]] = {
     "check.result": [("checks.yaml",)],
     "claims": [("longcat-total-params", "mixtral-56b", "7b-training-memory")],
     "diff": [("a.json", "b.json"), ("a.json", "a.json")],
-    "backtest": [("measured.yaml",)],
+    "backtest": [("measured.yaml",), ("measured.yaml", "--naive", "--worst", "1")],
+    "backtest.calibrate": [("own.yaml", "--calibrate", "--add", OWN)],
     "detect": [()],
     "catalog.path": [()],
     "catalog.check": [()],
@@ -116,7 +118,7 @@ def asked(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
 def test_what_a_command_writes_fits_its_schema(run: Run, folder: Path, name: str, arguments: tuple[str, ...]) -> None:
-    command = name.split(".")[:1] if name == "check.result" else name.split(".")
+    command = name.split(".")[:1] if name in ("check.result", "backtest.calibrate") else name.split(".")
     flag = "ndjson" if name == "sweep" else "json"
     result = run(*command, *arguments, "--format", flag)
     assert result.code in (0, 4) or (name == "sweep" and result.code == 3), result.err

@@ -44,7 +44,7 @@ def test_rent_and_electricity_add_up_when_both_are_given() -> None:
 def test_a_device_without_price_or_power_costs_an_unknown_amount() -> None:
     answer = found(device="m2-ultra")
     assert answer.cost.usd is None
-    assert answer.cost.to_dict()["price"] is None
+    assert answer.cost.price is None
 
 
 def test_inference_is_priced_by_the_million_tokens() -> None:

@@ -18,7 +18,7 @@ def terms(**request: object) -> dict[str, Term]:
 
 
 def inputs(term: Term) -> dict[str, object]:
-    return {name: value for name, value, *_ in term.inputs}
+    return {each.name: each.value for each in term.inputs}
 
 
 @pytest.mark.parametrize("more", [{}, {"quant": "q4_k_m"}, {"prompt": 512, "context": 2048}, {"num_devices": 4}])

@@ -13,7 +13,7 @@ from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, built_in, data_directory
 from llmfeas.catalog.validation import validated
 from llmfeas.errors import DataError, UsageError
-from llmfeas.evidence.claims.answer import Answer, answered
+from llmfeas.evidence.claims.answer import AnsweredClaim, answered
 from llmfeas.evidence.claims.kinds import KINDS, Case, of_quotients
 from llmfeas.evidence.claims.records import Claim, Claims, Part, all_claims
 from llmfeas.evidence.claims.text import Judged, filled
@@ -56,7 +56,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS.claims}
 
 
 @cache
-def answer(name: str) -> Answer:
+def answer(name: str) -> AnsweredClaim:
     return answered(BY_ID[name], built_in())
 
 

@@ -101,7 +101,7 @@ def test_a_batch_that_is_too_slow_when_small_is_found_where_it_is_large() -> Non
     request: Ask = {"model": "gpt2", "device": "rtx-4090", "task": "pretrain", "seq_len": 128, "checkpointing": "none"}
     slow = estimate(resolution({**request, "micro_batch": 1}, catalog())).total_seconds
     fast = estimate(resolution({**request, "micro_batch": 64}, catalog())).total_seconds
-    assert slow and fast and fast.expected < 0.9 * slow.expected
+    assert slow is not None and fast is not None and fast.expected < 0.9 * slow.expected
     limit: Ask = {**request, "deadline": 0.95 * slow.expected}
     assert status({**limit, "micro_batch": 1}) not in WORKS
     check_edge("micro_batch", limit)

@@ -6,8 +6,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from ..contract import Published, published
 from ..errors import DataError
 from ..estimate.result import SCHEMA
 from ..record import dataclass
@@ -18,20 +19,22 @@ MAX_DEPTH = 30
 LISTS = ("ladder", "remedies")
 """Parts of a result that say what else is possible; compared by their labels."""
 
-Json = Mapping[str, Any]
+Stored = Mapping[str, Any]
+
+
+Kind = Literal["catalog", "program", "input", "origin", "figure", "warning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One value that differs; None where one side has none."""
+class Difference(Published):
+    """One value that differs; null where one side has none."""
 
-    kind: str
-    """catalog, program, input, origin, figure or warning."""
+    kind: Kind
     path: str
     before: object
     after: object
 
-    @property
+    @published
     def relative(self) -> float | None:
         """The change as a share of what was before; None for words and for what was 0."""
         old, new = self.before, self.after
@@ -41,18 +44,15 @@ class Change:
             return None
         return new / old - 1
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the change as the contract shapes it."""
-        return {
-            "kind": self.kind,
-            "path": self.path,
-            "before": self.before,
-            "after": self.after,
-            "relative": self.relative,
-        }
+
+@dataclass(frozen=True, slots=True)
+class DiffResult(Published):
+    """The result of a comparison of two stored estimates."""
+
+    changes: tuple[Difference, ...]
 
 
-def stored_estimate(path: str) -> Json:
+def stored_estimate(path: str) -> Stored:
     """Read an estimate that `llmfeas estimate --json` wrote.
 
     Raises:
@@ -82,7 +82,7 @@ def _not_finite(text: str) -> float:
     raise ValueError(text)
 
 
-def _checked(found: object, name: str) -> Json:
+def _checked(found: object, name: str) -> Stored:
     schema = found.get("schema") if isinstance(found, dict) else None
     if not isinstance(found, dict) or schema != SCHEMA:
         what = f"its schema is {printable(schema, 40)!r}" if schema else "it has no schema"
@@ -94,19 +94,20 @@ def _checked(found: object, name: str) -> Json:
     return found
 
 
-def changes(before: Json, after: Json) -> list[Change]:
+def differences(before: Stored, after: Stored) -> DiffResult:
     """Give what changed: the data, what was asked, then the figures and the warnings."""
     found = []
-    for kind, key in (("program", "llmfeas"), ("catalog", "catalog")):
+    sides: tuple[tuple[Kind, str], ...] = (("program", "llmfeas"), ("catalog", "catalog"))
+    for kind, key in sides:
         if before.get(key) != after.get(key):
-            found.append(Change(kind=kind, path=key, before=before.get(key), after=after.get(key)))
+            found.append(Difference(kind=kind, path=key, before=before.get(key), after=after.get(key)))
     found += _differences("input", _inputs(before, "value"), _inputs(after, "value"))
     found += _differences("origin", _inputs(before, "origin"), _inputs(after, "origin"))
     found += _differences("figure", _figures(before), _figures(after))
-    return [*found, *_differences("warning", _warnings(before), _warnings(after))]
+    return DiffResult((*found, *_differences("warning", _warnings(before), _warnings(after))))
 
 
-def _inputs(envelope: Json, key: str) -> dict[str, object]:
+def _inputs(envelope: Stored, key: str) -> dict[str, object]:
     return {
         f"inputs.{name}" + ("" if key == "value" else ".origin"): entry.get(key)
         for name, entry in envelope["inputs"].items()
@@ -114,7 +115,7 @@ def _inputs(envelope: Json, key: str) -> dict[str, object]:
     }
 
 
-def _figures(envelope: Json) -> dict[str, object]:
+def _figures(envelope: Stored) -> dict[str, object]:
     result = envelope["result"]
     found = dict(_leaves({key: value for key, value in result.items() if key not in LISTS}, "result", 0))
     for key in LISTS:
@@ -125,7 +126,7 @@ def _figures(envelope: Json) -> dict[str, object]:
     return found
 
 
-def _label(item: Json, index: int) -> str:
+def _label(item: Stored, index: int) -> str:
     settings = item.get("changes")
     if isinstance(settings, Mapping):
         return ", ".join(f"{printable(name, 40)} {printable(value, 40)}" for name, value in settings.items())
@@ -142,17 +143,17 @@ def _leaves(value: object, path: str, depth: int) -> Iterator[tuple[str, object]
         yield path, value
 
 
-def _warnings(envelope: Json) -> dict[str, object]:
+def _warnings(envelope: Stored) -> dict[str, object]:
     found = envelope.get("warnings")
     notes = found if isinstance(found, list) else []
     return {f"warnings.{note.get('code')}": note.get("message") for note in notes if isinstance(note, Mapping)}
 
 
-def _differences(kind: str, before: Json, after: Json) -> Iterator[Change]:
+def _differences(kind: Kind, before: Stored, after: Stored) -> Iterator[Difference]:
     for path in dict.fromkeys([*before, *after]):
         old, new = before.get(path), after.get(path)
         if not _same(old, new):
-            yield Change(kind=kind, path=path, before=old, after=new)
+            yield Difference(kind=kind, path=path, before=old, after=new)
 
 
 def _same(old: object, new: object) -> bool:

@@ -161,7 +161,7 @@ def _headroom(estimate: Estimate) -> Range:
     return Range(usable - peak.high, usable - peak.expected, usable - peak.low)
 
 
-def _bound(estimate: Estimate) -> str | None:
+def _bound(estimate: Estimate) -> str:
     time = estimate.time
     return time.bound_by if isinstance(time, TrainingTime) else time.decode_bound_by
 

@@ -5,57 +5,66 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..catalog.store import Catalog
+from ..contract import Published, published
 from ..errors import LlmfeasError
 from ..estimate.core import estimate
 from ..estimate.resolve import resolution
 from ..estimate.result import Estimate
 from ..record import dataclass
-from .figures import FIGURES, WORDS, word_of
+from .figures import FIGURES, WORDS, End, word_of
 from .read import Block, CheckFile, Expectation, Report, bad_file, read_checks, setting_of
 from .requirement import end_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Published):
     """One expectation, held against the estimate."""
 
     file: str
-    expectation: Expectation
-    scenario: str
-    found: float | str | None
-    """In the figure's unit; None where it is unknown."""
+    line: int
+    column: int
+    id: str
+    """The scenario's."""
+    expectation: str
+    """As a person says it: `peak_gib at most 22 GiB at worst`."""
+    name: str
+    """What is expected of: a figure or a word."""
+    expected: str
+    at: End
+    """Which figure: the expected one, or the pessimistic end of its range."""
+    unit: str | None
+    found: object
+    """A number in this unit, a word, or a truth; null where it is unknown."""
     margin: float | None
+    """Distance to the nearest bound as a share of it, negative where it is broken; null for words."""
     ok: bool
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the finding as the contract shapes it."""
-        name, requirement = self.expectation.name, self.expectation.requirement
-        figure = FIGURES.get(name)
-        end = " at worst" if requirement.at == "worst" else ""
-        return {
-            "file": self.file,
-            "line": self.expectation.line,
-            "column": self.expectation.column,
-            "id": self.scenario,
-            "expectation": f"{name} {requirement.text}{end}",
-            "name": name,
-            "expected": requirement.text,
-            "at": requirement.at,
-            "unit": figure.unit.name if figure else None,
-            "found": self.found == "true" if name == "fits" else self.found,
-            "margin": self.margin,
-            "ok": self.ok,
-        }
+
+@dataclass(frozen=True, slots=True)
+class CheckResult(Published):
+    """The result of a check."""
+
+    expectations: tuple[Finding, ...]
+
+    @published
+    def passed(self) -> int:
+        """Expectations that hold."""
+        return sum(finding.ok for finding in self.expectations)
+
+    @published
+    def failed(self) -> int:
+        """Expectations that are broken."""
+        return len(self.expectations) - self.passed
 
 
-def findings(paths: Sequence[str], catalog: Catalog) -> list[Finding]:
+def findings(paths: Sequence[str], catalog: Catalog) -> CheckResult:
     """Judge every expectation of some files, in their order.
 
     Raises:
         DataError: a file that cannot be used, or a scenario that cannot be estimated, with file, line and column.
     """
     files = [read_checks(path, catalog.tables.quantization) for path in paths]
-    return [finding for file in files for finding in _of_file(file, catalog)]
+    return CheckResult(tuple(finding for file in files for finding in _of_file(file, catalog)))
 
 
 def _of_file(file: CheckFile, catalog: Catalog) -> list[Finding]:
@@ -82,11 +91,18 @@ def _of_scenario(file: CheckFile, block: Block, name: str, answer: Estimate) -> 
         margin = _headroom_share(answer, requirement.at) if each.name == "fits" else requirement.margin(value)
         if each.name == "fits" and margin is not None and "true" not in requirement.words:
             margin = -margin
+        figure = FIGURES.get(each.name)
         yield Finding(
             file=file.name,
-            expectation=each,
-            scenario=name,
-            found=value,
+            line=each.line,
+            column=each.column,
+            id=name,
+            expectation=f"{each.name} {requirement.text}" + (" at worst" if requirement.at == "worst" else ""),
+            name=each.name,
+            expected=requirement.text,
+            at=requirement.at,
+            unit=figure.unit.name if figure else None,
+            found=value == "true" if each.name == "fits" else value,
             margin=margin,
             ok=requirement.holds(value),
         )

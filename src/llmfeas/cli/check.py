@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope, given
 from ..errors import CheckFailedError, UsageError
 from ..text import printable
 from .output import write as written
@@ -34,26 +34,17 @@ def run(files: tuple[str, ...], init: bool, **values: Any) -> None:
     from ..catalog.store import catalog
     from ..check.run import findings
 
-    expectations = [finding.to_dict() for finding in findings(files, catalog())]
-    failed = sum(not row["ok"] for row in expectations)
-    passed = len(expectations) - failed
-    envelope: dict[str, Any] = {
-        "schema": "llmfeas.check/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {"files": {"value": list(files), "origin": "given"}},
-        "result": {"expectations": expectations, "passed": passed, "failed": failed},
-        "warnings": [],
-    }
+    result = findings(files, catalog())
+    answer = envelope("check", catalog().digest, given({"files": files}), result)
 
     def report() -> Any:
         from ..render.check import report
 
-        return report(envelope)
+        return report(answer)
 
-    output.write(envelope, report)
-    if failed:
-        raise CheckFailedError("check-failed", f"the check failed: {passed} passed, {failed} failed")
+    output.write(answer, report)
+    if result.failed:
+        raise CheckFailedError("check-failed", f"the check failed: {result.passed} passed, {result.failed} failed")
 
 
 def _write_example(files: tuple[str, ...], output: Output) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
+from ..contract import Note, envelope
 from .output import write as written
 from .parameters import Command, Grouped, Output, outputs
 
@@ -35,20 +35,9 @@ def run(**values: Any) -> None:
         return
     rows = [detected(match, catalog()) for match in matches]
     host = machine.processor
-    result = {
-        **rows[0],
-        "host_memory_bytes": None if host is None else host.memory_bytes,
-        "others": rows[1:],
-    }
-    envelope = {
-        "schema": "llmfeas.detect/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {},
-        "result": result,
-        "warnings": [{"code": "device-unknown", "message": stranger(row)} for row in rows if row["matched"] is None],
-    }
-    output.write(envelope, lambda: report(rows))
+    result = {**rows[0], "host_memory_bytes": None if host is None else host.memory_bytes, "others": rows[1:]}
+    warnings = [Note("device-unknown", stranger(row)) for row in rows if row["matched"] is None]
+    output.write(envelope("detect", catalog().digest, {}, result, warnings), lambda: report(rows))
 
 
 def _entries(matches: list[Matched]) -> list[object]:

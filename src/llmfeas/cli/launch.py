@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope
 from ..errors import DataError, UsageError
 from ..text import printable
 from .folder import write_folder
@@ -50,7 +50,7 @@ def run(**values: Any) -> None:
         if needed not in request:
             raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
     recipe = prepared(request, engine, catalog())
-    envelope = _envelope(recipe, engine.id)
+    answer = _envelope(recipe, engine.id)
     for warning in recipe.warnings:
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
@@ -65,21 +65,18 @@ def run(**values: Any) -> None:
         from ..render.launch import report
 
         device = counted(scenario.num_devices, scenario.device.name)
-        return report(envelope, engine.name, scenario.model.name, device)
+        return report(answer, engine.name, scenario.model.name, device)
 
-    replace(output, path=None).write(envelope, report)
+    replace(output, path=None).write(answer, report)
 
 
 def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
-    estimated = recipe.estimate.to_dict()
-    return {
-        "schema": "llmfeas.launch/1",
-        "llmfeas": __version__,
-        "catalog": estimated["catalog"],
-        "inputs": estimated["inputs"],
-        "result": {"engine": engine, **recipe.launch.to_dict()},
-        "warnings": [warning.to_dict() for warning in recipe.warnings],
-    }
+    from ..estimate.inputs import inputs
+    from ..planning.launch import LaunchResult
+
+    written, estimated = recipe.launch, recipe.estimate
+    result = LaunchResult(engine, written.files, written.command, written.notes)
+    return envelope("launch", estimated.catalog, inputs(estimated.scenario), result, recipe.warnings)
 
 
 def recorded(text: bytes) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..record import dataclass
 from ..units import parse_count
-from .listings import Filter, Kind, Opened, Row, group
+from .listings import Filter, Kind, ListedEntry, Opened, Row, group
 
 if TYPE_CHECKING:
     from ..catalog.architecture import Model
@@ -13,20 +14,33 @@ if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
 
-def _row(model: Model) -> Row:
-    from ..estimate.parameters import parameters
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel(ListedEntry):
+    """A model in a listing."""
 
-    counts = parameters(model)
-    return {
-        "id": model.id,
-        "name": model.name,
-        "family": model.family,
-        "organisation": model.organisation,
-        "released": model.released,
-        "parameters": counts.total,
-        "active_parameters": counts.active,
-        "context": model.context,
-    }
+    family: str
+    organisation: str
+    released: str
+    parameters: int
+    active_parameters: int
+    context: int
+
+    @classmethod
+    def of(cls, model: Model) -> ListedModel:
+        """The row of a record."""
+        from ..estimate.parameters import parameters
+
+        counts = parameters(model)
+        return cls(
+            id=model.id,
+            name=model.name,
+            family=model.family,
+            organisation=model.organisation,
+            released=model.released,
+            parameters=counts.total,
+            active_parameters=counts.active,
+            context=model.context,
+        )
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -81,7 +95,7 @@ KIND = Kind(
     plural="models",
     records=lambda catalog: catalog.models,
     found=_found,
-    row=_row,
+    listed=ListedModel,
     filters=(
         Filter(name="family", help="are of this family.", keeps=lambda row, v: row["family"].lower() == v.lower()),
         Filter(

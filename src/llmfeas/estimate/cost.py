@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ranges import Range
 from ..scenario import Scenario
-from .result import Cost
+from .result import Cost, Rent
 
 SECONDS_PER_HOUR = 3600.0
 JOULE_PER_KWH = 3.6e6
@@ -61,12 +61,11 @@ def serving_cost(scenario: Scenario, tokens_per_second: Range, bound_by: str) ->
 
 
 def _cost(scenario: Scenario, money: Range | None, energy: Range | None, millions: float, *, whole_job: bool) -> Cost:
+    hourly = scenario.price_usd_per_hour
     return Cost(
         usd=money if whole_job else None,
         energy_kwh=energy if whole_job else None,
         usd_per_million_tokens=money.expected / millions if money and millions else None,
         energy_kwh_per_million_tokens=energy.expected / millions if energy and millions else None,
-        usd_per_device_hour=scenario.price_usd_per_hour,
-        provider=scenario.price_provider,
-        as_of=scenario.price_as_of,
+        price=None if hourly is None else Rent(hourly, scenario.price_provider, scenario.price_as_of),
     )

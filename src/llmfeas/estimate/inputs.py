@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
 
+from ..contract import Keys
 from ..options import OPTIONS
 from ..scenario import Origin, Scenario
 from ..units import GB
@@ -27,7 +29,18 @@ _PLAIN = {
 }
 
 
-def inputs(scenario: Scenario) -> dict[str, dict[str, object]]:
+class Setting(TypedDict):
+    """A setting as it was resolved, and who said so."""
+
+    value: object
+    origin: Origin
+
+
+Inputs = Annotated[Mapping[str, Setting], Keys(tuple(option.name for option in OPTIONS))]
+"""Every setting, by name."""
+
+
+def inputs(scenario: Scenario) -> Inputs:
     """Give `{name: {"value", "origin"}}` of every setting; null where it has no meaning for the task.
 
     Bytes, seconds, USD and GB/s are plain numbers in these units. The whole mapping is a request itself: asked again it
@@ -35,7 +48,7 @@ def inputs(scenario: Scenario) -> dict[str, dict[str, object]]:
     """
     origins, task = scenario.origins, scenario.task
     network, network_origin = network_and_origin(scenario)
-    result: dict[str, dict[str, object]] = {
+    result: dict[str, Setting] = {
         "model": {"value": scenario.model_path or scenario.model.id, "origin": origins["model"]},
         "device": {"value": scenario.offer or scenario.device.id, "origin": origins["device"]},
         "network": {"value": network, "origin": network_origin},

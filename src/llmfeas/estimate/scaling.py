@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..contract import Published, published
 from ..record import dataclass
 
 LOSS_A, LOSS_B, ALPHA, BETA = 406.4, 410.7, 0.34, 0.28
@@ -11,19 +12,16 @@ RULE_TOKENS_PER_PARAMETER = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Optimum:
+class Optimum(Published):
     """Parameters and tokens whose 6 N D is the compute that there is."""
 
     parameters: float
     tokens: float
 
-    def to_dict(self) -> dict[str, float]:
-        """Give it for the JSON."""
-        return {
-            "parameters": self.parameters,
-            "tokens": self.tokens,
-            "tokens_per_parameter": self.tokens / self.parameters,
-        }
+    @published
+    def tokens_per_parameter(self) -> float:
+        """Tokens over parameters."""
+        return self.tokens / self.parameters
 
 
 def optimum(flop: float) -> Optimum:

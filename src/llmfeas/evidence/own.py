@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..catalog.overlay_files import MEASURED_FILE, use_overlays, user_folder
 from ..catalog.source import read_yaml
 from ..catalog.store import catalog
+from ..contract import Published
 from ..errors import DataError, LlmfeasError, UsageError
 from ..options import BY_NAME
+from ..record import dataclass
 from ..text import printable
 from ..units import parse_bytes, parse_count
 from .compare import Comparison, compared
@@ -119,7 +120,7 @@ def added(data: Mapping[str, Any], row: Mapping[str, Any], day: str) -> dict[str
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
+class Narrowed(Published):
     """What own measurements say of one kind of run on one device, beside the interval without them."""
 
     device: str
@@ -129,6 +130,13 @@ class Narrowed:
     factor: float
     width: float
     width_before: float
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationResult(Published):
+    """What own measurements narrowed."""
+
+    calibration: tuple[Narrowed, ...]
 
 
 def calibration(comparisons: Sequence[tuple[str, str, Comparison]]) -> list[Narrowed]:

@@ -13,7 +13,7 @@ from .adapters import intel_by_kernel, nvidia_by_kernel, windows_adapters
 from .amd import amd_devices
 from .apple import apple_devices
 from .cpu import cpu_devices
-from .entry import detected, entry_of
+from .entry import DetectedDevice, DetectedMachine, detected, entry_of
 from .found import Found
 from .intel import gaudi_devices, intel_devices
 from .match import Matched, device_of, matched
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..catalog.store import Catalog
 
 __all__ = [
+    "DetectedDevice",
+    "DetectedMachine",
     "Found",
     "Machine",
     "Matched",

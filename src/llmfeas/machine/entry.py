@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ..units import GIB, MIB
 from .found import Found
@@ -17,11 +18,53 @@ UNKNOWN_RATES = {"fp32": None, "fp16": None, "bf16": None}
 KINDS = {"cpu": "cpu", "metal": "unified"}
 
 
-def entry_of(match: Matched, catalog: Catalog) -> dict[str, object]:
-    """Give the device entry of a found device: the catalog's with this machine's figures, or one with gaps."""
+class DeviceEntry(TypedDict, total=False):
+    """A device's entry; null where neither catalog nor machine tells. Those of the catalog have further fields."""
+
+    id: str
+    name: str
+    backend: str
+    vendor: str
+    kind: str | None
+    generation: str | None
+    target: str | None
+    memory_gib: float | None
+    memory_reported_mib: float | None
+    memory_type: str | None
+    memory_channels: int | None
+    bandwidth_gb_per_s: float | None
+    tflop_per_s: Mapping[str, float | None]
+    cores: int | None
+    gpu_cores: int | None
+    clock_ghz: float | None
+    power_w: float | None
+    notes: str
+
+
+class DetectedDevice(DeviceEntry, total=False):
+    """A device of this machine: its entry, what it was matched to, and what the machine said."""
+
+    matched: str | None
+    """Its id in the catalog."""
+    count: int
+    differences: Sequence[Mapping[str, object]]
+    """Where the machine is not as the catalog says."""
+    detected: Mapping[str, object]
+
+
+class DetectedMachine(DetectedDevice, total=False):
+    """The device that this machine would be taken for, with what else there is."""
+
+    host_memory_bytes: float | None
+    others: Sequence[Mapping[str, object]]
+    """Further devices of this machine."""
+
+
+def entry_of(match: Matched, catalog: Catalog) -> DeviceEntry:
+    """The device entry of a found device: the catalog's with this machine's figures, or one with gaps."""
     device = device_of(match, catalog)
     if device is not None:
-        return asdict(device)
+        return cast(DeviceEntry, asdict(device))
     found = match.found
     return {
         "id": re.sub(r"[^a-z0-9]+", "-", found.name.lower()).strip("-")[:100] or "this",
@@ -57,8 +100,8 @@ def bandwidth_gb_per_s(found: Found) -> float | None:
     return found.memory_channels * found.memory_mt_per_s * 8 / 1000
 
 
-def detected(match: Matched, catalog: Catalog) -> dict[str, object]:
-    """Give a found device as `detect` reports it: its entry, what it was matched to, differences, what was said."""
+def detected(match: Matched, catalog: Catalog) -> DetectedDevice:
+    """A found device as `detect` reports it."""
     found = match.found
     return {
         **entry_of(match, catalog),

@@ -9,11 +9,15 @@ from typing import Any, Literal
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
+from ..contract import Published
 from ..errors import UsageError
 from ..estimate.bounds import memory_lower_bound
 from ..estimate.core import estimate
+from ..estimate.flops import Flops
+from ..estimate.parameters import Parameters
 from ..estimate.resolve import hardware_named, resolution
-from ..estimate.result import Estimate, Note
+from ..estimate.result import Cost, Estimate, Memory, Note, Verdict
+from ..estimate.time.inference import InferenceTime
 from ..estimate.time.training import TrainingTime
 from ..estimate.verdict import why
 from ..ranges import Range
@@ -23,12 +27,50 @@ from ..scenario import Scenario
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
 MOST_DEVICES = 4096
-LAYOUT = ("dp", "tp", "pp", "ep", "cp", "zero")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One model on one device."""
+class DeviceLayout(Published):
+    """How a model is divided over devices."""
+
+    dp: int
+    tp: int
+    pp: int
+    ep: int
+    cp: int
+    zero: int
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> DeviceLayout:
+        """The layout of a scenario."""
+        return cls(scenario.dp, scenario.tp, scenario.pp, scenario.ep, scenario.cp, scenario.zero)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedDevice(Published):
+    """One model on one device: a row of a comparison."""
+
+    rank: int
+    model: str
+    device: str
+    num_devices: int
+    backend: str
+    devices_needed: int | None
+    """Devices that its memory takes; null where no number of them would do."""
+    layout_needed: DeviceLayout | None
+    relative_speed: Range | None
+    """Speed as a multiple of the baseline's; null where either cannot run it."""
+    parameters: Parameters
+    flops: Flops
+    memory: Memory
+    time: TrainingTime | InferenceTime
+    cost: Cost
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One model on one device, not ranked yet."""
 
     estimate: Estimate
     needed: Scenario | None
@@ -37,45 +79,45 @@ class Row:
     """Speed as a multiple of the baseline's; None where either cannot run it."""
 
     @property
-    def devices_needed(self) -> int | None:
-        """Devices that its memory takes."""
-        return None if self.needed is None else self.needed.num_devices
-
-    @property
     def feasible(self) -> bool:
         """Tell whether it runs as asked."""
         return self.estimate.verdict.status in ("feasible", "tight")
 
-    def to_dict(self, rank: int) -> dict[str, object]:
-        """Give the row as the contract shapes it."""
-        scenario = self.estimate.scenario
-        result = self.estimate.result()
-        return {
-            "rank": rank,
-            "model": scenario.model.id,
-            "device": scenario.device.id,
-            "num_devices": scenario.num_devices,
-            "backend": scenario.device.backend,
-            "devices_needed": self.devices_needed,
-            "layout_needed": {name: getattr(self.needed, name) for name in LAYOUT} if self.needed else None,
-            "relative_speed": self.relative_speed.to_dict() if self.relative_speed else None,
-            **{key: value for key, value in result.items() if key not in ("ladder", "remedies")},
-        }
+    def ranked(self, rank: int) -> ComparedDevice:
+        """The row of the contract."""
+        found, scenario, needed = self.estimate, self.estimate.scenario, self.needed
+        return ComparedDevice(
+            rank=rank,
+            model=scenario.model.id,
+            device=scenario.device.id,
+            num_devices=scenario.num_devices,
+            backend=scenario.device.backend,
+            devices_needed=needed.num_devices if needed else None,
+            layout_needed=DeviceLayout.of(needed) if needed else None,
+            relative_speed=self.relative_speed,
+            parameters=found.parameters,
+            flops=found.flops,
+            memory=found.memory,
+            time=found.time,
+            cost=found.cost,
+            verdict=found.verdict,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult(Published):
+    """The result of a comparison."""
+
+    rows: tuple[ComparedDevice, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Ranked rows, warnings, and the baseline that was given."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Candidate, ...]
     warnings: tuple[Note, ...]
     baseline: str | None
-
-
-def speed_of(found: Estimate) -> Range:
-    """Give tokens a second: of the training, or of decoding."""
-    time = found.time
-    return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
 
 
 def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[str], *, every: bool) -> list[str]:
@@ -145,7 +187,7 @@ def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Cat
 
 def _key(found: Estimate, sort: Sort) -> tuple[Any, ...]:
     place = STATUS_ORDER.index(found.verdict.status)
-    speed = -speed_of(found).expected
+    speed = -found.speed.expected
     money = found.cost.usd.expected if found.cost.usd else found.cost.usd_per_million_tokens
     energy = found.cost.energy_kwh.expected if found.cost.energy_kwh else found.cost.energy_kwh_per_million_tokens
     figures: dict[Sort, float | str] = {
@@ -174,7 +216,7 @@ def comparison(
     Raises:
         UsageError: for unknown names and for what no device can be asked.
     """
-    rows: list[Row] = []
+    rows: list[Candidate] = []
     warnings: list[Note] = []
     names = list(devices)
     for model in dict.fromkeys(models):
@@ -183,7 +225,7 @@ def comparison(
         base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(found, sort)
         warnings += [note for note in _common(found) if note not in warnings]
         needed = [scenario_needed(one, each, catalog) for one, each in zip(asked, found, strict=True)]
-        rows += [Row(each, more, _relative(each, base)) for each, more in zip(found, needed, strict=True)]
+        rows += [Candidate(each, more, _relative(each, base)) for each, more in zip(found, needed, strict=True)]
     rows.sort(key=lambda row: _key(row.estimate, sort))
     return Comparison(tuple(rows), tuple(warnings), baseline)
 
@@ -219,4 +261,4 @@ def _relative(found: Estimate, base: Estimate | None) -> Range | None:
         return None
     if found.scenario == base.scenario:
         return Range.exact(1.0)
-    return speed_of(found).over(speed_of(base))
+    return found.speed.over(base.speed)

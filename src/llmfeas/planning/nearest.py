@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..contract import Published, hidden, published
 from ..estimate.core import estimate
 from ..estimate.result import Estimate
 from ..record import dataclass
 from .change import Axis, together
-from .search import Search, expected
+from .search import Search
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(Published):
     """The changes that come nearest, and by how much they miss; what leaves nothing to change."""
 
     changes: Mapping[str, object]
-    estimate: Estimate
+    estimate: Estimate = hidden()
     emptied_by: tuple[str, ...] = ()
     """The settings to keep without which there would be something to try; empty where there was."""
 
-    @property
+    @published
+    def peak_bytes(self) -> float:
+        """The expected peak on one device."""
+        return self.estimate.memory.peak_bytes.expected
+
+    @published
+    def usable_bytes(self) -> float:
+        """What one device lets a process use."""
+        return self.estimate.memory.usable_bytes
+
+    @published
     def missing_bytes(self) -> float:
         """Bytes that one device lacks, at least 0."""
         return max(0.0, -self.estimate.memory.headroom_bytes)
 
-    @property
+    @published
     def missing_seconds(self) -> float | None:
         """Seconds past the deadline, or past what is practical; None where time is no problem."""
         from ..estimate.verdict import IMPRACTICAL_SECONDS
 
-        seconds = expected(self.estimate, "total_seconds")
-        if seconds is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
+        total = self.estimate.total_seconds
+        if total is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
             return None
-        return seconds - (self.estimate.scenario.deadline_seconds or IMPRACTICAL_SECONDS)
+        return total.expected - (self.estimate.scenario.deadline_seconds or IMPRACTICAL_SECONDS)
 
-    @property
+    @published
     def missing_usd(self) -> float | None:
         """Money over the budget; None where that is no problem."""
         usd, budget = self.estimate.cost.usd, self.estimate.scenario.budget_usd
@@ -43,18 +54,10 @@ class Nearest:
             return None
         return usd.expected - budget
 
-    def to_dict(self) -> dict[str, object]:
-        """Give it for the JSON."""
-        return {
-            "changes": dict(self.changes),
-            "peak_bytes": self.estimate.memory.peak_bytes.expected,
-            "usable_bytes": self.estimate.memory.usable_bytes,
-            "missing_bytes": self.missing_bytes,
-            "missing_seconds": self.missing_seconds,
-            "missing_usd": self.missing_usd,
-            "emptied_by": list(self.emptied_by),
-            "reasons": [reason.message for reason in self.estimate.verdict.reasons],
-        }
+    @published
+    def reasons(self) -> tuple[str, ...]:
+        """Why it does not do."""
+        return tuple(reason.message for reason in self.estimate.verdict.reasons)
 
 
 def nearest(search: Search, axes: Sequence[Axis], kept: Sequence[str]) -> Nearest:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..catalog.store import Catalog
+from ..contract import Published, keys_of
 from ..errors import UsageError
 from ..estimate.core import estimate
-from ..estimate.inputs import value_and_origin
+from ..estimate.inputs import Inputs, inputs, value_and_origin
 from ..estimate.resolve import resolution
-from ..estimate.result import Estimate
+from ..estimate.result import Cost, Estimate, Memory, Remedy, Verdict
+from ..estimate.time.inference import InferenceTime
+from ..estimate.time.training import TrainingTime
 from ..record import dataclass
 from ..scenario import Scenario
 from .axes import axes_of
@@ -23,22 +26,49 @@ EXTRA_TRIES = 300
 """Trials beyond the first way, in search of others that are faster, cheaper or smaller."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing(Published):
+    """How what was asked stands."""
+
+    memory: Memory
+    time: TrainingTime | InferenceTime
+    cost: Cost
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWay(Remedy):
+    """A way to yes, with its price and the settings that it comes to."""
+
+    decode_tokens_per_second: float | None
+    usd: float | None
+    """Expected cost of the job."""
+    usd_per_million_tokens: float | None
+    estimate: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult(Published):
+    """The result of a plan."""
+
+    asked: Standing
+    plans: tuple[PlannedWay, ...]
+    nearest: Nearest | None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What was asked, how that stands, and the ways to yes."""
 
-    asked: Estimate
+    requested: Estimate
     ways: tuple[Way, ...]
     nearest: Nearest | None
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the plan as the contract shapes it."""
-        result = self.asked.result()
-        return {
-            "asked": {name: result[name] for name in ("memory", "time", "cost", "verdict")},
-            "plans": [_shaped(way) for way in self.ways],
-            "nearest": self.nearest.to_dict() if self.nearest else None,
-        }
+    def result(self) -> PlanResult:
+        """The plan as the contract has it."""
+        found = self.requested
+        standing = Standing(memory=found.memory, time=found.time, cost=found.cost, verdict=found.verdict)
+        return PlanResult(standing, tuple(_planned(way) for way in self.ways), self.nearest)
 
 
 def plan(
@@ -73,14 +103,14 @@ def plan(
     return Plan(asked, tuple(_as_asked(way, search, request) for way in chosen), None)
 
 
-def _shaped(way: Way) -> dict[str, object]:
+def _planned(way: Way) -> PlannedWay:
     cost = way.estimate.cost
-    return {
-        **way.to_dict(),
-        "usd": cost.usd.expected if cost.usd else None,
-        "usd_per_million_tokens": None if way.estimate.scenario.is_training else cost.usd_per_million_tokens,
-        "estimate": way.estimate.to_dict()["inputs"],
-    }
+    return PlannedWay(
+        **{key: getattr(way.remedy, key) for key in keys_of(Remedy)},
+        usd=cost.usd.expected if cost.usd else None,
+        usd_per_million_tokens=None if way.estimate.scenario.is_training else cost.usd_per_million_tokens,
+        estimate=inputs(way.estimate.scenario),
+    )
 
 
 def pins(scenario: Scenario, request: Mapping[str, object], keep: Collection[str]) -> dict[str, dict[str, object]]:

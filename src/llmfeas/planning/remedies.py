@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate
+from ..estimate.result import Estimate, Remedy
 from .axes import axes_of
 from .change import Axis
 from .search import Search, Way
@@ -22,7 +22,7 @@ Group = tuple[Axis, ...]
 """Axes that change together."""
 
 
-def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[dict[str, object]]:
+def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
     """Give the first few ways for a scenario that is not feasible as asked: single changes, else pairs.
 
     One more asks for other or more devices; without any other way two do, where they must with another recipe.
@@ -39,7 +39,7 @@ def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog
     if not kept and not larger:
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
         larger = _least_painful(search, pairs, shown, None)
-    return [way.to_dict() for way in (*kept, *larger)]
+    return [way.remedy for way in (*kept, *larger)]
 
 
 def _few(axis: Axis) -> Axis:

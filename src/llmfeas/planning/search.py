@@ -20,10 +20,9 @@ from ..estimate.bounds import (
 from ..estimate.core import estimate
 from ..estimate.memory import memory, peak_bytes
 from ..estimate.resolve import Resolution, hardware_named, resolution
-from ..estimate.result import Estimate
+from ..estimate.result import Estimate, Remedy
 from ..estimate.software import software_support
 from ..estimate.usable_memory import usable_bytes
-from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
@@ -55,13 +54,14 @@ class Way:
     @property
     def total_seconds(self) -> float | None:
         """Expected seconds of the whole job; None in inference."""
-        return expected(self.estimate, "total_seconds")
+        total = self.estimate.total_seconds
+        return None if total is None else total.expected
 
     @property
     def slowness(self) -> float:
         """Seconds of the whole job; in inference of one generated token."""
         seconds = self.total_seconds
-        return 1 / (expected(self.estimate, "decode_tokens_per_second") or 1e-9) if seconds is None else seconds
+        return 1 / (self.estimate.speed.expected or 1e-9) if seconds is None else seconds
 
     @property
     def usd(self) -> float | None:
@@ -75,22 +75,17 @@ class Way:
         tight = self.estimate.verdict.status == "tight"
         return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0)
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the way as a remedy of the contract."""
-        return {
-            "changes": dict(self.settings),
-            "status": self.estimate.verdict.status,
-            "peak_bytes": self.estimate.memory.peak_bytes.expected,
-            "total_seconds": self.total_seconds,
-            "decode_tokens_per_second": expected(self.estimate, "decode_tokens_per_second"),
-            "message": "; ".join(change.gives_up for change in self.changes),
-        }
-
-
-def expected(found: Estimate, name: str) -> float | None:
-    """Give the expected value of a range in an estimate's time."""
-    value = getattr(found.time, name, None)
-    return value.expected if isinstance(value, Range) else None
+    @property
+    def remedy(self) -> Remedy:
+        """The way as the contract has it."""
+        return Remedy(
+            changes=self.settings,
+            status=self.estimate.verdict.status,
+            peak_bytes=self.estimate.memory.peak_bytes.expected,
+            total_seconds=self.total_seconds,
+            decode_tokens_per_second=None if self.total_seconds is not None else self.estimate.speed.expected,
+            message="; ".join(change.gives_up for change in self.changes),
+        )
 
 
 def miss(found: Estimate) -> float:
@@ -99,11 +94,11 @@ def miss(found: Estimate) -> float:
     shares = [peak / found.memory.usable_bytes]
     on_host = found.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
     shares.append(on_host / scenario.host_memory_bytes)
-    seconds, usd = expected(found, "total_seconds"), found.cost.usd
-    if verdict.time in ("over_deadline", "impractical") and seconds is not None:
+    total, usd = found.total_seconds, found.cost.usd
+    if verdict.time in ("over_deadline", "impractical") and total is not None:
         from ..estimate.verdict import IMPRACTICAL_SECONDS
 
-        shares.append(seconds / (scenario.deadline_seconds or IMPRACTICAL_SECONDS))
+        shares.append(total.expected / (scenario.deadline_seconds or IMPRACTICAL_SECONDS))
     if verdict.budget == "over_budget" and usd is not None and scenario.budget_usd is not None:
         shares.append(usd.expected / scenario.budget_usd)
     return max(shares) + (HOPELESS if verdict.software == "unsupported" else 0.0)

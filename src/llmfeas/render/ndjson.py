@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-LISTS = ("rows", "expectations", "claims", "changes", "plans")
+LISTS = ("rows", "expectations", "claims", "changes", "plans", "kinds")
 """Keys of a result under which its rows stand."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)

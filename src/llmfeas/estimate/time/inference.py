@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from ...contract import Published, hidden
 from ...ranges import Range
 from ...record import dataclass
 from ...scenario import Scenario, whatever_the_batch
@@ -20,7 +21,7 @@ BoundBy = Literal["compute", "bandwidth", "host", "communication"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceTime:
+class InferenceTime(Published):
     """Speed of the whole service; `decode_parts` add up to one step, `prefill_parts` to one prompt token (seconds)."""
 
     prefill_tokens_per_second: Range
@@ -32,26 +33,14 @@ class InferenceTime:
     time_to_first_token_seconds: Range
     prefill_bound_by: BoundBy
     decode_bound_by: BoundBy
-    decode_parts: Mapping[str, float]
-    prefill_parts: Mapping[str, float]
-    regime: str
-    prefill_regime: str
-    thin: bool
+    decode_parts: Mapping[str, float] = hidden()
+    prefill_parts: Mapping[str, float] = hidden()
+    regime: str = hidden()
+    prefill_regime: str = hidden()
+    thin: bool = hidden()
     """Fewer than three groups of measurements, or a parameter that is only judgement."""
-    own_rows: int = 0
+    own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the ranges."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the time as the JSON contract shapes it."""
-        return {
-            "prefill_tokens_per_second": self.prefill_tokens_per_second.to_dict(),
-            "decode_tokens_per_second": self.decode_tokens_per_second.to_dict(),
-            "tokens_per_second_per_sequence": self.tokens_per_second_per_sequence.to_dict(),
-            "at_cached_tokens": self.at_cached_tokens,
-            "time_to_first_token_seconds": self.time_to_first_token_seconds.to_dict(),
-            "prefill_bound_by": self.prefill_bound_by,
-            "decode_bound_by": self.decode_bound_by,
-        }
 
 
 def decode_bound_by(parts: Mapping[str, float]) -> BoundBy:

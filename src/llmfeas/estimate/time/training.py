@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from ...contract import Published, hidden
 from ...ranges import Range
 from ...record import dataclass
 from ...scenario import Scenario, whatever_the_batch
@@ -34,7 +35,7 @@ KINDS: Mapping[str, BoundBy] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingTime:
+class TrainingTime(Published):
     """Seconds of a step and of the job; `parts` add up to a step as computed, before any calibration."""
 
     step_seconds: Range
@@ -42,22 +43,12 @@ class TrainingTime:
     mfu: Range
     total_seconds: Range
     bound_by: BoundBy
-    parts: Mapping[str, float]
-    regime: str
-    thin: bool
+    parts: Mapping[str, float] = hidden()
+    regime: str = hidden()
+    thin: bool = hidden()
     """Fewer than three groups of measurements, or a parameter that is only judgement."""
-    own_rows: int = 0
+    own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the range."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the time as the JSON contract shapes it."""
-        return {
-            "step_seconds": self.step_seconds.to_dict(),
-            "tokens_per_second": self.tokens_per_second.to_dict(),
-            "mfu": self.mfu.to_dict(),
-            "total_seconds": self.total_seconds.to_dict(),
-            "bound_by": self.bound_by,
-        }
 
 
 def bound_by(parts: Mapping[str, float]) -> BoundBy:

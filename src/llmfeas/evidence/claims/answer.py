@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from ...catalog.store import Catalog
 from ...check.figures import WORDS
 from ...check.requirement import Condition, Requirement, end_of, figure_requirement, word_requirement
+from ...contract import Published
 from ...errors import DataError
 from ...ranges import Range
 from ...record import dataclass
 from .figures import KNOWN, Value
 from .kinds import KINDS, Case
-from .records import Claim, Part, Verdict
+from .records import Claim, Part, Publication, Verdict
 from .text import Judged, filled
 
 MOST_NAMED = 12
@@ -20,34 +21,33 @@ MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AnsweredClaim(Published):
     """What we say to a claim."""
 
-    claim: Claim
+    id: str
     verdict: Verdict
+    says: str
     found: str
     because: str
     holds_for: tuple[str, ...]
+    """The cases in which it holds, or the conditions."""
     fails_for: tuple[str, ...]
     right: str | None
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the answer as the contract shapes it."""
-        return {
-            "id": self.claim.id,
-            "verdict": self.verdict,
-            "says": self.claim.says,
-            "found": self.found,
-            "because": self.because,
-            "holds_for": list(self.holds_for),
-            "fails_for": list(self.fails_for),
-            "right": self.right,
-            "sources": list(self.claim.sources),
-            "documents": list(self.claim.documents),
-        }
+    """What is right where it does not hold, or only under conditions."""
+    sources: tuple[str, ...]
+    documents: tuple[str, ...]
+    """Which of them say it, by id."""
 
 
-def answered(claim: Claim, catalog: Catalog) -> Answer:
+@dataclass(frozen=True, slots=True)
+class ClaimsResult(Published):
+    """The result of replayed claims."""
+
+    claims: tuple[AnsweredClaim, ...]
+    documents: tuple[Publication, ...]
+
+
+def answered(claim: Claim, catalog: Catalog) -> AnsweredClaim:
     """Compute every part of a claim and draw the verdict.
 
     It holds where every case does; it does not where none does, or where an essential one does not; else it holds
@@ -67,14 +67,17 @@ def answered(claim: Claim, catalog: Catalog) -> Answer:
         judged[part.name] = [_judged(part, case) for case in cases]
     verdict = _verdict(claim, judged)
     right = filled(claim.right, judged) if claim.right and verdict != "holds" else None
-    return Answer(
-        claim=claim,
+    return AnsweredClaim(
+        id=claim.id,
         verdict=verdict,
+        says=claim.says,
         found=filled(claim.found, judged),
         because=filled(claim.because, judged),
         holds_for=_labels(claim, judged, True),
         fails_for=_labels(claim, judged, False),
         right=right,
+        sources=claim.sources,
+        documents=claim.documents,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from ...catalog.records import built
 from ...catalog.store import Catalog
 from ...catalog.types import STRICT, Identifier, Limits
+from ...contract import Published
 from ...errors import UsageError
 from ...record import dataclass
 
@@ -30,7 +31,7 @@ Template = Annotated[str, Limits(min_length=1, max_length=1200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edition:
+class Edition(Published):
     """A document in one language."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -39,7 +40,7 @@ class Edition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Publication(Published):
     """A text that makes claims."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -93,7 +94,7 @@ class Claims:
     """The whole file."""
 
     __pydantic_config__: ClassVar = STRICT
-    documents: tuple[Document, ...]
+    documents: tuple[Publication, ...]
     claims: tuple[Claim, ...]
 
     def named(self, ids: tuple[str, ...]) -> tuple[Claim, ...]:

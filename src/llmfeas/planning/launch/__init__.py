@@ -22,7 +22,7 @@ from ...record import dataclass
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
 from ...text import printable
-from .launcher import SPLITS, File, Launch, Launcher, Objection, spelled
+from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 from .names import is_gguf
 
 
@@ -191,4 +191,4 @@ def _doubts(found: Estimate) -> tuple[Note, ...]:
     return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)
 
 
-__all__ = ["LAUNCHERS", "File", "Launch", "Launcher", "Prepared", "launch", "launcher", "prepared"]
+__all__ = ["LAUNCHERS", "File", "Launch", "LaunchResult", "Launcher", "Prepared", "launch", "launcher", "prepared"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
+from ...contract import Published
 from ...options import BY_NAME, flag_of
 from ...record import dataclass
 from ...scenario import Scenario, Task
@@ -15,15 +16,11 @@ SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class File(Published):
     """A file to write; `name` has no folder."""
 
     name: str
     text: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Give the file as the contract shapes it."""
-        return {"name": self.name, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +36,17 @@ class Launch:
         notes = "".join(f"# {note}\n" for note in self.notes)
         return File("run.sh", f"#!/bin/sh\n{notes}set -e\n{self.command}\n")
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the launch as the contract shapes it."""
-        return {"files": [file.to_dict() for file in self.files], "command": self.command, "notes": list(self.notes)}
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult(Published):
+    """The result of a launch."""
+
+    engine: str
+    files: tuple[File, ...]
+    command: str
+    """For a shell on each machine."""
+    notes: tuple[str, ...]
+    """What to know."""
 
 
 @dataclass(frozen=True, slots=True)

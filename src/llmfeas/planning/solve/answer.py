@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog.store import Catalog
+from ...contract import Published
 from ...errors import LlmfeasError, UsageError
 from ...estimate.core import estimate
 from ...estimate.resolve import resolution
@@ -20,7 +21,7 @@ Request = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Published):
     """The answer of an inverse question, the estimate there, and what happens one step beyond."""
 
     question: str
@@ -28,16 +29,6 @@ class Answer:
     at: Estimate | None = None
     beyond: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the result as the contract shapes it."""
-        return {
-            "question": self.question,
-            "answer": dict(self.answer),
-            "at": self.at.to_dict() if self.at else None,
-            "beyond": dict(self.beyond) if self.beyond else None,
-            "notes": list(self.notes),
-        }
 
 
 def estimated(request: Request, catalog: Catalog) -> Estimate | None:

@@ -26,7 +26,7 @@ HOURS_NOTE = "at least one hour of each device is counted as paid"
 class Bid:
     """One device at one price, with the estimate of the job there."""
 
-    found: Estimate
+    estimate: Estimate
     provider: str
     as_of: str | None
     kind: str
@@ -35,52 +35,53 @@ class Bid:
     @property
     def usd(self) -> float:
         """Cost of the job, an hour of each device at least; in inference of a million tokens; infinite: unknown."""
-        return paid_usd(self.found)
+        return paid_usd(self.estimate)
 
     @property
     def paid_hours(self) -> float | None:
         """Hours that are paid of each device; None in inference."""
-        working = _working_hours(self.found)
+        working = _working_hours(self.estimate)
         return None if working is None else max(LEAST_HOURS, working)
 
     @property
     def within_budget(self) -> bool:
         """Tell whether what is paid is within the budget, if there is one."""
-        budget = self.found.scenario.budget_usd
+        budget = self.estimate.scenario.budget_usd
         return budget is None or self.usd <= budget
 
     @property
     def seconds(self) -> float | None:
         """Calendar time of the job: hours a week that are free end each week's work; None in inference."""
-        total = self.found.total_seconds
+        total, weekly = self.estimate.total_seconds, self.estimate.scenario.weekly_hours
         if total is None:
             return None
-        seconds, weekly = total.expected, self.found.scenario.weekly_hours
+        seconds = total.expected
         if weekly is None:
             return seconds
         weeks, rest = divmod(seconds, weekly * HOUR)
         return weeks * WEEK + rest
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the bid for the JSON."""
-        scenario = self.found.scenario
+    @property
+    def row(self) -> dict[str, object]:
+        """The bid as the answer lists it."""
+        scenario, price = self.estimate.scenario, self.estimate.cost.price
         return {
             "device": scenario.offer or scenario.device.id,
             "num_devices": scenario.num_devices,
             "provider": self.provider,
             "kind": self.kind,
             "as_of": self.as_of,
-            "usd_per_device_hour": self.found.cost.usd_per_device_hour,
+            "usd_per_device_hour": price.usd_per_device_hour if price else None,
             "usd": self.usd,
             "paid_hours": self.paid_hours,
             "usd_per": "job" if scenario.is_training else "million tokens",
             "seconds": self.seconds,
-            "status": self.found.verdict.status,
+            "status": self.estimate.verdict.status,
         }
 
 
 def _working_hours(found: Estimate) -> float | None:
-    return found.total_seconds.expected / HOUR if found.total_seconds else None
+    return found.total_seconds.expected / HOUR if found.total_seconds is not None else None
 
 
 def paid_usd(found: Estimate) -> float:
@@ -90,7 +91,7 @@ def paid_usd(found: Estimate) -> float:
     if money is None:
         return float("inf")
     idle = 0.0 if hours is None else max(0.0, LEAST_HOURS - hours)
-    return money + idle * found.scenario.num_devices * (cost.usd_per_device_hour or 0.0)
+    return money + idle * found.scenario.num_devices * (cost.price.usd_per_device_hour if cost.price else 0.0)
 
 
 def cheapest(request: Request, catalog: Catalog) -> Answer:
@@ -112,8 +113,8 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
     notes = () if inference else (HOURS_NOTE,)
     if not bids:
         return Answer("cheapest", {"device": None}, None, _fastest(late), (_nothing(request), *notes))
-    rows = [bid.to_dict() for bid in bids[:SHOWN]]
-    return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].found, notes=notes)
+    rows = [bid.row for bid in bids[:SHOWN]]
+    return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].estimate, notes=notes)
 
 
 def _nothing(request: Request) -> str:
@@ -125,7 +126,7 @@ def _fastest(late: list[Estimate]) -> Mapping[str, object] | None:
     """Name the fastest of those that miss the limits."""
 
     def seconds(found: Estimate) -> float:
-        return found.total_seconds.expected if found.total_seconds else 0.0
+        return found.total_seconds.expected if found.total_seconds is not None else 0.0
 
     late = [found for found in late if found.memory.verdict != "exceeds"]
     if not late:

@@ -23,11 +23,9 @@ def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[flo
     asked = {**request, "model": model, "tokens": PROBE_TOKENS}
     probe = estimate(resolution(without(asked, "deadline", "budget"), catalog))
     limited = resolution(asked, catalog).scenario
-    total = probe.total_seconds
-    assert total is not None
     limits = []
-    if limited.deadline_seconds is not None:
-        limits.append(limited.deadline_seconds / total.expected)
+    if limited.deadline_seconds is not None and probe.total_seconds is not None:
+        limits.append(limited.deadline_seconds / probe.total_seconds.expected)
     if limited.budget_usd is not None:
         if probe.cost.usd is None or probe.cost.usd.expected <= 0:
             raise UsageError("no-price", "no price is known for this device", "Give one with --price or --electricity.")
