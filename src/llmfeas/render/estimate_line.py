@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .. import __version__
-from ..contract import keys_of, plain, written
+from ..contract import keys_of
 from ..estimate.core import flops, parameter_counts
 from ..estimate.inputs import inputs, value_and_origin
 from ..estimate.result import SCHEMA, Estimate
@@ -27,17 +27,17 @@ def estimate_line(id: object, estimate: Estimate) -> str:
     """
     scenario = estimate.scenario
     head = _head(scenario, estimate.catalog) % tuple([_setting(*value_and_origin(scenario, name)) for name in BATCH])
-    rest = {key: plain(getattr(estimate, key)) for key in (TRAINING_REST if scenario.is_training else SERVING_REST)}
-    return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{encoded(plain(estimate.warnings))}}}\n'
+    rest = {key: getattr(estimate, key) for key in (TRAINING_REST if scenario.is_training else SERVING_REST)}
+    return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{encoded(estimate.warnings)}}}\n'
 
 
 @whatever_the_batch
 def _head(scenario: Scenario, catalog: str) -> str:
     """An envelope up to what depends on the batch, as a format for the settings of the batch."""
     settings: dict[str, object] = {**inputs(scenario), **dict.fromkeys(BATCH, _HOLE)}
-    result = {"parameters": written(parameter_counts(scenario))}
+    result: dict[str, object] = {"parameters": parameter_counts(scenario)}
     if scenario.is_training:
-        result["flops"] = written(flops(scenario))
+        result["flops"] = flops(scenario)
     head = {"schema": SCHEMA, "llmfeas": __version__, "catalog": catalog, "inputs": settings, "result": result}
     return encoded(head)[1:-2].replace("%", "%%").replace(encoded(_HOLE), "%s")
 
