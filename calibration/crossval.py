@@ -36,7 +36,7 @@ class Fit:
 
 
 def with_values(numbers: Efficiency, values: Mapping[str, float]) -> Efficiency:
-    """Give the numbers with some parameters replaced."""
+    """The numbers with some parameters replaced."""
     changed = {name: replace(numbers.parameters[name], value=value) for name, value in values.items()}
     return replace(numbers, parameters={**numbers.parameters, **changed})
 
@@ -120,7 +120,7 @@ def _mean(values: Iterable[float]) -> float:
 def regimes_of(
     numbers: Efficiency, observations: Sequence[Observation], errors: Mapping[str, float]
 ) -> dict[str, Regime]:
-    """Give the spread and the interval of each kind of run from the errors of left-out groups.
+    """The spread and the interval of each kind of run from the errors of left-out groups.
 
     Mean square of each group's log errors, averaged over the groups (sources for prefill) of a regime and shrunk to
     the mean over all; width = exp(t(0.9; groups + 2) sigma), all of a kind of speed then scaled by one factor so that

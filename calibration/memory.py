@@ -55,7 +55,7 @@ class Peak:
     overheads: Overheads
 
     def log_ratio(self, overheads: Overheads) -> float:
-        """Give the log of measured over computed, the latter as its source measures it."""
+        """The log of measured over computed, the latter as its source measures it."""
         if isinstance(overheads, ServingMemory):
             fixed, allocator = inference_overhead(overheads, self.components)
         else:
@@ -67,7 +67,7 @@ class Peak:
 
 
 def peaks(measurements: Iterable[Measurement]) -> list[Peak]:
-    """Give the published peaks of memory that can be computed; variants stay out."""
+    """The published peaks of memory that can be computed; variants stay out."""
     found = []
     for measurement in measurements:
         measured = measurement.measured
@@ -125,13 +125,13 @@ def by_group(rows: Iterable[Peak], value: Callable[[Peak], float]) -> dict[str, 
 
 
 def spread(groups: Iterable[list[float]], overall: float) -> float:
-    """Give the spread of a regime's groups, shrunk: sqrt((3 s^2 + sum of their mean squares) / (3 + groups))."""
+    """The spread of a regime's groups, shrunk: sqrt((3 s^2 + sum of their mean squares) / (3 + groups))."""
     squares = [fmean(x * x for x in group) for group in groups]
     return sqrt((SHRINKAGE * overall**2 + sum(squares)) / (SHRINKAGE + len(squares)))
 
 
 def mean_error(rows: list[Peak], overheads: Overheads) -> float:
-    """Give the mean absolute log error, groups counting alike."""
+    """The mean absolute log error, groups counting alike."""
     return fmean(fmean(map(abs, group)) for group in by_group(rows, lambda row: row.log_ratio(overheads)).values())
 
 

@@ -71,7 +71,7 @@ def _speeds(measurement: Measurement, scenario: Scenario) -> Iterable[tuple[Spee
 
 
 def observed(measurements: Iterable[Measurement]) -> list[Observation]:
-    """Give the measured speeds that the fit uses: no variants, no weightless rows, no scenario that is refused."""
+    """The measured speeds that the fit uses: no variants, no weightless rows, no scenario that is refused."""
     found: list[tuple[Measurement, Scenario, Speed, float]] = []
     for measurement in measurements:
         if measurement.variant or not measurement.weight or not _has_speed(measurement):

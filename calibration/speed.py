@@ -62,7 +62,7 @@ def regime_text(name: str, regime: Regime) -> str:
 
 
 def rewritten(text: str, parameters: Mapping[str, Parameter], fits: Mapping[str, Fit]) -> str:
-    """Give the file with its sections replaced; a section ends where the next top-level key begins."""
+    """The file with its sections replaced; a section ends where the next top-level key begins."""
     lines = [parameter_text(name, parameter) for name, parameter in parameters.items()]
     text = _section(text, "parameters", lines)
     text = _section(text, "left_out", [f"  {kind}: {left_out_text(fit)}" for kind, fit in fits.items()])

@@ -45,7 +45,7 @@ def parsed(request: Mapping[str, object], formats: Quantization) -> dict[str, Va
 
 
 def recorded_origins(request: Mapping[str, object]) -> dict[str, Origin]:
-    """Give where the settings of an answer's `inputs` came from, by name; a plain request has none.
+    """Where the settings of an answer's `inputs` came from, by name; a plain request has none.
 
     Raises:
         UsageError: an origin that does not exist.

@@ -98,7 +98,7 @@ class Scenario:
     """What was found out for scenarios that differ in their batch alone, which share it (`whatever_the_batch`)."""
 
     def with_batch(self, batch: Mapping[str, int], origins: Mapping[str, Origin]) -> Scenario:
-        """Give the same scenario with other settings of `BATCH`, and where they come from."""
+        """The same scenario with other settings of `BATCH`, and where they come from."""
         twin = object.__new__(Scenario)
         vars(twin).update(vars(self), **batch, origins={**self.origins, **origins})
         return twin
@@ -132,7 +132,7 @@ class Scenario:
 
     @property
     def is_training(self) -> bool:
-        """Tell whether weights change."""
+        """Whether weights change."""
         return self.task != "inference"
 
     @property
@@ -146,7 +146,7 @@ class Scenario:
         return self.tables.engine(self.engine)
 
     def said(self, name: str) -> bool:
-        """Tell whether the user gave this setting."""
+        """Whether the user gave this setting."""
         return self.origins.get(name) == "given"
 
 

@@ -30,7 +30,7 @@ class Condition:
     without_fp8: bool = False
 
     def holds(self, device: Device) -> bool:
-        """Tell whether the device is one of those meant."""
+        """Whether the device is one of those meant."""
         return (
             (self.below is None or _version(device.target) < _version(self.below))
             and (not self.targets or any(fnmatchcase(device.target, pattern) for pattern in self.targets))
@@ -73,7 +73,7 @@ class EngineChoice:
     when: Condition = _EVERY_DEVICE
 
     def fits(self, device: Device, task: str, quant: str, concurrency: int) -> bool:
-        """Tell whether it is chosen for this."""
+        """Whether it is chosen for this."""
         return (
             (not self.quants or quant in self.quants)
             and (not self.tasks or task in self.tasks)
@@ -122,13 +122,13 @@ WORKS = Support(status="supported")
 
 
 def unending(cases: tuple[Support, ...]) -> bool:
-    """Tell whether cases leave some device without an answer."""
+    """Whether cases leave some device without an answer."""
     return not cases or cases[-1].when != _EVERY_DEVICE
 
 
 @functools.lru_cache
 def _cases(backend: Backend) -> Mapping[str, tuple[Support, ...]]:
-    """Give the cases of each single technique."""
+    """The cases of each single technique."""
     return {name: cases for names, cases in backend.techniques.items() for name in names.split()}
 
 

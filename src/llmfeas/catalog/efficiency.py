@@ -90,11 +90,11 @@ class Efficiency:
                 raise ValueError(f"generations.{name} needs the parameters {' and '.join(needed)}")
 
     def own(self, device: str, kind: str, regime: str) -> Own | None:
-        """Give what the user measured on a device, None where nothing was."""
+        """What the user measured on a device, None where nothing was."""
         return self.calibration.get(device, {}).get(kind, {}).get(regime) if self.calibration else None
 
     def value(self, name: str) -> float:
-        """Give a parameter's value.
+        """A parameter's value.
 
         Raises:
             KeyError: no such parameter (an error in the data file).
@@ -102,9 +102,9 @@ class Efficiency:
         return self.parameters[name].value
 
     def generation(self, name: str) -> Generation:
-        """Give the traits of a device generation; unknown ones behave like `other`."""
+        """The traits of a device generation; unknown ones behave like `other`."""
         return self.generations.get(name) or self.generations["other"]
 
     def first(self, *names: str) -> str:
-        """Give the first of several parameter names that exists."""
+        """The first of several parameter names that exists."""
         return next(name for name in names if name in self.parameters)

@@ -176,7 +176,7 @@ class Engine:
         return self.dialect or self.id
 
     def reads(self, form: Format) -> bool:
-        """Tell whether it is known to read a format."""
+        """Whether it is known to read a format."""
         return form.id in self.formats or form.kind in self.formats
 
     def support(self, backend: Backend, device: Device) -> Support:

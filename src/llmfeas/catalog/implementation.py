@@ -126,15 +126,15 @@ class Implementations:
         return self._kept(name, kernels)
 
     def compiles(self, kernels: str) -> bool:
-        """Tell whether an entry of `kernels` is the model's public code through a compiler."""
+        """Whether an entry of `kernels` is the model's public code through a compiler."""
         return self._says(kernels, "compiled")
 
     def patches(self, kernels: str) -> bool:
-        """Tell whether an entry of `kernels` is the model's public code with some operators replaced."""
+        """Whether an entry of `kernels` is the model's public code with some operators replaced."""
         return self._says(kernels, "patched")
 
     def lies_over(self, kernels: str) -> bool:
-        """Tell whether an entry of `kernels` changes the model's public code instead of replacing it."""
+        """Whether an entry of `kernels` changes the model's public code instead of replacing it."""
         return any(self._says(kernels, field) for field in ("compiled", "patched", "prepared"))
 
     def _says(self, kernels: str, field: str) -> bool:

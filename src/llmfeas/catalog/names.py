@@ -78,22 +78,22 @@ def joined(tokens: Tokens) -> str:
 
 
 def name_key(text: str) -> str:
-    """Give what two spellings of one name have in common: `rtx4070ti` for `NVIDIA GeForce RTX 4070 Ti`."""
+    """What two spellings of one name have in common: `rtx4070ti` for `NVIDIA GeForce RTX 4070 Ti`."""
     return joined(tokens_of(text))
 
 
 def squashed(text: str) -> str:
-    """Give the letters and digits of a text, in lower case."""
+    """The letters and digits of a text, in lower case."""
     return "".join(_WORD.findall(text.lower()))
 
 
 def core_of(tokens: Tokens) -> Tokens:
-    """Give a name without the words that its whole series shares: (4090,) for (rtx, 4090)."""
+    """A name without the words that its whole series shares: (4090,) for (rtx, 4090)."""
     return tuple(word for word in tokens if word not in _SERIES_WORDS) or tokens
 
 
 def alike(index: Index, text: str) -> list[str]:
-    """Give the ids that are spelled most like `text`; a number counts by the digits it shares from its first on."""
+    """The ids that are spelled most like `text`; a number counts by the digits it shares from its first on."""
     tokens = tokens_of(text)
     asked = "".join(tokens)[:60]
     if not asked:
@@ -124,7 +124,7 @@ def _shared_digits(one: str, other: str) -> float:
 
 
 def common_root(text: str, near: list[str]) -> str:
-    """Give a word for `search` that finds the neighbourhood: the digits shared with the best candidate, or a word."""
+    """A word for `search` that finds the neighbourhood: the digits shared with the best candidate, or a word."""
     tokens = tokens_of(text)
     theirs = [word for key in near[:1] for word in tokens_of(key) if word[0].isdigit()]
     for word in sorted((w for w in tokens if w[0].isdigit()), key=len, reverse=True):

@@ -55,7 +55,7 @@ class Overlay:
         return found
 
     def entries(self, key: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Give the entries of a section with their place in the list."""
+        """The entries of a section with their place in the list."""
         yield from enumerate(self.data.get(key) or ())
 
     @property
@@ -131,11 +131,11 @@ class OverlaidRecords(Records[R]):
         ]
 
     def overlaid(self) -> Iterator[str]:
-        """Give the ids that an overlay adds or changes."""
+        """The ids that an overlay adds or changes."""
         return iter(self._layers)
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Give each id with its entry as written; those of overlays resolved."""
+        """Each id with its entry as written; those of overlays resolved."""
         for key, entry in super().names():
             yield key, (self.raw(key) if key in self._layers else entry)
 
@@ -151,7 +151,7 @@ class OverlaidRecords(Records[R]):
         return overlay.document, (self.section.key, index)
 
     def _plain(self, key: str, depth: int, layers: int) -> dict[str, Any]:
-        """Give an entry as the first `layers` overlays leave it, without defaults."""
+        """An entry as the first `layers` overlays leave it, without defaults."""
         if not layers:
             return dict(self._built_in.get(key, {}))
         overlay, index, entry = self._layers[key][layers - 1]
@@ -205,7 +205,7 @@ class OverlaidCatalog(Catalog):
         return OverlaidRecords(section, self._file(section.file), self.overlays)
 
     def raw(self, name: str) -> Mapping[str, Any]:
-        """Give a data file as plain data, changed by the overlays where they may."""
+        """A data file as plain data, changed by the overlays where they may."""
         found = super().raw(name)
         for overlay in self.overlays if name in MAPPINGS else ():
             changes = overlay.data.get(name)

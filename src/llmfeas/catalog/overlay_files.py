@@ -19,7 +19,7 @@ VARIABLE = "LLMFEAS_CATALOG"
 
 
 def user_folder(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
-    """Give the folder of the user's own settings: XDG on Linux, Application Support on macOS, APPDATA on Windows."""
+    """The folder of the user's own settings: XDG on Linux, Application Support on macOS, APPDATA on Windows."""
     home = _expanded(environment.get("HOME") or environment.get("USERPROFILE") or "~")
     if platform == "win32":
         return Path(environment.get("APPDATA") or home / "AppData" / "Roaming") / "llmfeas"
@@ -30,7 +30,7 @@ def user_folder(platform: str = sys.platform, environment: Mapping[str, str] = o
 
 
 def current_folder() -> Path:
-    """Give the folder that we stand in; where it was removed or may not be seen, its name is all that is left."""
+    """The folder that we stand in; where it was removed or may not be seen, its name is all that is left."""
     try:
         return Path.cwd()
     except OSError:
@@ -68,7 +68,7 @@ def overlay_paths(given: Iterable[str] = (), *, user: bool = True) -> list[Path]
 
 
 def _named(text: str) -> Path:
-    """Give a file that LLMFEAS_CATALOG names.
+    """A file that LLMFEAS_CATALOG names.
 
     Raises:
         DataError: there is no such file; who set the variable long ago is told which one it is.

@@ -28,7 +28,7 @@ class Encoding:
     """Encoding of rows that the block does not divide; empty: every row will do."""
 
     def matrix_bytes(self, rows: float, columns: int) -> float:
-        """Give the bytes of a matrix of `rows` x `columns`; a last block of a row that is not full counts by its share.
+        """The bytes of a matrix of `rows` x `columns`; a last block of a row that is not full counts by its share.
 
         Formula: rows x columns x bytes / block + rows x row_bytes + columns x column_bytes.
         """
@@ -57,7 +57,7 @@ class Rule:
     layer_count: int | None = None
 
     def applies(self, role: str, routed: bool, layer: int, encoding: str, architecture: Architecture) -> bool:
-        """Tell whether a tensor of this role in this layer (from 0) is meant."""
+        """Whether a tensor of this role in this layer (from 0) is meant."""
         experts = architecture.experts.count if architecture.experts else 0
         return (
             role in self.tensors
@@ -142,7 +142,7 @@ class Quantization:
                 raise ValueError(f"encodings.{key} names the encoding '{encoding.fallback}', which there is not")
 
     def format(self, quant: str, dialect: str = "") -> Format:
-        """Give the format that an engine of a dialect runs when asked for `quant`.
+        """The format that an engine of a dialect runs when asked for `quant`.
 
         Raises:
             UsageError: no such format.
@@ -165,7 +165,7 @@ class Quantization:
         return tuple(self.encodings[name].bits for name in names if name in self.encodings) or (16.0,)
 
     def fitting(self, encoding: str, columns: int) -> str:
-        """Give the encoding, or its fallbacks, whose block divides rows of this many columns."""
+        """The encoding, or its fallbacks, whose block divides rows of this many columns."""
         entry = self.encodings.get(encoding)
         while entry is not None and entry.fallback and columns % entry.block:
             encoding = entry.fallback
@@ -174,7 +174,7 @@ class Quantization:
 
 
 def _chosen(layers: Layers, layer: int, count: int) -> bool:
-    """Tell whether a layer (from 0) belongs to the named choice; eighths are rounded down as llama.cpp does."""
+    """Whether a layer (from 0) belongs to the named choice; eighths are rounded down as llama.cpp does."""
     eighth = count // 8
     if layers == "all":
         return True

@@ -43,7 +43,7 @@ def _plan(record: Any) -> dict[str, Convert | None]:
 
 
 def _converter(hint: Any) -> Convert | None:
-    """Give what turns plain data into the hinted type; None where it is that type already."""
+    """What turns plain data into the hinted type; None where it is that type already."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         found = [converter for option in typing.get_args(hint) if (converter := _converter(option))]

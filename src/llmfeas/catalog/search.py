@@ -146,7 +146,7 @@ def find_offer(text: str, catalog: Catalog) -> Match[Offer]:
 
 
 def search(records: Records[Any], query: str) -> list[str]:
-    """Give the ids of entries that hold every word of `query`, best first; without any, those spelled alike."""
+    """The ids of entries that hold every word of `query`, best first; without any, those spelled alike."""
     wanted = [squashed(word) for word in query[:LONGEST].split()]
     found: list[tuple[tuple[int, int], str]] = []
     for place, key in enumerate(records):
@@ -193,7 +193,7 @@ def _find(records: Records[Any], kind: str, text: str) -> Match[Any]:
 
 
 def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
-    """Give the ids whose name without series words is the one asked for, else those whose names hold all its words.
+    """The ids whose name without series words is the one asked for, else those whose names hold all its words.
 
     Those that begin with the words come first.
     """
@@ -208,7 +208,7 @@ def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
 
 
 def _holds(name: Tokens, wanted: Tokens) -> bool:
-    """Tell whether the words stand in the name in this order."""
+    """Whether the words stand in the name in this order."""
     words = iter(name)
     return all(word in words for word in wanted)
 

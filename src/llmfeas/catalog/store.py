@@ -89,7 +89,7 @@ class Records(Mapping[str, R]):
         return len(self._raw)
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Give each id with its entry as written, without building it."""
+        """Each id with its entry as written, without building it."""
         return iter(self._raw.items())
 
     def written(self, key: str) -> Mapping[str, Any] | None:
@@ -97,7 +97,7 @@ class Records(Mapping[str, R]):
         return self._raw.get(key)
 
     def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data, its defaults filled in.
+        """An entry as plain data, its defaults filled in.
 
         Raises:
             KeyError: there is no such entry.
@@ -126,7 +126,7 @@ class Records(Mapping[str, R]):
         return self._file.document, (self.section.key, key)
 
     def peek(self, key: str, field: str) -> object:
-        """Give one field of an entry as written or as its default, without building it; None where it has neither."""
+        """One field of an entry as written or as its default, without building it; None where it has neither."""
         entry = self._raw[key]
         return entry[field] if field in entry else self._base_of(key).get(field)
 
@@ -160,7 +160,7 @@ def unlike(where: str, name: object, known: Collection[str]) -> DataError:
 
 
 def _entries(section: Section[Any], file: DataFile) -> dict[str, dict[str, Any]]:
-    """Give the entries of a section by id.
+    """The entries of a section by id.
 
     Raises:
         DataError: no list, an entry without id, or an id that occurs twice.
@@ -224,7 +224,7 @@ class Catalog:
         return self._records(ENGINES)
 
     def raw(self, name: str) -> Mapping[str, Any]:
-        """Give a data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.
+        """A data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.
 
         Raises:
             DataError: missing or unusable.
@@ -259,7 +259,7 @@ def digest(directory: Path) -> str:
 
 @functools.cache
 def built_in() -> Catalog:
-    """Give the built-in catalog; it is read once."""
+    """The built-in catalog; it is read once."""
     return Catalog()
 
 
@@ -267,7 +267,7 @@ _installed: list[Catalog] = []
 
 
 def catalog() -> Catalog:
-    """Give the catalog of this process: the built-in one, unless another was installed."""
+    """The catalog of this process: the built-in one, unless another was installed."""
     return _installed[-1] if _installed else built_in()
 
 

@@ -46,7 +46,7 @@ class StoredWeights:
         return self.tables + self.head + self.rest + self.idle + sum(self.layers)
 
     def serves(self, quant: str, native: float) -> bool:
-        """Tell whether a run in this format, with unquantized weights of `native` bytes, holds what the file holds."""
+        """Whether a run in this format, with unquantized weights of `native` bytes, holds what the file holds."""
         if quant != self.quant:
             return False
         return quant != "none" or PLAIN_BYTES.get(self.by_type[0][0] if self.by_type else "") == native

@@ -95,7 +95,7 @@ def _checked(found: object, name: str) -> Stored:
 
 
 def differences(before: Stored, after: Stored) -> DiffResult:
-    """Give what changed: the data, what was asked, then the figures and the warnings."""
+    """What changed: the data, what was asked, then the figures and the warnings."""
     found = []
     sides: tuple[tuple[Kind, str], ...] = (("program", "llmfeas"), ("catalog", "catalog"))
     for kind, key in sides:
@@ -157,7 +157,7 @@ def _differences(kind: Kind, before: Stored, after: Stored) -> Iterator[Differen
 
 
 def _same(old: object, new: object) -> bool:
-    """Tell whether two values are the same, but for the last digits of a floating-point number."""
+    """Whether two values are the same, but for the last digits of a floating-point number."""
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if isinstance(old, int | float) and isinstance(new, int | float):

@@ -126,7 +126,7 @@ class Figure:
     """What it measures; two figures of one quantity (in GiB and in GB) must not contradict each other."""
 
     def of(self, estimate: Estimate) -> Range | None:
-        """Give the figure in its unit, with its range."""
+        """The figure in its unit, with its range."""
         found = self.read(estimate)
         if found is None:
             return None
@@ -241,7 +241,7 @@ NAMES: tuple[str, ...] = (*WORDS, *FIGURES)
 
 
 def word_of(word: Word, estimate: Estimate, at: End = "expected") -> str | None:
-    """Give the word; the peak fits at its pessimistic end only where memory is not tight."""
+    """The word; the peak fits at its pessimistic end only where memory is not tight."""
     if word.name == "fits" and at == "worst":
         return "true" if estimate.verdict.memory == "fits" else "false"
     return word.read(estimate)

@@ -43,13 +43,13 @@ class Requirement:
     """As a person says it: `at most 22 GiB`."""
 
     def holds(self, found: float | str | None) -> bool:
-        """Tell whether a figure or word meets it; what is unknown does not."""
+        """Whether a figure or word meets it; what is unknown does not."""
         if found is None:
             return False
         return found in self.words if isinstance(found, str) else self.low <= found <= self.high
 
     def margin(self, found: float | str | None) -> float | None:
-        """Give the distance to the nearest bound as a share of it, negative where it is broken; None for words."""
+        """The distance to the nearest bound as a share of it, negative where it is broken; None for words."""
         if found is None or isinstance(found, str):
             return None
         distances = [
@@ -60,7 +60,7 @@ class Requirement:
 
 
 def end_of(found: Range | None, figure: Figure, at: End) -> float | None:
-    """Give the expected value of a range, or its pessimistic end."""
+    """The expected value of a range, or its pessimistic end."""
     if found is None:
         return None
     if at == "expected":

@@ -48,7 +48,7 @@ def _page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repo
 
 
 def _with_engines(backend: Backend, catalog: Catalog) -> Row:
-    """Give the techniques with the engines among them, those of equal cases together."""
+    """The techniques with the engines among them, those of equal cases together."""
     from dataclasses import asdict
 
     found = asdict(backend)["techniques"]

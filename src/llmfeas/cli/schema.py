@@ -55,7 +55,7 @@ def results() -> dict[str, tuple[str, Any, Any]]:
 
 
 def scenario_schema() -> Json:
-    """Give the schema of one scenario of a sweep: an id and settings, each text or a number."""
+    """The schema of one scenario of a sweep: an id and settings, each text or a number."""
     properties: Json = {"id": {"description": "Echoed as the first key of the answer."}}
     for option in OPTIONS:
         properties |= {name: _setting(option, switch=name in option.switches) for name in option.names}

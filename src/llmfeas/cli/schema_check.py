@@ -12,7 +12,7 @@ END: Json = {"enum": ["expected", "worst"], "description": "The expected value, 
 
 
 def check_schema(setting: Any) -> Json:
-    """Give the schema of a file: a block or a list of blocks; `setting(option, switch)` gives that of one setting."""
+    """The schema of a file: a block or a list of blocks; `setting(option, switch)` gives that of one setting."""
     properties: Json = {"id": {"type": ["string", "number"], "description": "Names the scenario in the results."}}
     for option in OPTIONS:
         for name in option.names:

@@ -99,7 +99,7 @@ def missed_row(comparison: Comparison) -> MissedRow:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Give the value below which a share of the values lies (nearest rank)."""
+    """The value below which a share of the values lies (nearest rank)."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -139,7 +139,7 @@ def lines_of(comparisons: Iterable[Comparison], *, naive: bool) -> tuple[Backtes
 
 
 def backends_named(names: Sequence[str]) -> frozenset[str]:
-    """Give what measurements call the backends of these names: the catalog's, its aliases, or that of a software.
+    """What measurements call the backends of these names: the catalog's, its aliases, or that of a software.
 
     Raises:
         UsageError: `unknown-backend`, with all that are known.

@@ -49,7 +49,7 @@ class Comparison:
 
     @property
     def inside(self) -> bool:
-        """Tell whether the measurement lies in our range."""
+        """Whether the measurement lies in our range."""
         return self.found.low <= self.measured <= self.found.high
 
     @property
@@ -177,7 +177,7 @@ def _both(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
 
 
 def _peak(measurement: Measurement, estimate: Estimate) -> Range:
-    """Give our peak as the source counts it: what an allocator reports as allocated holds no context or library."""
+    """Our peak as the source counts it: what an allocator reports as allocated holds no context or library."""
     peak = estimate.memory.peak_bytes
     if measurement.memory_kind != "allocated":
         return peak

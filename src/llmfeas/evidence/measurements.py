@@ -144,7 +144,7 @@ class Measurement:
 
 
 def measurement_files() -> list[Path]:
-    """Give the files of built-in measurements."""
+    """The files of built-in measurements."""
     return sorted((data_directory() / "measurements").glob("*.yaml"))
 
 
@@ -230,7 +230,7 @@ def _joined(group: Group, row: Row, document: Document, place: tuple[str | int, 
 
 
 def settings_of(measurement: Measurement) -> dict[str, Setting]:
-    """Give the scenario as the command line takes it: paths made whole, the engine that its backend implies."""
+    """The scenario as the command line takes it: paths made whole, the engine that its backend implies."""
     settings = dict(measurement.scenario)
     model = settings.get("model")
     if isinstance(model, str) and model.endswith(".json"):

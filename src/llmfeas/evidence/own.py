@@ -45,7 +45,7 @@ QUANTITIES = {
 
 
 def measured_file() -> Path:
-    """Give the file that holds the user's own measurements."""
+    """The file that holds the user's own measurements."""
     return user_folder() / MEASURED_FILE
 
 
@@ -114,7 +114,7 @@ def written(data: Mapping[str, Any]) -> str:
 
 
 def added(data: Mapping[str, Any], row: Mapping[str, Any], day: str) -> dict[str, Any]:
-    """Give the data with one more row; its id is its number."""
+    """The data with one more row; its id is its number."""
     rows = [*data["measurements"], {"id": f"own-{len(data['measurements']) + 1}", "as_of": day, **row}]
     return {**data, "measurements": rows}
 
@@ -200,7 +200,7 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
 
 
 def _placed(row: Measurement) -> list[tuple[str, str, Comparison]]:
-    """Give what a row compares, with the device and the kind of run that it speaks for."""
+    """What a row compares, with the device and the kind of run that it speaks for."""
     from ..estimate.time.inference import inference_time
     from ..estimate.time.training import training_time
     from .compare import scenario_of

@@ -36,7 +36,7 @@ class Config:
     """Path of nested fields, such as `text_config.`."""
 
     def raw(self, key: str) -> Any:
-        """Give a field as written (null is an answer too), or its class's default."""
+        """A field as written (null is an answer too), or its class's default."""
         return self.fields[key] if key in self.fields else self.defaults.get(key)
 
     def wrong(self, key: str, said: str, hint: str = "") -> DataError:
@@ -169,7 +169,7 @@ class Config:
         return Config(self.file, value, defaults or {}, f"{self.where}{key}.")
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Config:
-        """Give the same fields over other defaults."""
+        """The same fields over other defaults."""
         return replace(self, defaults=defaults)
 
     def inheriting(self, other: Config, *keys: str) -> Config:

@@ -85,7 +85,7 @@ class _Keys:
         return self.metadata.get(f"{self.name}.{key}")
 
     def count(self, key: str) -> int | None:
-        """Give a positive whole number, None where the key is missing or 0; lists must hold one number."""
+        """A positive whole number, None where the key is missing or 0; lists must hold one number."""
         value = self.raw(key)
         if isinstance(value, tuple):
             different = {side for side in value if side}
@@ -103,7 +103,7 @@ class _Keys:
         return isinstance(value, bool | int | float) and bool(value)
 
     def text(self, key: str) -> str:
-        """Give a text of the general part, empty where there is none."""
+        """A text of the general part, empty where there is none."""
         value = self.metadata.get(f"general.{key}")
         return value if isinstance(value, str) else ""
 

@@ -59,11 +59,11 @@ class Layout:
     """Tensors whose names say nothing known."""
 
     def anywhere(self, role: str) -> Part | None:
-        """Give the first layer's tensor of a role, None where no layer has one."""
+        """The first layer's tensor of a role, None where no layer has one."""
         return next((parts[role] for _, parts in sorted(self.layers.items()) if role in parts), None)
 
     def width(self, role: str, axis: int) -> int | None:
-        """Give one side of the first tensor of a role, None where no layer has one or it is no matrix."""
+        """One side of the first tensor of a role, None where no layer has one or it is no matrix."""
         part = self.anywhere(role)
         return part.shape[axis] if part is not None and len(part.shape) >= 2 else None
 

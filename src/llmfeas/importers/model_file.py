@@ -20,7 +20,7 @@ OTHERS = (".onnx", ".h5", ".msgpack", ".npz", ".tflite", ".mlmodel", ".ggml", ".
 
 
 def is_model_path(text: str) -> bool:
-    """Tell a path to a model from a catalog id: a known ending, or something that exists and is not a bare word."""
+    """Whether a text is a path to a model and no catalog id: a known ending, or what exists and is no bare word."""
     if not text or "\0" in text or len(text) > 4096:
         return False
     lowered = text.lower()
@@ -69,7 +69,7 @@ def model_from_file(path: str | Path, known: Iterable[Model] = (), formats: Form
 
 
 def _reached(path: str | Path) -> Path:
-    """Give the path of something that is there: a file or a folder.
+    """The path of something that is there: a file or a folder.
 
     Raises:
         DataError: it is not there, cannot be looked at, or is neither.
@@ -89,7 +89,7 @@ def _reached(path: str | Path) -> Path:
 
 
 def stamps(path: str) -> tuple[tuple[int, int], ...]:
-    """Give size and time of change of a file or folder, and of a config.json in it: equal while nothing changed."""
+    """Size and time of change of a file or folder, and of a config.json in it: equal while nothing changed."""
     place = Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib's raises for users that do not exist
     found = []
     for each in (place, place / "config.json", place.parent / "config.json"):
@@ -102,7 +102,7 @@ def stamps(path: str) -> tuple[tuple[int, int], ...]:
 
 
 def has_weights(path: Path) -> bool:
-    """Tell whether a path names weights (a file of them, or a folder with some) and not just a config.json."""
+    """Whether a path names weights (a file of them, or a folder with some) and not just a config.json."""
     if path.is_dir():
         return any(path.glob("*.safetensors")) or any(path.glob("*.gguf"))
     return path.suffix.lower() in WEIGHTS or path.name.endswith(".safetensors.index.json")
@@ -155,7 +155,7 @@ def _refuse_ending(path: Path, *, pickled: bool = False) -> None:
 
 
 def _is_pickle(path: Path) -> bool:
-    """Tell a pickle, or a zip archive as torch.save writes it, by its first bytes, whatever its name says."""
+    """Whether its first bytes are those of a pickle, or of a zip archive as torch.save writes it, under any name."""
     return path.suffix.lower() in WEIGHTS and (_starts_with(path, b"PK\x03\x04") or _starts_with(path, b"\x80\x02"))
 
 

@@ -64,7 +64,7 @@ def model_from_safetensors(path: Path, known: Iterable[Model], formats: Formats)
 
 
 def quantization_config(config: Mapping[str, object]) -> Mapping[str, object]:
-    """Give the quantization part of a config.json, wherever the exporter put it; empty where there is none."""
+    """The quantization part of a config.json, wherever the exporter put it; empty where there is none."""
     inner = config.get("text_config")
     for place in (config, inner if isinstance(inner, dict) else {}):
         for key in ("quantization_config", "compression_config", "quantization"):
@@ -95,7 +95,7 @@ def _twin_of_tied_head(layout: Layout, architecture: Architecture) -> int:
 def _model(
     path: Path, config: dict[str, object], header: SafetensorsHeader, layout: Layout, known: Iterable[Model]
 ) -> tuple[Model, list[str], list[str]]:
-    """Give the model, what had to be assumed, and notes."""
+    """The model, what had to be assumed, and notes."""
     if config.get("model_type") is not None:
         try:
             return _configured(Path(header.paths[0]).parent, header, layout)
@@ -132,7 +132,7 @@ def _model(
 
 
 def _configured(folder: Path, header: SafetensorsHeader, layout: Layout) -> tuple[Model, list[str], list[str]]:
-    """Give the model of the config.json beside the weights, and a note where the weights contradict it."""
+    """The model of the config.json beside the weights, and a note where the weights contradict it."""
     from .hf_config import model_from_config
 
     model = model_from_config(folder)

@@ -150,7 +150,7 @@ def _norms_per_layer(count: int, norm: str) -> Literal[1, 2, 4]:
 
 
 def _feed_forward(layout: Layout) -> tuple[bool, int | None]:
-    """Tell whether the feed-forward is gated, and the width of the dense one (None: experts only)."""
+    """Whether the feed-forward is gated, and the width of the dense one (None: experts only)."""
     up, down = layout.width("ffn_up", 0), layout.width("ffn_down", 1)
     if up is None or down is None:
         return True, None

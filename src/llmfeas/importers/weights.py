@@ -52,7 +52,7 @@ def stored_weights(
 
 
 def _format(formats: Formats, label: str, bits: float) -> str:
-    """Give the format of this name, else the mix of llama.cpp that is nearest in bits per weight."""
+    """The format of this name, else the mix of llama.cpp that is nearest in bits per weight."""
     if label in formats:
         return label
     return min(NOMINAL_BITS, key=lambda name: abs(NOMINAL_BITS[name] - bits))

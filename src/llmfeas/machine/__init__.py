@@ -73,14 +73,14 @@ def this_machine() -> Machine:
 
 
 def _by_system(told: list[Found]) -> list[Found]:
-    """Give the adapters of those vendors whose tools said nothing, as the system lists them."""
+    """The adapters of those vendors whose tools said nothing, as the system lists them."""
     spoken = {found.vendor for found in told}
     listed = [*nvidia_by_kernel(), *intel_by_kernel(), *windows_adapters()]
     return [found for found in listed if found.vendor not in spoken]
 
 
 def this_hardware(catalog: Catalog, machine: Machine | None = None) -> Hardware:
-    """Give this machine for `--device this`: its first accelerator that the catalog knows, else its processor.
+    """This machine for `--device this`: its first accelerator that the catalog knows, else its processor.
 
     The count is how many of it are here; the note says what was taken and how it differs from the catalog.
 

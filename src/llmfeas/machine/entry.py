@@ -94,7 +94,7 @@ def _reported(found: Found) -> int | None:
 
 
 def bandwidth_gb_per_s(found: Found) -> float | None:
-    """Give the bandwidth that channels and transfers a second make (8 bytes a transfer), in 10^9 bytes a second."""
+    """The bandwidth that channels and transfers a second make (8 bytes a transfer), in 10^9 bytes a second."""
     if found.memory_channels is None or found.memory_mt_per_s is None:
         return None
     return found.memory_channels * found.memory_mt_per_s * 8 / 1000

@@ -72,7 +72,7 @@ def _candidates(found: Found, catalog: Catalog) -> list[Device]:
 
 
 def _names(name: str) -> Iterator[str]:
-    """Give spellings under which the catalog may know a name, the fullest first."""
+    """Spellings under which the catalog may know a name, the fullest first."""
     yield name
     plain = " ".join(NOISE.sub(" ", name).split())
     yield plain
@@ -126,7 +126,7 @@ def _memory_difference(found: Found, entry: Device) -> tuple[Difference, ...]:
 
 
 def memory_type(found: Found) -> str | None:
-    """Give the type of memory as the catalog writes it, such as `DDR5-4800`; None where nothing told."""
+    """The type of memory as the catalog writes it, such as `DDR5-4800`; None where nothing told."""
     if found.memory_type is None or found.memory_mt_per_s is None:
         return found.memory_type
     return f"{found.memory_type}-{found.memory_mt_per_s:.0f}"
@@ -167,7 +167,7 @@ def device_of(match: Matched, catalog: Catalog) -> Device | None:
 
 
 def _of_generation(found: Found, catalog: Catalog) -> Device | None:
-    """Give the catalog's processor of this generation that is nearest in cores."""
+    """The catalog's processor of this generation that is nearest in cores."""
     same = [
         catalog.devices[key]
         for key in catalog.devices

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def output(command: Sequence[str], timeout: float = LIMIT_SECONDS) -> str:
-    """Give what a command prints, empty where it is missing, fails or takes longer than `timeout` seconds.
+    """What a command prints, empty where it is missing, fails or takes longer than `timeout` seconds.
 
     A process that does not even die (a stuck driver) is left behind instead of being waited for.
     """
@@ -59,7 +59,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def text_of(path: str | Path) -> str:
-    """Give the start of a small file of the system, empty where it cannot be read."""
+    """The start of a small file of the system, empty where it cannot be read."""
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as stream:
             return stream.read(MAX_CHARACTERS)

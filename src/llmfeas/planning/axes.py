@@ -19,7 +19,7 @@ SOURCES: tuple[tuple[str, Source], ...] = (*RECIPE_SOURCES, *SERVING_SOURCES, *H
 
 
 def axes_of(found: Estimate, catalog: Catalog, keep: Collection[str] = (), *, any_device: bool = False) -> list[Axis]:
-    """Give what can change in what was asked, without the settings to keep, the least painful first.
+    """What can change in what was asked, without the settings to keep, the least painful first.
 
     What the software of the device cannot do is left out, unless other devices are tried too.
     """
@@ -36,7 +36,7 @@ def axes_of(found: Estimate, catalog: Catalog, keep: Collection[str] = (), *, an
 
 
 def _touches(change: Change, scenario: Scenario, keep: Collection[str]) -> bool:
-    """Tell whether a change gives another value to a setting that is to be kept."""
+    """Whether a change gives another value to a setting that is to be kept."""
     if any(name in keep for name in change.alone):
         return True
     others = (name for name in change.settings if name in keep and name != "device")
@@ -44,7 +44,7 @@ def _touches(change: Change, scenario: Scenario, keep: Collection[str]) -> bool:
 
 
 def _offered(change: Change, found: Estimate, backend: Backend | None) -> Change | None:
-    """Give the change with the new limits that the backend's software sets to it; None where that cannot do it."""
+    """The change with the new limits that the backend's software sets to it; None where that cannot do it."""
     if backend is None:
         return change
     scenario = found.scenario

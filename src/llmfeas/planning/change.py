@@ -44,12 +44,12 @@ Changes = tuple[Change, ...]
 
 
 def settings_of(changes: Sequence[Change]) -> dict[str, object]:
-    """Give all settings that the changes set."""
+    """All settings that the changes set."""
     return {name: value for change in changes for name, value in change.settings.items()}
 
 
 def clash(changes: Sequence[Change]) -> bool:
-    """Tell whether one change touches what another has for itself."""
+    """Whether one change touches what another has for itself."""
     pairs = [(one, other) for one in changes for other in changes if one is not other]
     return any(name in other.settings for one, other in pairs for name in one.alone)
 

@@ -80,7 +80,7 @@ class Candidate:
 
     @property
     def feasible(self) -> bool:
-        """Tell whether it runs as asked."""
+        """Whether it runs as asked."""
         return self.estimate.verdict.status in ("feasible", "tight")
 
     def ranked(self, rank: int) -> ComparedDevice:
@@ -121,7 +121,7 @@ class Comparison:
 
 
 def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[str], *, every: bool) -> list[str]:
-    """Give the devices to compare: those named, those of the backends, all, or one representative a class.
+    """The devices to compare: those named, those of the backends, all, or one representative a class.
 
     Raises:
         UsageError: for an unknown backend, or where nothing is left.
@@ -158,7 +158,7 @@ def _empty(devices: Sequence[str], wanted: Sequence[str], catalog: Catalog) -> U
 
 
 def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Scenario | None:
-    """Give the scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
+    """The scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
     if found.memory.verdict != "exceeds":
         return found.scenario
     device = found.scenario.device.id
@@ -237,7 +237,7 @@ def _common(found: Sequence[Estimate]) -> Iterator[Note]:
 
 
 def _best(found: Sequence[Estimate], sort: Sort) -> Estimate | None:
-    """Give the estimate that ranks first, if it is feasible: the baseline where none was given."""
+    """The estimate that ranks first, if it is feasible: the baseline where none was given."""
     best = min(found, key=lambda each: _key(each, sort), default=None)
     return best if best is not None and best.verdict.status in ("feasible", "tight") else None
 

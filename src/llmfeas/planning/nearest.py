@@ -61,7 +61,7 @@ class Nearest(Published):
 
 
 def nearest(search: Search, axes: Sequence[Axis], kept: Sequence[str]) -> Nearest:
-    """Give the trial that came nearest, all that saves memory at once among them.
+    """The trial that came nearest, all that saves memory at once among them.
 
     `kept` names settings that could change but are to be kept: said where they leave nothing to try.
     """

@@ -114,14 +114,14 @@ def _planned(way: Way) -> PlannedWay:
 
 
 def pins(scenario: Scenario, request: Mapping[str, object], keep: Collection[str]) -> dict[str, dict[str, object]]:
-    """Give the settings to keep that the request leaves open, at what they are now, with where that comes from."""
+    """The settings to keep that the request leaves open, at what they are now, with where that comes from."""
     unsaid = [name for name in keep if name not in ("model", "device", "network") and request.get(name) is None]
     found = {name: value_and_origin(scenario, name) for name in unsaid}
     return {name: {"value": value, "origin": origin} for name, (value, origin) in found.items() if value is not None}
 
 
 def _found(search: Search, axes: Sequence[Axis]) -> list[Way]:
-    """Give ways of the fewest changes that do, and some of one change more."""
+    """Ways of the fewest changes that do, and some of one change more."""
     found: list[Way] = []
     for count in range(1, MOST_CHANGES + 1):
         if found and count > len(found[0].changes) + 1:

@@ -180,7 +180,7 @@ def tokens_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def affordable_tokens(found: Estimate) -> float | None:
-    """Give the tokens that deadline and budget allow, rounded down to two digits; None where all of them are."""
+    """The tokens that deadline and budget allow, rounded down to two digits; None where all of them are."""
     scenario = found.scenario
     share = 1.0
     total = found.total_seconds
@@ -199,14 +199,14 @@ def _rounded_down(count: float) -> float:
 
 
 def _held_fits(found: Estimate) -> bool:
-    """Tell whether there is room for what the step holds throughout, so that only what comes and goes is too much."""
+    """Whether there is room for what the step holds throughout, so that only what comes and goes is too much."""
     memory = found.memory
     held = sum(memory.components.get(name, 0.0) for name in ("weights_bytes", "optimizer_bytes"))
     return held < (memory.usable_bytes or 0.0)
 
 
 def _streaming_helps(found: Estimate) -> bool:
-    """Tell whether adapters that do not fit on one card would profit from a framework that is written for them."""
+    """Whether adapters that do not fit on one card would profit from a framework that is written for them."""
     scenario = found.scenario
     alone = scenario.num_devices == 1 and scenario.device.backend == "cuda" and has_host(scenario)
     adapted = scenario.task in ("lora", "qlora") and scenario.quant in ("none", "nf4")
@@ -214,7 +214,7 @@ def _streaming_helps(found: Estimate) -> bool:
 
 
 def _patching_helps(found: Estimate) -> bool:
-    """Tell whether kernels of a library inside the public code would make room in a training that does not fit."""
+    """Whether kernels of a library inside the public code would make room in a training that does not fit."""
     scenario = found.scenario
     near = found.verdict.memory != "fits" and scenario.is_training and runs_public_code(scenario)
     streamed = scenario.task == "qlora" and _streaming_helps(found)

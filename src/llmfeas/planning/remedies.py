@@ -23,7 +23,7 @@ Group = tuple[Axis, ...]
 
 
 def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
-    """Give the first few ways for a scenario that is not feasible as asked: single changes, else pairs.
+    """The first few ways for a scenario that is not feasible as asked: single changes, else pairs.
 
     One more asks for other or more devices; without any other way two do, where they must with another recipe.
     """
@@ -59,7 +59,7 @@ def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
 
 
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
-    """Give the first ways, all with the fewest changes that do."""
+    """The first ways, all with the fewest changes that do."""
     for count in range(1, MOST_CHANGES + 1):
         found = list(islice(search.ways(axes, count), ENOUGH))
         if found:
@@ -68,7 +68,7 @@ def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
 
 
 def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend: str | None) -> list[Way]:
-    """Give the least painful ways that take one alternative of each axis of a group, on `backend` if that is named.
+    """The least painful ways that take one alternative of each axis of a group, on `backend` if that is named.
 
     Trials are made in the order of their pain, until none that is left could hurt less than those found.
     """

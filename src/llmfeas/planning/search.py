@@ -124,7 +124,7 @@ class Search:
         """The share of memory that a change was seen to take alone on one device, less what waits on the host."""
 
     def settings(self, changes: Changes) -> dict[str, object]:
-        """Give what the changes set, without a device that is the one that was asked for."""
+        """What the changes set, without a device that is the one that was asked for."""
         found = settings_of(changes)
         if not self.counted and found.get("device") == self.asked.device.id:
             del found["device"]
@@ -145,7 +145,7 @@ class Search:
             self._least, self.nearest = score, changes
 
     def may_fit(self, axes: Sequence[Axis]) -> bool:
-        """Tell whether memory could do if each axis took what saves most: alone, or its harshest alternative."""
+        """Whether memory could do if each axis took what saves most: alone, or its harshest alternative."""
         harshest = picked(axes, lambda changes: changes[-1])
         if harshest is None:
             return False
@@ -155,11 +155,11 @@ class Search:
         return leanest is not None and leanest != harshest and self._may_fit(leanest)
 
     def _alone(self, change: Change) -> float:
-        """Give the share of memory that a change was seen to take alone, or takes at least; unknown is worst."""
+        """The share of memory that a change was seen to take alone, or takes at least; unknown is worst."""
         return self._shares.get(change, float("inf"))
 
     def _may_fit(self, changes: Changes) -> bool:
-        """Tell whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
+        """Whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
         settings = settings_of(changes)
         share = memory_lower_bound(settings, self.asked) / memory_upper_bound(settings, self.asked, self.catalog)
         if share > 1:
@@ -207,7 +207,7 @@ class Search:
         return Way(changes, settings, {**self.request, **settings}, found)
 
     def hopeless(self, changes: Changes) -> bool:
-        """Tell whether weights and states alone are more than devices or host hold, or the products of the weights
+        """Whether weights and states alone are more than devices or host hold, or the products of the weights
         alone take too long: spares the walk.
         """
         far = self._floors.get(changes)

@@ -43,7 +43,7 @@ def apart(ordered: Sequence[Way]) -> list[Way]:
 
 
 def pointless(settings: Mapping[str, object], pain: float, kept: Sequence[Way]) -> bool:
-    """Tell whether a trial of these settings could not stand apart from ways that change the same hardware."""
+    """Whether a trial of these settings could not stand apart from ways that change the same hardware."""
     rivals = (way for way in kept if way.settings.keys() == settings.keys() and _feasible(way))
     return bool(set(HARDWARE) & settings.keys()) and any(way.pain < pain for way in rivals)
 

@@ -35,7 +35,7 @@ PARTS = (0.75, 0.5, 0.25, 0.0)
 
 
 def common_format(bits: int, device: Device, catalog: Catalog) -> str:
-    """Give the first format of a width that the backend supports, with the engine that people run it on."""
+    """The first format of a width that the backend supports, with the engine that people run it on."""
     backend = catalog.backends[device.backend]
 
     def limits(quant: str) -> int:

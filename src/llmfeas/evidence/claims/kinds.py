@@ -44,7 +44,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def devices(choice: Any, catalog: Catalog) -> list[str]:
-    """Give devices by id: those listed, or those whose fields are as a mapping says."""
+    """Devices by id: those listed, or those whose fields are as a mapping says."""
     if not isinstance(choice, Mapping):
         return [str(name) for name in _listed(choice)]
     wanted = {name: _listed(value) for name, value in choice.items()}
@@ -80,7 +80,7 @@ def _label(settings: Ask, varied: Sequence[str], catalog: Catalog) -> str:
 
 
 def figures_of(found: Estimate) -> dict[str, Value]:
-    """Give every figure and word of an estimate by name."""
+    """Every figure and word of an estimate by name."""
     words = {name: word.read(found) for name, word in WORDS.items()}
     numbers = {name: figure.of(found) for name, figure in FIGURES.items()}
     return {**numbers, **words, "engine": found.scenario.engine, "precision": found.scenario.precision}
@@ -126,7 +126,7 @@ def of_devices(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
 
 
 def sourced(device: Device, ask: Ask) -> list[Price]:
-    """Give the prices of a device that are as asked (`provider`, `rent`) and that a source states."""
+    """The prices of a device that are as asked (`provider`, `rent`) and that a source states."""
     return [
         price
         for price in device.prices

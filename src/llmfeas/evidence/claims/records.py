@@ -98,7 +98,7 @@ class Claims:
     claims: tuple[Claim, ...]
 
     def named(self, ids: tuple[str, ...]) -> tuple[Claim, ...]:
-        """Give the claims of these ids in the order of the file, all of them without ids.
+        """The claims of these ids in the order of the file, all of them without ids.
 
         Raises:
             UsageError: there is no claim of an id; near ones are candidates.
@@ -121,5 +121,5 @@ def _unknown(name: str, known: Mapping[str, Claim]) -> UsageError:
 
 
 def all_claims(catalog: Catalog) -> Claims:
-    """Give the claims of the catalog's data."""
+    """The claims of the catalog's data."""
     return built(Claims, catalog.raw("claims"))

@@ -95,7 +95,7 @@ def cannot(engine: Launcher, scenario: Scenario, objection: Objection) -> UsageE
 
 
 def _allows(other: Launcher, scenario: Scenario, objection: Objection) -> bool:
-    """Tell whether another engine has no objection to the same setting."""
+    """Whether another engine has no objection to the same setting."""
     value = scenario.device.backend if objection.setting == "backend" else getattr(scenario, objection.setting, None)
     if objection.setting != "model" and not other.takes(objection.setting, value):
         return False

@@ -32,7 +32,7 @@ class Launch:
     notes: tuple[str, ...] = ()
 
     def script(self) -> File:
-        """Give the command as a script for a POSIX shell, under its notes."""
+        """The command as a script for a POSIX shell, under its notes."""
         notes = "".join(f"# {note}\n" for note in self.notes)
         return File("run.sh", f"#!/bin/sh\n{notes}set -e\n{self.command}\n")
 
@@ -82,7 +82,7 @@ class Launcher:
     write: Callable[[Scenario], Launch]
 
     def takes(self, setting: str, value: object) -> bool:
-        """Tell whether a single setting can be expressed."""
+        """Whether a single setting can be expressed."""
         if setting == "task":
             return value in self.tasks
         if setting == "backend":
@@ -92,7 +92,7 @@ class Launcher:
         return setting not in self.choices or value in self.choices[setting]
 
     def refused(self, scenario: Scenario) -> Objection | None:
-        """Give the first setting of a scenario that cannot be expressed."""
+        """The first setting of a scenario that cannot be expressed."""
         if is_gguf(scenario) and not self.reads_gguf:
             return Objection("model", "it does not read GGUF files")
         settings = {

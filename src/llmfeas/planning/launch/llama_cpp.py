@@ -17,14 +17,14 @@ def file_type(scenario: Scenario) -> str:
 
 
 def source(scenario: Scenario) -> list[Word]:
-    """Give the option that names the weights: a file, or a file to be made or found for a repository."""
+    """The option that names the weights: a file, or a file to be made or found for a repository."""
     if is_gguf(scenario):
         return ["--model", model_name(scenario)]
     return ["--model", f"{scenario.model.id}-{file_type(scenario)}.gguf"]
 
 
 def settings(scenario: Scenario) -> list[list[Word]]:
-    """Give the options of llama-server behind the model."""
+    """The options of llama-server behind the model."""
     slots = scenario.concurrency
     several = scenario.num_devices > 1
     layers: Word = "all" if scenario.gpu_layers is None else scenario.gpu_layers

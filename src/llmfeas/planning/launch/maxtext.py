@@ -27,7 +27,7 @@ def known_model(scenario: Scenario) -> str | None:
 
 
 def shape(architecture: Architecture) -> dict[str, object]:
-    """Give the architecture in MaxText's words; decoders like Llama's and Mixtral's alone."""
+    """The architecture in MaxText's words; decoders like Llama's and Mixtral's alone."""
     experts = architecture.experts
     settings: dict[str, object] = {
         "model_name": "default",
@@ -52,7 +52,7 @@ def shape(architecture: Architecture) -> dict[str, object]:
 
 
 def is_plain(architecture: Architecture) -> bool:
-    """Tell whether a model is built like Llama or Mixtral."""
+    """Whether a model is built like Llama or Mixtral."""
     experts = architecture.experts
     like_mixtral = experts is None or (
         not (experts.shared or experts.zero or experts.parallel_dense or experts.bias or experts.router_bias)
@@ -74,7 +74,7 @@ def is_plain(architecture: Architecture) -> bool:
 
 
 def layout(scenario: Scenario) -> dict[str, object]:
-    """Give the mesh: ZeRO 3 divides weights (fsdp), 0 and 1 copy them (data); slices are joined by the network."""
+    """The mesh: ZeRO 3 divides weights (fsdp), 0 and 1 copy them (data); slices are joined by the network."""
     nodes = nodes_of(scenario)
     groups = scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp * scenario.ep)
     inside = "fsdp" if scenario.zero == 3 else "data"
@@ -96,7 +96,7 @@ def layout(scenario: Scenario) -> dict[str, object]:
 
 
 def recipe(scenario: Scenario) -> dict[str, object]:
-    """Give the step: batch, length, formats, optimizer, recomputation, dropout."""
+    """The step: batch, length, formats, optimizer, recomputation, dropout."""
     fp32 = scenario.precision == "fp32"
     pure = scenario.precision == "bf16"
     rate = scenario.model.architecture.dropout.residual if scenario.dropout is None else scenario.dropout
@@ -122,7 +122,7 @@ def recipe(scenario: Scenario) -> dict[str, object]:
 
 
 def adapters(scenario: Scenario) -> dict[str, object]:
-    """Give the section lora; nothing where all weights train."""
+    """The section lora; nothing where all weights train."""
     if scenario.task not in ("lora", "qlora"):
         return {}
     matrices = "self_attention/(query|key|value|out)"
@@ -140,7 +140,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give MaxText's configuration."""
+    """MaxText's configuration."""
     own, repo = known_model(scenario), repository(scenario)
     pretrain = scenario.task == "pretrain"
     return {

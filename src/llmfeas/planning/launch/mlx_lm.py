@@ -25,7 +25,7 @@ LORA_SCALE = 2.0
 
 
 def bits(scenario: Scenario) -> int | None:
-    """Give the bits of MLX's own format (groups of 64) that stands for the quantization; None for none."""
+    """The bits of MLX's own format (groups of 64) that stands for the quantization; None for none."""
     if scenario.quant == "nf4":
         return 4
     if scenario.quant in ("none", scenario.model.published_quant):
@@ -35,13 +35,13 @@ def bits(scenario: Scenario) -> int | None:
 
 
 def is_converted(scenario: Scenario) -> bool:
-    """Tell whether weights are needed in another format than the published one."""
+    """Whether weights are needed in another format than the published one."""
     published = scenario.quant == scenario.model.published_quant
     return bits(scenario) is not None or (published and DTYPES[scenario.precision] != scenario.model.dtype)
 
 
 def conversion(scenario: Scenario) -> tuple[str, ...]:
-    """Give the command that converts the weights, if it is needed."""
+    """The command that converts the weights, if it is needed."""
     if not is_converted(scenario):
         return ()
     width = bits(scenario)
@@ -58,7 +58,7 @@ def source(scenario: Scenario) -> str:
 
 
 def hosts(scenario: Scenario) -> list[Word]:
-    """Give what starts a program on several machines; nothing for one."""
+    """What starts a program on several machines; nothing for one."""
     return ["mlx.launch", "--hosts", Variable("HOSTS"), "--"] if scenario.num_devices > 1 else []
 
 
@@ -68,7 +68,7 @@ def hosts_note(scenario: Scenario) -> tuple[str, ...]:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give the configuration of mlx_lm.lora; its batch counts all machines."""
+    """The configuration of mlx_lm.lora; its batch counts all machines."""
     adapted = scenario.task in ("lora", "qlora")
     settings: dict[str, object] = {
         "model": source(scenario),

@@ -9,7 +9,7 @@ from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
 
 
 def processes(nodes: Nodes) -> list[list[Word]]:
-    """Give torchrun's options for so many machines and devices."""
+    """Torchrun's options for so many machines and devices."""
     if not nodes.several:
         return [["--standalone"], ["--nproc-per-node", nodes.devices]]
     return [

@@ -14,7 +14,7 @@ CONFIG = "sft.yaml"
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give the settings of `trl sft`: fields of ModelConfig, ScriptArguments and SFTConfig."""
+    """The settings of `trl sft`: fields of ModelConfig, ScriptArguments and SFTConfig."""
     settings: dict[str, object] = {
         "model_name_or_path": model_name(scenario),
         "dtype": trainer.weights_dtype(scenario),

@@ -23,7 +23,7 @@ def replicas(scenario: Scenario) -> int:
 
 
 def settings(scenario: Scenario) -> list[list[Word]]:
-    """Give the options of `vllm serve` behind the model's name."""
+    """The options of `vllm serve` behind the model's name."""
     published = scenario.model.published_quant == scenario.quant
     nodes, copies = nodes_of(scenario), replicas(scenario)
     offloaded = None

@@ -46,7 +46,7 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
 
 
 def is_feasible(request: Request, catalog: Catalog) -> bool:
-    """Tell whether a request works, be it tightly."""
+    """Whether a request works, be it tightly."""
     found = estimated(request, catalog)
     return found is not None and found.verdict.status in FEASIBLE
 
@@ -62,5 +62,5 @@ def fate(request: Request, catalog: Catalog) -> dict[str, object]:
 
 
 def without(request: Request, *names: str) -> dict[str, object]:
-    """Give the request without some settings."""
+    """The request without some settings."""
     return {name: value for name, value in request.items() if name not in names}

@@ -45,7 +45,7 @@ class Bid:
 
     @property
     def within_budget(self) -> bool:
-        """Tell whether what is paid is within the budget, if there is one."""
+        """Whether what is paid is within the budget, if there is one."""
         budget = self.estimate.scenario.budget_usd
         return budget is None or self.usd <= budget
 
@@ -85,7 +85,7 @@ def _working_hours(found: Estimate) -> float | None:
 
 
 def paid_usd(found: Estimate) -> float:
-    """Give the cost of a job with the rent of an hour that is not filled; in inference of a million tokens."""
+    """The cost of a job with the rent of an hour that is not filled; in inference of a million tokens."""
     cost, hours = found.cost, _working_hours(found)
     money = cost.usd.expected if cost.usd else cost.usd_per_million_tokens
     if money is None:
@@ -95,7 +95,7 @@ def paid_usd(found: Estimate) -> float:
 
 
 def cheapest(request: Request, catalog: Catalog) -> Answer:
-    """Give device, count and provider that cost least within the deadline, over all prices that the catalog knows.
+    """Device, count and provider that cost least within the deadline, over all prices that the catalog knows.
 
     An hour of each device is paid at least. A device or a count that is given is kept. Cards of desktops and
     workstations come by the machine, unless asked.
@@ -155,7 +155,7 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[
 
 
 def _in_one_machine(device: Device) -> tuple[int, ...]:
-    """Give the counts of cards that are rented by the machine: they have no network of their own."""
+    """The counts of cards that are rented by the machine: they have no network of their own."""
     return tuple(count for count in COUNTS if count <= device.devices_per_node) or (1,)
 
 

@@ -25,7 +25,7 @@ def counts(node: int) -> Iterator[int]:
 
 
 def min_devices(request: Request, catalog: Catalog) -> Answer:
-    """Give the fewest devices that work, with the layout that llmfeas would take.
+    """The fewest devices that work, with the layout that llmfeas would take.
 
     Counts are those that people build (`counts`); the one before the answer does not work.
 

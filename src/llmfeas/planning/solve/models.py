@@ -14,7 +14,7 @@ SHOWN = 10
 
 
 def max_model(request: Request, catalog: Catalog) -> Answer:
-    """Give the catalog's models that work, the largest first, and the smallest larger one that does not.
+    """The catalog's models that work, the largest first, and the smallest larger one that does not.
 
     Each runs as asked, training at micro-batch 1 where nothing is said.
 
@@ -47,7 +47,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
 
 
 def _works(model: Model, fixed: Request, catalog: Catalog) -> bool:
-    """Tell whether a model works; those whose weights alone are too much are not walked."""
+    """Whether a model works; those whose weights alone are too much are not walked."""
     asked = {**fixed, "model": model.id}
     if fixed.get("num_devices") is None:
         scenario = resolution(asked, catalog).scenario

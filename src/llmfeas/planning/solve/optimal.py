@@ -19,7 +19,7 @@ PROBE_TOKENS = 1e9
 
 
 def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[float, Estimate]:
-    """Give 6 N D that the hardware does within deadline or budget while it trains `model`."""
+    """6 N D that the hardware does within deadline or budget while it trains `model`."""
     asked = {**request, "model": model, "tokens": PROBE_TOKENS}
     probe = estimate(resolution(without(asked, "deadline", "budget"), catalog))
     limited = resolution(asked, catalog).scenario
@@ -50,7 +50,7 @@ def _dense(catalog: Catalog) -> list[Model]:
 
 
 def _settled(request: Request, catalog: Catalog) -> tuple[float, Estimate]:
-    """Give the compute that there is, at the speed of a model of the optimal size, found by iteration."""
+    """The compute that there is, at the speed of a model of the optimal size, found by iteration."""
     given = request.get("model")
     nearest = str(given or "gpt2-xl")
     seen: set[str] = set()
@@ -63,7 +63,7 @@ def _settled(request: Request, catalog: Catalog) -> tuple[float, Estimate]:
 
 
 def optimal(request: Request, catalog: Catalog) -> Answer:
-    """Give the compute-optimal size and tokens for a device, count and deadline, or for a budget.
+    """The compute-optimal size and tokens for a device, count and deadline, or for a budget.
 
     The speed is that of the catalog's dense model nearest in size, since larger models run nearer to the peak.
     `tokens` says how much data there is. Where data or memory binds before compute, `limited` is the best within it:
@@ -129,7 +129,7 @@ def _largest_that_fits(request: Request, catalog: Catalog, below: float) -> str 
 
 
 def _room_bytes(request: Request, catalog: Catalog, models: list[Model]) -> float:
-    """Give the memory of all devices together, bytes; host memory may take the rest of the weights where offloaded."""
+    """The memory of all devices together, bytes; host memory may take the rest of the weights where offloaded."""
     if not models or request.get("offload") not in (None, "none"):
         return float("inf")
     asked = {**without(request, "deadline", "budget"), "model": models[-1].id, "tokens": PROBE_TOKENS}

@@ -59,7 +59,7 @@ def _inverted(question: str, search: Search, request: Request, catalog: Catalog)
 
 
 def _largest(search: Search, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
-    """Give the largest value that works: memory ends it, or time and money before memory does.
+    """The largest value that works: memory ends it, or time and money before memory does.
 
     Small values may be too slow where large ones are not, so memory is searched first, then downwards for the rest.
     """
@@ -75,7 +75,7 @@ def _largest(search: Search, holds: Callable[[int], bool], fits: Callable[[int],
 
 
 def _fits(request: Request, catalog: Catalog) -> bool:
-    """Tell whether memory takes a request."""
+    """Whether memory takes a request."""
     try:
         scenario = resolution(request, catalog).scenario
     except UsageError as error:
@@ -91,14 +91,14 @@ def _inference(request: Request) -> bool:
 
 
 def max_batch(request: Request, catalog: Catalog) -> Answer:
-    """Give the largest micro-batch that works; in inference the most concurrent requests."""
+    """The largest micro-batch that works; in inference the most concurrent requests."""
     if _inference(request):
         return _inverted("max-batch", Search("concurrency", 1, 10**6), request, catalog)
     return _inverted("max-batch", Search("micro_batch", 1, 10**6, drops=("global_batch",)), request, catalog)
 
 
 def max_context(request: Request, catalog: Catalog) -> Answer:
-    """Give the longest training sequence or inference context that works.
+    """The longest training sequence or inference context that works.
 
     Beyond the model's trained context the estimate only warns, so the answer can be longer than that; a learned
     position table ends it.
@@ -110,7 +110,7 @@ def max_context(request: Request, catalog: Catalog) -> Answer:
 
 
 def max_rank(request: Request, catalog: Catalog) -> Answer:
-    """Give the largest rank of LoRA or QLoRA that works.
+    """The largest rank of LoRA or QLoRA that works.
 
     Raises:
         UsageError: for a task without adapters.
@@ -121,6 +121,6 @@ def max_rank(request: Request, catalog: Catalog) -> Answer:
 
 
 def min_memory(request: Request, catalog: Catalog) -> Answer:
-    """Give the least memory of one device that works, to the MiB, at the micro-batch given (else 1)."""
+    """The least memory of one device that works, to the MiB, at the micro-batch given (else 1)."""
     fixed = request if _inference(request) else {"micro_batch": 1, **request}
     return _inverted("min-memory", Search("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog)

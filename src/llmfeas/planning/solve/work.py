@@ -20,7 +20,7 @@ def _training_only(question: str, request: Request) -> None:
 
 
 def tokens(request: Request, catalog: Catalog) -> Answer:
-    """Give how many tokens can be trained on until `deadline` or for `budget`, whichever ends first.
+    """How many tokens can be trained on until `deadline` or for `budget`, whichever ends first.
 
     Raises:
         UsageError: without deadline and budget, without a price for a budget, or for inference.
@@ -61,7 +61,7 @@ def _price_of(probe: Estimate) -> float:
 
 
 def _tokens_by_rule(at: Estimate, seconds: float) -> float:
-    """Give the tokens that 6 N D gives for the FLOP of this time at the same MFU."""
+    """The tokens that 6 N D gives for the FLOP of this time at the same MFU."""
     flop = (
         at.flops.model / (at.scenario.tokens or 1.0) * training_time(at.scenario).tokens_per_second.expected * seconds
     )
@@ -69,7 +69,7 @@ def _tokens_by_rule(at: Estimate, seconds: float) -> float:
 
 
 def deadline(request: Request, catalog: Catalog) -> Answer:
-    """Give how long the tokens of the request take, expected and at both ends of the range.
+    """How long the tokens of the request take, expected and at both ends of the range.
 
     Raises:
         UsageError: for inference.
