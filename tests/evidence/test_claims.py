@@ -15,7 +15,7 @@ from llmfeas.catalog.validation import validated
 from llmfeas.errors import DataError, UsageError
 from llmfeas.evidence.claims.answer import AnsweredClaim, answered
 from llmfeas.evidence.claims.kinds import KINDS, Case, of_quotients
-from llmfeas.evidence.claims.records import Claim, Claims, Part, all_claims
+from llmfeas.evidence.claims.records import Claim, ClaimPart, Claims, all_claims
 from llmfeas.evidence.claims.text import Judged, filled
 from llmfeas.ranges import Range
 
@@ -186,13 +186,13 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "longcat-total-params" in caught.value.candidates
 
 
-def claim_of(parts: tuple[Part, ...], found: str = "{a.ratio}") -> Claim:
+def claim_of(parts: tuple[ClaimPart, ...], found: str = "{a.ratio}") -> Claim:
     return Claim(id="x", documents=("d",), says="x", parts=parts, found=found, because="{a.cases}")
 
 
-def quotient(name: str, value: float, *, essential: bool = False) -> Part:
+def quotient(name: str, value: float, *, essential: bool = False) -> ClaimPart:
     ask = {"of": value, "to": 1}
-    return Part(name=name, kind="quotient", label=name, ask=ask, expect={"ratio": {"max": 1}}, essential=essential)
+    return ClaimPart(name=name, kind="quotient", label=name, ask=ask, expect={"ratio": {"max": 1}}, essential=essential)
 
 
 @pytest.mark.parametrize(

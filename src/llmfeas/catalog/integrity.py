@@ -13,7 +13,7 @@ from .efficiency import Efficiency
 from .implementation import Implementation, flattened
 from .names import name_key
 from .quantization import Quantization, expanded
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
+from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, EntryKind
 from .source import Document, read_yaml
 from .store import Catalog, Records, data_file
 from .tables import Power, Runtime
@@ -40,7 +40,7 @@ def problems(directory: Path) -> Iterator[DataError]:
 
 
 def _problems_of_files(directory: Path) -> Iterator[DataError]:
-    sections: tuple[Section[Any], ...] = (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
+    sections: tuple[EntryKind[Any], ...] = (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
     known: dict[str, Records[Any]] = {}
     for section in sections:
         try:
@@ -97,7 +97,7 @@ def number_problems(name: str, raw: Mapping[str, Any], document: Document, place
         yield DataError("bad-data", text, f"Use the keys of data/{name}.yaml.")
 
 
-def _taken_names(section: Section[Any], records: Records[Any], document: Document) -> Iterator[DataError]:
+def _taken_names(section: EntryKind[Any], records: Records[Any], document: Document) -> Iterator[DataError]:
     owners: dict[str, str] = {}
     for key, entry in records.names():
         for name in {

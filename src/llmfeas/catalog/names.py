@@ -95,18 +95,18 @@ def core_of(tokens: Tokens) -> Tokens:
 def alike(index: Index, text: str) -> list[str]:
     """The ids that are spelled most like `text`; a number counts by the digits it shares from its first on."""
     tokens = tokens_of(text)
-    asked = "".join(tokens)[:60]
-    if not asked:
+    squeezed = "".join(tokens)[:60]
+    if not squeezed:
         return []
     scores: dict[str, float] = {}
     for name, key in index.names:
-        scores[key] = max(scores.get(key, 0.0), _likeness(asked, tokens, name))
+        scores[key] = max(scores.get(key, 0.0), _likeness(squeezed, tokens, name))
     best = sorted(scores, key=lambda key: (-scores[key], len(key), key))[:2]
     return [key for key in best if scores[key] >= max(0.68, scores[best[0]] - 0.12)]
 
 
-def _likeness(asked: str, tokens: Tokens, name: Tokens) -> float:
-    ratio = SequenceMatcher(None, asked, "".join(name), autojunk=False).ratio()
+def _likeness(squeezed: str, tokens: Tokens, name: Tokens) -> float:
+    ratio = SequenceMatcher(None, squeezed, "".join(name), autojunk=False).ratio()
     numbers = [word for word in tokens if word[0].isdigit()]
     theirs = [word for word in name if word[0].isdigit()]
     if not numbers:

@@ -18,14 +18,14 @@ from ..errors import DataError
 from ..record import dataclass
 from ..text import printable
 from .records import merged
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
+from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, EntryKind
 from .source import Document, read_yaml
 from .store import Catalog, DataFile, Records
 from .tables import Tables
 
 R = TypeVar("R")
 
-SECTIONS: Mapping[str, Section[Any]] = {
+SECTIONS: Mapping[str, EntryKind[Any]] = {
     section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
 }
 BASES = {"generations": "hardware", "families": "models"}
@@ -51,8 +51,8 @@ class Overlay:
     @property
     def data(self) -> Mapping[str, Any]:
         """The file's sections."""
-        found: Mapping[str, Any] = self.document.data
-        return found
+        sections: Mapping[str, Any] = self.document.data
+        return sections
 
     def entries(self, key: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The entries of a section with their place in the list."""
@@ -115,7 +115,7 @@ def _bad(document: Document, place: tuple[str | int, ...], text: str, hint: str,
 class OverlaidRecords(Records[R]):
     """Entries of one kind, those of overlays laid over those of the catalog."""
 
-    def __init__(self, section: Section[R], file: DataFile, overlays: Sequence[Overlay]) -> None:
+    def __init__(self, section: EntryKind[R], file: DataFile, overlays: Sequence[Overlay]) -> None:
         super().__init__(section, file)
         self._built_in = dict(self._raw)
         self._from: dict[str, tuple[Overlay, int]] = {}
@@ -179,8 +179,8 @@ class OverlaidRecords(Records[R]):
         name = entry.get(self.section.base_field)
         defaults: dict[str, Any] = {}
         for layer in (self._file.data.get(self.section.base) or {}, *self._defaults):
-            found = layer.get(name)
-            defaults = merged(defaults, found) if isinstance(found, Mapping) else defaults
+            layered = layer.get(name)
+            defaults = merged(defaults, layered) if isinstance(layered, Mapping) else defaults
         return merged(defaults, entry)
 
     def _record(self, key: str) -> R:
@@ -201,16 +201,16 @@ class OverlaidCatalog(Catalog):
         self.base = base
         self.overlays = tuple(overlays)
 
-    def _records(self, section: Section[R]) -> Records[R]:
+    def _records(self, section: EntryKind[R]) -> Records[R]:
         return OverlaidRecords(section, self._file(section.file), self.overlays)
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """A data file as plain data, changed by the overlays where they may."""
-        found = super().raw(name)
+        data = super().raw(name)
         for overlay in self.overlays if name in MAPPINGS else ():
             changes = overlay.data.get(name)
-            found = merged(found, changes) if changes else found
-        return found
+            data = merged(data, changes) if changes else data
+        return data
 
     @cached_property
     def digest(self) -> str:

@@ -56,15 +56,15 @@ def overlay_paths(given: Iterable[str] = (), *, user: bool = True) -> list[Path]
     Raises:
         DataError: LLMFEAS_CATALOG names what is no file.
     """
-    found = []
+    paths = []
     folder = user_folder()
-    found += [folder / name for name in (USER_FILE, MEASURED_FILE) if user and _is_file(folder / name)]
+    paths += [folder / name for name in (USER_FILE, MEASURED_FILE) if user and _is_file(folder / name)]
     project = project_file()
     if project is not None:
-        found.append(project)
+        paths.append(project)
     if user:
-        found += [_named(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
-    return [*found, *(_expanded(text) for text in given)]
+        paths += [_named(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+    return [*paths, *(_expanded(text) for text in given)]
 
 
 def _named(text: str) -> Path:

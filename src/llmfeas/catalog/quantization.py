@@ -147,14 +147,14 @@ class Quantization:
         Raises:
             UsageError: no such format.
         """
-        found = self.formats.get(quant)
-        if found is None:
+        known = self.formats.get(quant)
+        if known is None:
             from difflib import get_close_matches
 
             near = get_close_matches(quant, list(self.formats), n=3)
             raise UsageError("unknown-quant", f"unknown quantization '{quant}'", "See --help for --quant.", near)
-        other = (found.under or {}).get(dialect)
-        return self.formats[other] if other else found
+        other = (known.under or {}).get(dialect)
+        return self.formats[other] if other else known
 
     def encoded_bits(self, quant: str) -> tuple[float, ...]:
         """Bits of a weight in each encoding of a format, the common one first; 16 where nothing is quantized."""

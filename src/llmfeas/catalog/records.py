@@ -46,8 +46,8 @@ def _converter(hint: Any) -> Convert | None:
     """What turns plain data into the hinted type; None where it is that type already."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
-        found = [converter for option in typing.get_args(hint) if (converter := _converter(option))]
-        return found[0] if found else None
+        converters = [converter for option in typing.get_args(hint) if (converter := _converter(option))]
+        return converters[0] if converters else None
     if origin is tuple:
         return _each_of_tuple(_converter(typing.get_args(hint)[0]))
     if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):

@@ -82,12 +82,12 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
     if counted and _exact(catalog.devices, counted[2]) and not _exact(catalog.devices, text):
         return _several(counted, catalog)
     try:
-        found = find_device(text, catalog)
+        match = find_device(text, catalog)
     except UsageError:
         if counted is None:
             raise
         return _several(counted, catalog)
-    return Hardware(found.record, None, None, found.note, found.others)
+    return Hardware(match.record, None, None, match.note, match.others)
 
 
 def _several(counted: re.Match[str], catalog: Catalog) -> Hardware:
@@ -96,12 +96,12 @@ def _several(counted: re.Match[str], catalog: Catalog) -> Hardware:
         record = catalog.offers[offer]
         hint = f"Name its devices instead, such as {int(counted[1]) * record.count}x{record.device}."
         raise UsageError("bad-quantity", f"'{offer}' is a whole machine, lent one at a time", hint, [record.device])
-    found, count = find_device(counted[2], catalog), int(counted[1])
+    match, count = find_device(counted[2], catalog), int(counted[1])
     if count == 0:
         shown = printable(counted[0], 40)
         hint = "Write for instance 8xh100-sxm."
         raise UsageError("bad-quantity", f"'{shown}' asks for no device at all", hint) from None
-    return Hardware(found.record, count, None, found.note, found.others)
+    return Hardware(match.record, count, None, match.note, match.others)
 
 
 def find_device(text: str, catalog: Catalog) -> Match[Device]:
@@ -148,12 +148,12 @@ def find_offer(text: str, catalog: Catalog) -> Match[Offer]:
 def search(records: Records[Any], query: str) -> list[str]:
     """The ids of entries that hold every word of `query`, best first; without any, those spelled alike."""
     wanted = [squashed(word) for word in query[:LONGEST].split()]
-    found: list[tuple[tuple[int, int], str]] = []
+    scored: list[tuple[tuple[int, int], str]] = []
     for place, key in enumerate(records):
         text = squashed(" ".join(_searched(key, records.raw(key))))
         if all(word in text for word in wanted):
-            found.append(((0 if all(word in squashed(key) for word in wanted) else 1, place), key))
-    return [key for _, key in sorted(found)] or alike(index_of(records), query)
+            scored.append(((0 if all(word in squashed(key) for word in wanted) else 1, place), key))
+    return [key for _, key in sorted(scored)] or alike(index_of(records), query)
 
 
 def _searched(key: str, entry: Mapping[str, Any]) -> Iterable[str]:

@@ -19,7 +19,7 @@ Completed = Callable[[Entry, Entry, Callable[[str], Entry | None]], dict[str, An
 
 
 @dataclass(frozen=True, slots=True)
-class Section(Generic[R]):
+class EntryKind(Generic[R]):
     """Where entries of a kind stand: in `file` under `key`.
 
     What an entry leaves out stands in the section `base`: under its `base_field`, or where `completed` finds it.
@@ -33,8 +33,8 @@ class Section(Generic[R]):
     completed: Completed | None = None
 
 
-DEVICES: Final = Section("hardware", "devices", Device, "generations", "generation")
-OFFERS: Final = Section("hardware", "offers", Offer)
-MODELS: Final = Section("models", "models", Model, "families", "family")
-BACKENDS: Final = Section("backends", "backends", Backend)
-ENGINES: Final = Section("engines", "engines", Engine, "plain", completed=completed)
+DEVICES: Final = EntryKind("hardware", "devices", Device, "generations", "generation")
+OFFERS: Final = EntryKind("hardware", "offers", Offer)
+MODELS: Final = EntryKind("models", "models", Model, "families", "family")
+BACKENDS: Final = EntryKind("backends", "backends", Backend)
+ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)

@@ -58,14 +58,14 @@ class Document:
         marks = self.marks if self.marks is not None else _marks(self.text, self.name)
         value: Any = self.data
         place: Place = ()
-        found = marks.get((), (1, 1))
+        spot = marks.get((), (1, 1))
         for part in path:
             value, key = _step(value, part)
             place = (*place, key)
             if place not in marks:
                 break
-            found = marks[place]
-        return found
+            spot = marks[place]
+        return spot
 
     def where(self, path: Sequence[str | int]) -> str:
         """Say where a value stands: `hardware.yaml:123: devices[rtx-4090].bandwidth_gb_per_s`."""

@@ -20,7 +20,7 @@ from .device import Device
 from .engine import Engine, LikeError
 from .offer import Offer
 from .records import built, merged
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
+from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, EntryKind
 
 if TYPE_CHECKING:
     from .source import Document
@@ -64,7 +64,7 @@ def data_file(directory: Path, name: str) -> DataFile:
 class Records(Mapping[str, R]):
     """Entries of one kind by id, each built when first asked for."""
 
-    def __init__(self, section: Section[R], file: DataFile) -> None:
+    def __init__(self, section: EntryKind[R], file: DataFile) -> None:
         self.section = section
         self._file = file
         self._built: dict[str, R] = {}
@@ -159,7 +159,7 @@ def unlike(where: str, name: object, known: Collection[str]) -> DataError:
     return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
 
 
-def _entries(section: Section[Any], file: DataFile) -> dict[str, dict[str, Any]]:
+def _entries(section: EntryKind[Any], file: DataFile) -> dict[str, dict[str, Any]]:
     """The entries of a section by id.
 
     Raises:
@@ -195,7 +195,7 @@ class Catalog:
             self._files[name] = data_file(self.directory, name)
         return self._files[name]
 
-    def _records(self, section: Section[R]) -> Records[R]:
+    def _records(self, section: EntryKind[R]) -> Records[R]:
         return Records(section, self._file(section.file))
 
     @functools.cached_property

@@ -21,7 +21,7 @@ SETTLED: Mapping[str, tuple[str, ...]] = {
 
 def contradiction(expected: Named) -> tuple[str, str] | None:
     """Find an expectation that contradicts another: its name, and a sentence; None where all can hold."""
-    return next((found for found in (*_figures(expected), *_words(expected))), None)
+    return next((clash for clash in (*_figures(expected), *_words(expected))), None)
 
 
 def _figures(expected: Named) -> Iterator[tuple[str, str]]:

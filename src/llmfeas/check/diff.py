@@ -68,43 +68,43 @@ def stored_estimate(path: str) -> Stored:
     if len(raw) > MAX_BYTES:
         raise DataError("file-too-large", f"{name}: larger than {MAX_BYTES // 10**6} MB", "Is it an estimate?")
     try:
-        found = json.loads(raw.decode("utf-8-sig"), parse_constant=_not_finite)
+        envelope = json.loads(raw.decode("utf-8-sig"), parse_constant=_not_finite)
     except json.JSONDecodeError as error:
         text = f"{name}:{error.lineno}:{error.colno}: not JSON: {printable(error.msg, 80)}"
         raise DataError("bad-json", text, "Write it with 'llmfeas estimate --json -o FILE'.") from None
     except (ValueError, RecursionError):
         text = f"{name}: not JSON in UTF-8, nested too deeply, or with a number out of bounds"
         raise DataError("bad-json", text, "Write it with 'llmfeas estimate --json -o FILE'.") from None
-    return _checked(found, name)
+    return _checked(envelope, name)
 
 
 def _not_finite(text: str) -> float:
     raise ValueError(text)
 
 
-def _checked(found: object, name: str) -> Stored:
-    schema = found.get("schema") if isinstance(found, dict) else None
-    if not isinstance(found, dict) or schema != SCHEMA:
+def _checked(envelope: object, name: str) -> Stored:
+    schema = envelope.get("schema") if isinstance(envelope, dict) else None
+    if not isinstance(envelope, dict) or schema != SCHEMA:
         what = f"its schema is {printable(schema, 40)!r}" if schema else "it has no schema"
         hint = "Write it with 'llmfeas estimate --json -o FILE'."
         raise DataError("no-estimate", f"{name}: not a stored estimate of {SCHEMA}: {what}", hint)
     for key in ("inputs", "result"):
-        if not isinstance(found.get(key), dict):
+        if not isinstance(envelope.get(key), dict):
             raise DataError("no-estimate", f"{name}: '{key}' is missing", "Is the file whole?")
-    return found
+    return envelope
 
 
 def differences(before: Stored, after: Stored) -> DiffResult:
     """What changed: the data, what was asked, then the figures and the warnings."""
-    found = []
+    changes = []
     sides: tuple[tuple[Kind, str], ...] = (("program", "llmfeas"), ("catalog", "catalog"))
     for kind, key in sides:
         if before.get(key) != after.get(key):
-            found.append(Difference(kind=kind, path=key, before=before.get(key), after=after.get(key)))
-    found += _differences("input", _inputs(before, "value"), _inputs(after, "value"))
-    found += _differences("origin", _inputs(before, "origin"), _inputs(after, "origin"))
-    found += _differences("figure", _figures(before), _figures(after))
-    return DiffResult((*found, *_differences("warning", _warnings(before), _warnings(after))))
+            changes.append(Difference(kind=kind, path=key, before=before.get(key), after=after.get(key)))
+    changes += _differences("input", _inputs(before, "value"), _inputs(after, "value"))
+    changes += _differences("origin", _inputs(before, "origin"), _inputs(after, "origin"))
+    changes += _differences("figure", _figures(before), _figures(after))
+    return DiffResult((*changes, *_differences("warning", _warnings(before), _warnings(after))))
 
 
 def _inputs(envelope: Stored, key: str) -> dict[str, object]:
@@ -117,13 +117,13 @@ def _inputs(envelope: Stored, key: str) -> dict[str, object]:
 
 def _figures(envelope: Stored) -> dict[str, object]:
     result = envelope["result"]
-    found = dict(_leaves({key: value for key, value in result.items() if key not in LISTS}, "result", 0))
+    figures = dict(_leaves({key: value for key, value in result.items() if key not in LISTS}, "result", 0))
     for key in LISTS:
         listed = result.get(key)
         for index, item in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(item, Mapping):
-                found |= dict(_leaves(item, f"result.{key}[{_label(item, index)}]", 0))
-    return found
+                figures |= dict(_leaves(item, f"result.{key}[{_label(item, index)}]", 0))
+    return figures
 
 
 def _label(item: Stored, index: int) -> str:
@@ -144,8 +144,8 @@ def _leaves(value: object, path: str, depth: int) -> Iterator[tuple[str, object]
 
 
 def _warnings(envelope: Stored) -> dict[str, object]:
-    found = envelope.get("warnings")
-    notes = found if isinstance(found, list) else []
+    warnings = envelope.get("warnings")
+    notes = warnings if isinstance(warnings, list) else []
     return {f"warnings.{note.get('code')}": note.get("message") for note in notes if isinstance(note, Mapping)}
 
 

@@ -127,10 +127,10 @@ class Figure:
 
     def of(self, estimate: Estimate) -> Range | None:
         """The figure in its unit, with its range."""
-        found = self.read(estimate)
-        if found is None:
+        value = self.read(estimate)
+        if value is None:
             return None
-        return (found if isinstance(found, Range) else Range.exact(found)).scaled(1 / self.unit.size)
+        return (value if isinstance(value, Range) else Range.exact(value)).scaled(1 / self.unit.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +146,8 @@ class Word:
 
 def _time(key: str) -> Callable[[Estimate], Range | None]:
     def read(estimate: Estimate) -> Range | None:
-        found = getattr(estimate.time, key, None)
-        return found if isinstance(found, Range) else None
+        value = getattr(estimate.time, key, None)
+        return value if isinstance(value, Range) else None
 
     return read
 

@@ -21,7 +21,7 @@ from ..request import parsed
 from ..text import printable
 from .contradictions import contradiction
 from .figures import FIGURES, NAMES, WORDS, End
-from .requirement import Condition, Requirement, figure_requirement, word_requirement
+from .requirement import Requirement, WrittenRequirement, figure_requirement, word_requirement
 
 MAX_JUDGED = 200_000
 """Expectations of one file, once its lists are crossed."""
@@ -42,7 +42,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ScenarioBlock:
     """One scenario, or several where lists are crossed, with its expectations."""
 
     id: str
@@ -69,7 +69,7 @@ class CheckFile:
 
     name: str
     document: Document
-    blocks: tuple[Block, ...]
+    blocks: tuple[ScenarioBlock, ...]
 
 
 def read_checks(path: str, formats: Quantization) -> CheckFile:
@@ -87,16 +87,16 @@ def read_checks(path: str, formats: Quantization) -> CheckFile:
     for index, raw in enumerate(listed):
         place: Place = (index,) if isinstance(data, list) else ()
         blocks.append(_block(raw, index, place, document, formats, faults))
-    found = [block for block in blocks if block is not None]
-    faults += _duplicates(found)
+    usable = [block for block in blocks if block is not None]
+    faults += _duplicates(usable)
     if not listed:
         faults.append(((), _bad("no scenario is in the file")))
-    count = sum(block.scenario_count * max(1, len(block.expectations)) for block in found)
+    count = sum(block.scenario_count * max(1, len(block.expectations)) for block in usable)
     if count > MAX_JUDGED:
         faults.append(((), _bad(f"its lists cross to {count:,} expectations, more than {MAX_JUDGED:,}", "Split it.")))
     if faults:
         raise bad_file(document, faults)
-    return CheckFile(document.name, document, tuple(found))
+    return CheckFile(document.name, document, tuple(usable))
 
 
 def _document(path: str) -> Document:
@@ -135,7 +135,7 @@ def _bad(text: str, hint: str = HINT, near: Sequence[str] = ()) -> UsageError:
 
 def _block(
     raw: object, index: int, place: Place, document: Document, formats: Quantization, faults: list[Report]
-) -> Block | None:
+) -> ScenarioBlock | None:
     if not isinstance(raw, dict):
         faults.append((place, _bad("a scenario must be a mapping of settings with 'expect'")))
         return None
@@ -149,10 +149,10 @@ def _block(
     expectations = tuple(_expectations(raw.get("expect"), (*place, "expect"), document, faults))
     if len(faults) == before:
         _check_tasks(settings, expectations, place, formats, faults)
-    return Block(str(name), place, settings, expectations)
+    return ScenarioBlock(str(name), place, settings, expectations)
 
 
-def _duplicates(blocks: Sequence[Block]) -> Iterator[Report]:
+def _duplicates(blocks: Sequence[ScenarioBlock]) -> Iterator[Report]:
     seen: set[str] = set()
     for block in blocks:
         if block.id in seen:
@@ -201,7 +201,7 @@ def _expectations(raw: object, place: Place, document: Document, faults: list[Re
     if at not in ("expected", "worst"):
         faults.append(((*place, "at"), _bad("'at' is expected or worst", "")))
         at = "expected"
-    found = []
+    expectations = []
     for name, value in raw.items():
         if name == "at":
             continue
@@ -210,11 +210,11 @@ def _expectations(raw: object, place: Place, document: Document, faults: list[Re
         except LlmfeasError as error:
             faults.append((_inside((*place, name), value, error), error))
             continue
-        found.append(Expectation(name, requirement, *document.position((*place, name))))
-    clash = contradiction([(each.name, each.requirement) for each in found])
+        expectations.append(Expectation(name, requirement, *document.position((*place, name))))
+    clash = contradiction([(each.name, each.requirement) for each in expectations])
     if clash is not None:
         faults.append(((*place, clash[0]), _bad(clash[1], "No estimate meets both.")))
-    yield from found
+    yield from expectations
 
 
 def _inside(place: Place, value: object, error: LlmfeasError) -> Place:
@@ -231,7 +231,9 @@ def _requirement(name: str, value: object, at: End, document: Document, place: P
     if value is None:
         raise _bad("nothing is expected", "Write for instance {max: 22}, or leave the line out.")
     condition = (
-        validated(Condition, value, document, place) if isinstance(value, dict) else Condition(value=value)  # type: ignore[arg-type]
+        validated(WrittenRequirement, value, document, place)
+        if isinstance(value, dict)
+        else WrittenRequirement(value=value)  # type: ignore[arg-type]
     )
     end = condition.at or at
     if name in WORDS:

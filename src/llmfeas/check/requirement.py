@@ -19,7 +19,7 @@ _TOLERANCE = re.compile(r"(.+?)\s*(?:\+-|\+/-|±)\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class WrittenRequirement:
     """A requirement as it is written as a mapping."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -42,33 +42,33 @@ class Requirement:
     text: str
     """As a person says it: `at most 22 GiB`."""
 
-    def holds(self, found: float | str | None) -> bool:
+    def holds(self, value: float | str | None) -> bool:
         """Whether a figure or word meets it; what is unknown does not."""
-        if found is None:
+        if value is None:
             return False
-        return found in self.words if isinstance(found, str) else self.low <= found <= self.high
+        return value in self.words if isinstance(value, str) else self.low <= value <= self.high
 
-    def margin(self, found: float | str | None) -> float | None:
+    def margin(self, value: float | str | None) -> float | None:
         """The distance to the nearest bound as a share of it, negative where it is broken; None for words."""
-        if found is None or isinstance(found, str):
+        if value is None or isinstance(value, str):
             return None
         distances = [
-            *([(self.high - found) / abs(self.high)] if math.isfinite(self.high) and self.high else []),
-            *([(found - self.low) / abs(self.low)] if math.isfinite(self.low) and self.low else []),
+            *([(self.high - value) / abs(self.high)] if math.isfinite(self.high) and self.high else []),
+            *([(value - self.low) / abs(self.low)] if math.isfinite(self.low) and self.low else []),
         ]
         return min(distances, default=None)
 
 
-def end_of(found: Range | None, figure: Figure, at: End) -> float | None:
+def end_of(value: Range | None, figure: Figure, at: End) -> float | None:
     """The expected value of a range, or its pessimistic end."""
-    if found is None:
+    if value is None:
         return None
     if at == "expected":
-        return found.expected
-    return found.high if figure.worst == "high" else found.low
+        return value.expected
+    return value.high if figure.worst == "high" else value.low
 
 
-def word_requirement(word: Word, condition: Condition, at: End) -> Requirement:
+def word_requirement(word: Word, condition: WrittenRequirement, at: End) -> Requirement:
     """Read what a word must be.
 
     Raises:
@@ -101,7 +101,7 @@ def _listed(word: Word) -> str:
     return ", ".join(word.words)
 
 
-def figure_requirement(figure: Figure, condition: Condition, at: End) -> Requirement:
+def figure_requirement(figure: Figure, condition: WrittenRequirement, at: End) -> Requirement:
     """Read the bounds of a number.
 
     Raises:

@@ -12,7 +12,7 @@ from ..estimate.resolve import resolution
 from ..estimate.result import Estimate
 from ..record import dataclass
 from .figures import FIGURES, WORDS, End, word_of
-from .read import Block, CheckFile, Expectation, Report, bad_file, read_checks, setting_of
+from .read import CheckFile, Expectation, Report, ScenarioBlock, bad_file, read_checks, setting_of
 from .requirement import end_of
 
 
@@ -68,7 +68,7 @@ def findings(paths: Sequence[str], catalog: Catalog) -> CheckResult:
 
 
 def _of_file(file: CheckFile, catalog: Catalog) -> list[Finding]:
-    found: list[Finding] = []
+    judged: list[Finding] = []
     faults: list[Report] = []
     for block in file.blocks:
         for name, settings in block.scenarios():
@@ -78,13 +78,13 @@ def _of_file(file: CheckFile, catalog: Catalog) -> list[Finding]:
                 about = setting_of(error, block.settings)
                 faults.append(((*block.place, about) if about else block.place, error))
                 break
-            found += _of_scenario(file, block, name, answer)
+            judged += _of_scenario(file, block, name, answer)
     if faults:
         raise bad_file(file.document, faults)
-    return found
+    return judged
 
 
-def _of_scenario(file: CheckFile, block: Block, name: str, answer: Estimate) -> Iterator[Finding]:
+def _of_scenario(file: CheckFile, block: ScenarioBlock, name: str, answer: Estimate) -> Iterator[Finding]:
     for each in block.expectations:
         value = _found(each, answer)
         requirement = each.requirement

@@ -70,14 +70,14 @@ def _path(**values: Any) -> None:
     from ..catalog.store import catalog
     from ..render.entry import entry
 
-    found = CatalogPaths(
+    paths = CatalogPaths(
         catalog=str(catalog().directory),
         overlays=tuple(map(str, catalog().overlay_paths)),
         user=str(user_folder() / USER_FILE),
         project=str(project_file() or current_folder() / PROJECT_FILE),
         variable=VARIABLE,
     )
-    answer = envelope("catalog.path", catalog().digest, {}, found)
+    answer = envelope("catalog.path", catalog().digest, {}, paths)
     output.write(answer, lambda: entry("Catalog files", answer["result"]))
 
 

@@ -27,8 +27,8 @@ def run(ids: tuple[str, ...], **values: Any) -> None:
     known = all_claims(catalog())
     claims = tuple(answered(claim, catalog()) for claim in known.named(ids))
     named = {name for claim in claims for name in claim.documents}
-    found = ClaimsResult(claims, tuple(document for document in known.documents if document.id in named))
-    answer = envelope("claims", catalog().digest, given({"ids": ids} if ids else {}), found)
+    result = ClaimsResult(claims, tuple(document for document in known.documents if document.id in named))
+    answer = envelope("claims", catalog().digest, given({"ids": ids} if ids else {}), result)
 
     def report() -> Any:
         from ..render.claims import report

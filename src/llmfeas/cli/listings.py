@@ -92,8 +92,8 @@ def group(kind: Kind, help: str) -> click.Group:
 def _envelope(kind: Kind, verb: str, inputs: Row, result: object, notes: Sequence[Note] = ()) -> dict[str, Any]:
     from ..catalog.store import catalog
 
-    said = given({name: value for name, value in inputs.items() if value})
-    return envelope(f"{kind.plural}.{verb}", catalog().digest, said, result, notes)
+    named = given({name: value for name, value in inputs.items() if value})
+    return envelope(f"{kind.plural}.{verb}", catalog().digest, named, result, notes)
 
 
 def _list(kind: Kind) -> click.Command:
@@ -125,18 +125,18 @@ def _search(kind: Kind) -> click.Command:
     return Command("search", params=[argument, *outputs()], callback=run, help=text)
 
 
-def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], asked: Row) -> None:
+def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], chosen: Row) -> None:
     from ..catalog.store import catalog
     from ..render.catalogs import report
 
     records = kind.records(catalog())
-    read = {f.name: (f, f.read(asked[f.name])) for f in kind.filters if asked.get(f.name) is not None}
+    read = {f.name: (f, f.read(chosen[f.name])) for f in kind.filters if chosen.get(f.name) is not None}
     entries = (kind.listed.of(records[key]).to_dict() for key in ids)
     rows = [row for row in entries if all(f.keeps(row, v) for f, v in read.values())]
-    output.write(_envelope(kind, verb, asked, {"rows": rows}), lambda: report(rows, kind.plural))
+    output.write(_envelope(kind, verb, chosen, {"rows": rows}), lambda: report(rows, kind.plural))
     if not rows:
-        said = ", ".join(f"{name} {printable(value, 40)}" for name, value in asked.items() if value)
-        output.note(f"No {kind.singular} of {len(records)} matches: {said}.")
+        chosen_text = ", ".join(f"{name} {printable(value, 40)}" for name, value in chosen.items() if value)
+        output.note(f"No {kind.singular} of {len(records)} matches: {chosen_text}.")
 
 
 def _show(kind: Kind) -> click.Command:
@@ -145,10 +145,10 @@ def _show(kind: Kind) -> click.Command:
         from ..render.entry import entry
 
         output, as_yaml = Output.taken(values), values.pop("yaml_")
-        asked = " ".join(name)
-        opened = kind.opened(asked, catalog())
+        text = " ".join(name)
+        opened = kind.opened(text, catalog())
         if opened is None:
-            record, note = kind.found(asked, catalog())
+            record, note = kind.found(text, catalog())
             opened = Opened(record, {}, [note] if note else [])
         record, code = opened.record, "imported-model" if opened.fields else f"{kind.singular}-variant"
         if as_yaml:
@@ -158,7 +158,7 @@ def _show(kind: Kind) -> click.Command:
             return
         named = {"id": record.id, "name": record.name}
         fields = {**named, **kind.extra(record), **asdict(record), **kind.joined(record, catalog()), **opened.fields}
-        answer = _envelope(kind, "show", {"name": asked}, fields, [Note(code, note) for note in opened.notes])
+        answer = _envelope(kind, "show", {"name": text}, fields, [Note(code, note) for note in opened.notes])
         shown = kind.page or entry
         output.write(answer, lambda: shown(f"{record.name} ({record.id})", fields, opened.notes))
 

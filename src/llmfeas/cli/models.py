@@ -66,27 +66,28 @@ def _opened(text: str, catalog: Catalog) -> Opened | None:
 
     if not is_model_path(text):
         return None
-    found = model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
-    notes = [*found.notes, *(f"not in the file, assumed: {each}" for each in found.assumed)]
+    imported = model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
+    notes = [*imported.notes, *(f"not in the file, assumed: {each}" for each in imported.assumed)]
+    stored = imported.stored
     fields = {
-        "format": found.format,
-        "paths": list(found.paths),
-        "stored": None if found.stored is None else {**asdict(found.stored), "by_type": dict(found.stored.by_type)},
-        "stored_parameters": found.parameters,
-        "stored_buffers": found.buffers,
-        "assumed": list(found.assumed),
+        "format": imported.format,
+        "paths": list(imported.paths),
+        "stored": None if stored is None else {**asdict(stored), "by_type": dict(stored.by_type)},
+        "stored_parameters": imported.parameters,
+        "stored_buffers": imported.buffers,
+        "assumed": list(imported.assumed),
     }
-    return Opened(found.model, fields, [*notes, *_unlike(found)])
+    return Opened(imported.model, fields, [*notes, *_unlike(imported)])
 
 
-def _unlike(found: ImportedModel) -> list[str]:
+def _unlike(imported: ImportedModel) -> list[str]:
     """Say where the architecture counts other parameters than the file holds."""
     from ..estimate.parameters import parameters
 
-    if found.parameters is None:
+    if imported.parameters is None:
         return []
-    held = found.parameters - found.buffers - found.model.mtp_parameters
-    counted = parameters(found.model).total
+    held = imported.parameters - imported.buffers - imported.model.mtp_parameters
+    counted = parameters(imported.model).total
     return [] if held == counted else [f"the file holds {held:,} parameters, the architecture counts {counted:,}"]
 
 

@@ -63,14 +63,14 @@ def scenario_schema() -> Json:
 
 
 def _setting(option: Option, switch: bool) -> Json:
-    found: Json = {"description": f"{option.help} Default: {option.default}."}
+    schema: Json = {"description": f"{option.help} Default: {option.default}."}
     if option.choices:
-        found |= {"type": "string", "enum": [*option.choices, *_more(option), *option.synonyms, "auto"]}
+        schema |= {"type": "string", "enum": [*option.choices, *_more(option), *option.synonyms, "auto"]}
     else:
-        found["type"] = "string" if option.kind == "text" else ["string", "number"]
+        schema["type"] = "string" if option.kind == "text" else ["string", "number"]
     if option.unit:
-        found["description"] += f" A plain number is in {option.unit}."
-    return {"anyOf": [found, {"type": "boolean"}]} if switch else found
+        schema["description"] += f" A plain number is in {option.unit}."
+    return {"anyOf": [schema, {"type": "boolean"}]} if switch else schema
 
 
 def _more(option: Option) -> list[str]:
@@ -111,9 +111,9 @@ def _estimate() -> Json:
     from ..estimate.result import Term
     from ..render.schema import estimate_schema, schema_of
 
-    found = estimate_schema()
-    found["properties"]["explanation"] = schema_of(tuple[Term, ...])
-    return found
+    schema = estimate_schema()
+    schema["properties"]["explanation"] = schema_of(tuple[Term, ...])
+    return schema
 
 
 def _error() -> Json:

@@ -14,7 +14,7 @@ from ..errors import LlmfeasError, UsageError
 from ..ranges import Range
 from ..record import dataclass
 from ..text import printable
-from .compare import Comparison, compared
+from .compare import ComparedFigure, compared
 from .measurements import KINDS, Measurement, measurement_files, read_measurements
 from .measurements import Backend as RanOn
 
@@ -81,7 +81,7 @@ class Backtest(Published):
         return self.faults or ABSENT
 
 
-def missed_row(comparison: Comparison) -> MissedRow:
+def missed_row(comparison: ComparedFigure) -> MissedRow:
     """The row of a comparison."""
     measurement = comparison.measurement
     return MissedRow(
@@ -104,7 +104,7 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def line_of(kind: str, backend: str, comparisons: Sequence[Comparison], *, naive: bool) -> BacktestLine:
+def line_of(kind: str, backend: str, comparisons: Sequence[ComparedFigure], *, naive: bool) -> BacktestLine:
     """Summarise comparisons of one kind; `naive`: the rule of thumb beside ours."""
     errors = [comparison.error for comparison in comparisons]
     thumbs = [comparison.naive_error for comparison in comparisons if comparison.naive_error is not None]
@@ -127,15 +127,15 @@ def line_of(kind: str, backend: str, comparisons: Sequence[Comparison], *, naive
     )
 
 
-def lines_of(comparisons: Iterable[Comparison], *, naive: bool) -> tuple[BacktestLine, ...]:
+def lines_of(comparisons: Iterable[ComparedFigure], *, naive: bool) -> tuple[BacktestLine, ...]:
     """Summarise by kind, then by kind and backend."""
-    found: dict[tuple[int, str], list[Comparison]] = {}
+    groups: dict[tuple[int, str], list[ComparedFigure]] = {}
     for comparison in comparisons:
         order = KINDS.index(comparison.kind)
         for backend in ("all", comparison.backend):
-            found.setdefault((order, backend), []).append(comparison)
-    keys = sorted(found, key=lambda key: (key[0], key[1] != "all", -len(found[key]), key[1]))
-    return tuple(line_of(KINDS[order], backend, found[order, backend], naive=naive) for order, backend in keys)
+            groups.setdefault((order, backend), []).append(comparison)
+    keys = sorted(groups, key=lambda key: (key[0], key[1] != "all", -len(groups[key]), key[1]))
+    return tuple(line_of(KINDS[order], backend, groups[order, backend], naive=naive) for order, backend in keys)
 
 
 def backends_named(names: Sequence[str]) -> frozenset[str]:
@@ -144,11 +144,11 @@ def backends_named(names: Sequence[str]) -> frozenset[str]:
     Raises:
         UsageError: `unknown-backend`, with all that are known.
     """
-    known, found = catalog().backends, set[str]()
+    known, meant_names = catalog().backends, set[str]()
     for name in names:
         text = name.strip().lower()
         if text in RAN_ON and text not in known:
-            found.add(SAME.get(text, text))
+            meant_names.add(SAME.get(text, text))
             continue
         try:
             meant = str(find_backend(text, catalog()).record.id)
@@ -156,8 +156,8 @@ def backends_named(names: Sequence[str]) -> frozenset[str]:
             able = tuple(dict.fromkeys((*known, *(text for text in RAN_ON if text not in SAME))))
             hint = f"Backends: {', '.join(able)}."
             raise UsageError("unknown-backend", f"unknown backend '{printable(name, 40)}'", hint, able) from None
-        found |= {meant, *SOFTWARE.get(meant, ())}
-    return frozenset(found)
+        meant_names |= {meant, *SOFTWARE.get(meant, ())}
+    return frozenset(meant_names)
 
 
 def _backend_of(row: Measurement) -> str | None:
@@ -210,22 +210,22 @@ def backtest(
             raise UsageError("unknown-kind", f"unknown kind '{kind}'", f"Kinds: {', '.join(KINDS)}.", KINDS)
     rows, bad = read_measurements([file] if file else measurement_files())
     errors: list[LlmfeasError] = list(bad)
-    found: list[Comparison] = []
+    comparisons: list[ComparedFigure] = []
     chosen = wanted(rows, backends, devices, variants=variants)
     for row in chosen:
         if progress is not None:
             progress(1)
         try:
-            found += [item for item in compared(row) if not kinds or item.kind in kinds]
+            comparisons += [item for item in compared(row) if not kinds or item.kind in kinds]
         except LlmfeasError as error:
             errors.append(error)
-    if not found and not errors:
+    if not comparisons and not errors:
         raise UsageError("nothing-to-compare", "no measurement is left to compare", "Ask for other kinds or devices.")
-    missed = tuple(map(missed_row, sorted(found, key=_miss, reverse=True)[:worst]))
-    return Backtest(kinds=lines_of(found, naive=naive), worst=missed or ABSENT, faults=tuple(errors))
+    missed = tuple(map(missed_row, sorted(comparisons, key=_miss, reverse=True)[:worst]))
+    return Backtest(kinds=lines_of(comparisons, naive=naive), worst=missed or ABSENT, faults=tuple(errors))
 
 
-def _miss(comparison: Comparison) -> float:
+def _miss(comparison: ComparedFigure) -> float:
     if comparison.kind == "fits":
         return comparison.error
     return abs(comparison.log_error)

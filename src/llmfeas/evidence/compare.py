@@ -19,7 +19,7 @@ from .measurements import Kind, Measurement, settings_of
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedFigure:
     """A measured quantity beside ours; for `fits` 1 means yes, and `found` is 1 where our verdict is not `exceeds`."""
 
     measurement: Measurement
@@ -100,13 +100,13 @@ def published_tokens_per_second(measurement: Measurement, scenario: Scenario) ->
     return scenario.num_devices * rate / flop
 
 
-def comparisons(measurement: Measurement, estimate: Estimate) -> Iterator[Comparison]:
+def comparisons(measurement: Measurement, estimate: Estimate) -> Iterator[ComparedFigure]:
     """Set every measured quantity of a row beside ours."""
     scenario = estimate.scenario
     parts = _training(measurement, estimate) if scenario.is_training else _inference(measurement, estimate)
     backend = str(measurement.backend or scenario.device.backend)
-    for kind, quantity, measured, found, thumb in (*parts, *_both(measurement, estimate)):
-        yield Comparison(measurement, kind, quantity, backend, measured, found, thumb)
+    for kind, quantity, measured, ours, thumb in (*parts, *_both(measurement, estimate)):
+        yield ComparedFigure(measurement, kind, quantity, backend, measured, ours, thumb)
 
 
 Part = tuple[Kind, str, float, Range, float | None]
@@ -131,8 +131,8 @@ def _training(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
         yield "training-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
     if measured.peak_total_bytes is not None:
         count = scenario.num_devices
-        found = _peak(measurement, estimate).scaled(count)
-        yield "training-memory", "peak_total_bytes", measured.peak_total_bytes, found, thumb * count
+        total = _peak(measurement, estimate).scaled(count)
+        yield "training-memory", "peak_total_bytes", measured.peak_total_bytes, total, thumb * count
 
 
 def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
@@ -145,16 +145,16 @@ def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
             thumb = naive.decode_tokens_per_second(scenario, per_weight)
             yield "decode", name, speed, time.decode_tokens_per_second, thumb
     if measured.prefill_tokens_per_second is not None:
-        thumb, found = naive.prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
-        yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, found, thumb
+        thumb, ours = naive.prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
+        yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, ours, thumb
     stored = per_weight * architecture_sums(scenario.model.architecture).parameters
     thumb = naive.inference_bytes(scenario, stored)
     if measured.peak_bytes is not None:
         yield "inference-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
     if measured.peak_total_bytes is not None:
         count = scenario.num_devices
-        found = _peak(measurement, estimate).scaled(count)
-        yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, found, thumb * count
+        ours = _peak(measurement, estimate).scaled(count)
+        yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, ours, thumb * count
     size = measured.file_bytes or (measured.weights_bytes if scenario.quant != "none" else None)
     if size is not None:
         yield "file-size", "file_bytes", size, Range.exact(estimate.memory.weights_file_bytes), None
@@ -184,7 +184,7 @@ def _peak(measurement: Measurement, estimate: Estimate) -> Range:
     return peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0))
 
 
-def compared(measurement: Measurement) -> list[Comparison]:
+def compared(measurement: Measurement) -> list[ComparedFigure]:
     """Estimate a measurement's scenario and compare.
 
     Raises:

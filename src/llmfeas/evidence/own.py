@@ -21,7 +21,7 @@ from ..options import BY_NAME
 from ..record import dataclass
 from ..text import printable
 from ..units import parse_bytes, parse_count
-from .compare import Comparison, compared
+from .compare import ComparedFigure, compared
 from .measurements import Measurement, read_measurements
 
 NORMAL_90 = 1.2816
@@ -93,8 +93,8 @@ def read_own(path: Path) -> dict[str, Any]:
     data = document.data or {}
     others = set(data) - {"measurements", "efficiency"} if isinstance(data, dict) else {"no mapping"}
     if others or set(data.get("efficiency") or {}) - {"calibration"}:
-        found = ", ".join(sorted(map(str, others))) or "efficiency"
-        text = f"{document.name}:1: holds more than measurements ({printable(found, 80)})"
+        listed = ", ".join(sorted(map(str, others))) or "efficiency"
+        text = f"{document.name}:1: holds more than measurements ({printable(listed, 80)})"
         raise DataError("bad-data", text, "Keep own measurements in a file of their own.")
     return {
         "measurements": list(data.get("measurements") or []),
@@ -139,23 +139,23 @@ class CalibrationResult(Published):
     calibration: tuple[Narrowed, ...]
 
 
-def calibration(comparisons: Sequence[tuple[str, str, Comparison]]) -> list[Narrowed]:
+def calibration(comparisons: Sequence[tuple[str, str, ComparedFigure]]) -> list[Narrowed]:
     """Combine own measurements with what is known of the kind of run; (device, regime, comparison) each.
 
     Formula: machines are off by N(0, b^2), rows scatter by s around their machine, b^2 = sigma^2 - s^2. Then n rows of
     mean m leave an offset of m (n / s^2) v with variance v = 1 / (1 / b^2 + n / s^2), and a further row lies within
     exp(t sqrt(v + s^2)) of it. s is pooled from the rows and from SCATTER; no interval becomes wider than it was.
     """
-    groups: dict[tuple[str, str, str, str], list[Comparison]] = {}
+    groups: dict[tuple[str, str, str, str], list[ComparedFigure]] = {}
     for device, regime, item in comparisons:
         groups.setdefault((device, KIND_OF.get(item.kind, item.kind), regime, item.kind), []).append(item)
-    found = []
+    narrowed = []
     for (device, kind, regime, source), items in groups.items():
         ratios = [-item.log_error for item in items]
         before = math.sqrt(items[0].width)
         factor, width = _posterior(ratios, math.log(before) / NORMAL_90, SCATTER[source])
-        found.append(Narrowed(device, kind, regime, len(items), factor, min(before, width), before))
-    return found
+        narrowed.append(Narrowed(device, kind, regime, len(items), factor, min(before, width), before))
+    return narrowed
 
 
 def _posterior(ratios: Sequence[float], sigma: float, scatter: float) -> tuple[float, float]:
@@ -182,7 +182,7 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
     use_overlays(others)
     try:
         rows, errors = read_measurements([path])
-        pairs: list[tuple[str, str, Comparison]] = []
+        pairs: list[tuple[str, str, ComparedFigure]] = []
         bad: list[LlmfeasError] = list(errors)
         for row in rows:
             try:
@@ -191,15 +191,15 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
                 bad.append(error)
     finally:
         use_overlays(used)
-    found = calibration(pairs)
+    narrowed = calibration(pairs)
     table: dict[str, Any] = {}
-    for each in found:
+    for each in narrowed:
         entry = {"factor": round(each.factor, 4), "width": round(each.width, 4), "rows": each.rows}
         table.setdefault(each.device, {}).setdefault(each.kind, {})[each.regime] = entry
-    return {**data, "efficiency": {"calibration": table}}, found, bad
+    return {**data, "efficiency": {"calibration": table}}, narrowed, bad
 
 
-def _placed(row: Measurement) -> list[tuple[str, str, Comparison]]:
+def _placed(row: Measurement) -> list[tuple[str, str, ComparedFigure]]:
     """What a row compares, with the device and the kind of run that it speaks for."""
     from ..estimate.time.inference import inference_time
     from ..estimate.time.training import training_time

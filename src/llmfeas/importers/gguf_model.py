@@ -14,7 +14,7 @@ from .gguf import ArrayLength, GgufHeader, Value, read_gguf
 from .gguf_traits import TRAITS, Traits
 from .gguf_types import BODY_TYPES, FILE_TYPES, PLAIN_TYPES
 from .header import bad_file
-from .layout import Layout, layout_of
+from .layout import TensorLayout, layout_of
 from .shapes import architecture_from_layout
 from .tensors import ImportedModel
 from .weights import Formats, identifier, stored_weights
@@ -108,7 +108,7 @@ class _Keys:
         return value if isinstance(value, str) else ""
 
 
-def _facts(keys: _Keys, traits: Traits, layout: Layout) -> Facts:
+def _facts(keys: _Keys, traits: Traits, layout: TensorLayout) -> Facts:
     head_dim = keys.count("attention.key_length")
     if layout.anywhere("attn_kv_a_mqa") is not None:
         head_dim = None
@@ -138,7 +138,7 @@ def _facts(keys: _Keys, traits: Traits, layout: Layout) -> Facts:
     )
 
 
-def _implementation(traits: Traits, layout: Layout) -> str:
+def _implementation(traits: Traits, layout: TensorLayout) -> str:
     if traits.corrected_implementation and layout.anywhere("exp_probs_b") is not None:
         return traits.corrected_implementation
     if traits.experts_implementation and layout.anywhere("ffn_gate_inp") is not None:
@@ -185,7 +185,7 @@ def _window_of_pattern(size: int, slides: list[bool]) -> Window | None:
     return window
 
 
-def _agree(keys: _Keys, architecture: Architecture, layout: Layout) -> None:
+def _agree(keys: _Keys, architecture: Architecture, layout: TensorLayout) -> None:
     """Check the metadata's own figures against the tensors: they describe the same model."""
     claims = {
         "embedding_length": (architecture.embedding_dim or architecture.hidden, 0),
@@ -193,10 +193,10 @@ def _agree(keys: _Keys, architecture: Architecture, layout: Layout) -> None:
         "attention.head_count": (architecture.heads, 0),
         "expert_count": (architecture.experts.count if architecture.experts else 0, 0),
     }
-    for key, (found, slack) in claims.items():
-        said = keys.count(key)
-        if said is not None and not found - slack <= said <= found:
-            raise CannotExpressError(f"{keys.name}.{key} is {said}, but the tensors make it {found}")
+    for key, (inferred, slack) in claims.items():
+        stated = keys.count(key)
+        if stated is not None and not inferred - slack <= stated <= inferred:
+            raise CannotExpressError(f"{keys.name}.{key} is {stated}, but the tensors make it {inferred}")
 
 
 def _label(header: GgufHeader) -> tuple[str, str]:
@@ -207,19 +207,19 @@ def _label(header: GgufHeader) -> tuple[str, str]:
             sums[tensor.type] = sums.get(tensor.type, 0) + tensor.elements
     leading = max(sums, key=lambda name: sums[name]) if sums else "f32"
     number = header.metadata.get("general.file_type")
-    said = FILE_TYPES.get(number & ~1024) if isinstance(number, int) and number >= 0 else None
-    if said is not None and leading in BODY_TYPES.get(said, frozenset({said, said.removesuffix("_s")})):
-        return "none" if said in PLAIN_TYPES else said, ""
-    if said is not None and said.startswith("iq") and leading.startswith("iq"):
-        return said, ""
+    stated = FILE_TYPES.get(number & ~1024) if isinstance(number, int) and number >= 0 else None
+    if stated is not None and leading in BODY_TYPES.get(stated, frozenset({stated, stated.removesuffix("_s")})):
+        return "none" if stated in PLAIN_TYPES else stated, ""
+    if stated is not None and stated.startswith("iq") and leading.startswith("iq"):
+        return stated, ""
     mixes = {"q4_k": "q4_k", "q5_k": "q5_k", "q3_k": "q3_k"}
     label = f"{mixes[leading]}_{'m' if 'q6_k' in sums or leading == 'q3_k' else 's'}" if leading in mixes else leading
-    remark = f"general.file_type says {said}, but most weights are {leading}" if said is not None else ""
+    remark = f"general.file_type says {stated}, but most weights are {leading}" if stated is not None else ""
     return "none" if label in PLAIN_TYPES else label, remark
 
 
 def _model(
-    path: Path, keys: _Keys, header: GgufHeader, architecture: Architecture, layout: Layout, facts: Facts
+    path: Path, keys: _Keys, header: GgufHeader, architecture: Architecture, layout: TensorLayout, facts: Facts
 ) -> Model:
     name = keys.text("name") or path.name.removesuffix(".gguf")
     types = {tensor.type for tensor in header.tensors if len(tensor.shape) > 1}

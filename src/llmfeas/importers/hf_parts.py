@@ -84,8 +84,8 @@ def gpt_neo_window(config: Config, parts: Parts) -> Parts:
     if kinds is None:
         kinds = tuple(_expanded(config, config.raw("attention_types"), layers))
     size = config.count("window_size", "tokens")
-    found = _pattern(config, "attention_types", kinds, layers, size)
-    window: Window | None = found.get("window")
+    fields = _pattern(config, "attention_types", kinds, layers, size)
+    window: Window | None = fields.get("window")
     if window is None:
         return {}
     return {
@@ -94,7 +94,7 @@ def gpt_neo_window(config: Config, parts: Parts) -> Parts:
 
 
 def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
-    found: list[str] = []
+    kinds: list[str] = []
     wrong = config.wrong("attention_types", 'must look like [[["global", "local"], 12]]')
     if not isinstance(written, list) or len(written) > layers:
         raise wrong
@@ -103,8 +103,8 @@ def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
             raise wrong
         if not 0 <= item[1] * len(item[0]) <= layers:
             raise wrong
-        found += [str(kind) for kind in item[0]] * item[1]
-    return found
+        kinds += [str(kind) for kind in item[0]] * item[1]
+    return kinds
 
 
 def _pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: int) -> Parts:
@@ -195,19 +195,23 @@ def experts(
     def read(config: Config, parts: Parts) -> Parts:
         key = next((name for name in count if config.fields.get(name) is not None), count[0])
         number = config.count(key, "experts")
-        found: dict[str, Any] = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
+        fields: dict[str, Any] = {
+            "count": number,
+            "top_k": config.count(top_k, "experts"),
+            "width": config.count(width),
+        }
         if shared:
-            found["shared"] = config.optional_count(shared, "experts", zero=True) or 0
+            fields["shared"] = config.optional_count(shared, "experts", zero=True) or 0
         if shared_width and (size := config.optional_count(shared_width, zero=True)):
-            found |= {"shared": 1, "shared_width": size}
+            fields |= {"shared": 1, "shared_width": size}
         if first_dense:
-            found["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
-        found["first_dense_layers"] = found.get("first_dense_layers", 0) or _dense_prefix(config, parts["layers"])
-        found["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
-        found["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
-        if expected_real and found["zero"]:
-            found["expected_real"] = _even_share(found)
-        record = Experts(**found, **fixed)
+            fields["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
+        fields["first_dense_layers"] = fields.get("first_dense_layers", 0) or _dense_prefix(config, parts["layers"])
+        fields["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
+        fields["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
+        if expected_real and fields["zero"]:
+            fields["expected_real"] = _even_share(fields)
+        record = Experts(**fields, **fixed)
         some_dense = record.first_dense_layers or record.layer_step > 1 or record.parallel_dense
         return {"experts": record, "ffn": config.count(dense) if dense and some_dense else None}
 
@@ -226,7 +230,7 @@ def _dense_prefix(config: Config, layers: int) -> int:
     return len(set(dense))
 
 
-def _even_share(found: Mapping[str, Any]) -> float:
+def _even_share(fields: Mapping[str, Any]) -> float:
     """Assume that routing is even: real experts get their share of the choices."""
-    share: float = found["top_k"] * found["count"] / (found["count"] + found["zero"])
+    share: float = fields["top_k"] * fields["count"] / (fields["count"] + fields["zero"])
     return share

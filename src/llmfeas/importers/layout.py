@@ -20,7 +20,7 @@ EXPERT_ROLES = frozenset({"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_
 
 
 @dataclass(slots=True)
-class Part:
+class LayoutPart:
     """All tensors of one role in one layer (experts may be stored one by one): the first shape, and sums."""
 
     shape: tuple[int, ...]
@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class LayerBytes:
+class StoredLayer:
     """Stored bytes of one layer: all, its routed experts, its norms and biases."""
 
     total: int = 0
@@ -41,12 +41,12 @@ class LayerBytes:
 
 
 @dataclass(slots=True)
-class Layout:
+class TensorLayout:
     """A model's tensors by layer and role."""
 
-    top: dict[str, Part] = field(default_factory=dict)
-    layers: dict[int, dict[str, Part]] = field(default_factory=dict)
-    layer_bytes: dict[int, LayerBytes] = field(default_factory=dict)
+    top: dict[str, LayoutPart] = field(default_factory=dict)
+    layers: dict[int, dict[str, LayoutPart]] = field(default_factory=dict)
+    layer_bytes: dict[int, StoredLayer] = field(default_factory=dict)
     top_bytes: dict[str, int] = field(default_factory=dict)
     buffers: int = 0
     other: int = 0
@@ -58,7 +58,7 @@ class Layout:
     unknown: list[str] = field(default_factory=list)
     """Tensors whose names say nothing known."""
 
-    def anywhere(self, role: str) -> Part | None:
+    def anywhere(self, role: str) -> LayoutPart | None:
         """The first layer's tensor of a role, None where no layer has one."""
         return next((parts[role] for _, parts in sorted(self.layers.items()) if role in parts), None)
 
@@ -68,16 +68,16 @@ class Layout:
         return part.shape[axis] if part is not None and len(part.shape) >= 2 else None
 
 
-def layout_of(tensors: Iterable[StoredTensor]) -> Layout:
+def layout_of(tensors: Iterable[StoredTensor]) -> TensorLayout:
     """Sort tensors by what they are for. What no rule knows is listed in `unknown`."""
-    layout = Layout()
+    layout = TensorLayout()
     for tensor in tensors:
         layer, role, part = place_of(tensor.name)
         if role is None:
             layout.unknown.append(tensor.name)
             if layer is not None:
                 layout.layers.setdefault(layer, {})
-                layout.layer_bytes.setdefault(layer, LayerBytes()).total += tensor.bytes
+                layout.layer_bytes.setdefault(layer, StoredLayer()).total += tensor.bytes
         elif role == "other":
             layout.other += tensor.elements
             layout.idle_bytes += tensor.bytes
@@ -87,7 +87,7 @@ def layout_of(tensors: Iterable[StoredTensor]) -> Layout:
                 layout.top_bytes[role] = layout.top_bytes.get(role, 0) + tensor.bytes
         else:
             _add(layout.layers.setdefault(layer, {}), role, part, tensor)
-            sums = layout.layer_bytes.setdefault(layer, LayerBytes())
+            sums = layout.layer_bytes.setdefault(layer, StoredLayer())
             sums.total += tensor.bytes
             if role in EXPERT_ROLES:
                 sums.routed += tensor.bytes
@@ -100,10 +100,10 @@ def layout_of(tensors: Iterable[StoredTensor]) -> Layout:
     return layout
 
 
-def _add(parts: dict[str, Part], role: str, kind: str, tensor: StoredTensor) -> None:
+def _add(parts: dict[str, LayoutPart], role: str, kind: str, tensor: StoredTensor) -> None:
     part = parts.get(role)
     if part is None:
-        part = parts[role] = Part(tensor.shape, tensor.name)
+        part = parts[role] = LayoutPart(tensor.shape, tensor.name)
     if kind == "bias":
         part.has_bias = True
         part.bias_elements += tensor.elements
@@ -114,7 +114,7 @@ def _add(parts: dict[str, Part], role: str, kind: str, tensor: StoredTensor) -> 
     part.count += 1
 
 
-def _turn_matrices(layout: Layout) -> None:
+def _turn_matrices(layout: TensorLayout) -> None:
     """Bring every matrix of a layer into the order [outputs, inputs].
 
     GPT-2 stores its own the other way round, bitsandbytes stores them flat; one side of each is the model's width.
@@ -143,7 +143,7 @@ def _turned(shape: tuple[int, ...], hidden: int, axis: int) -> tuple[int, ...]:
     return shape
 
 
-def _set_prediction_layers_aside(layout: Layout) -> None:
+def _set_prediction_layers_aside(layout: TensorLayout) -> None:
     """Take layers of multi-token prediction out: the model's own layers come before them."""
     for index in [index for index, parts in layout.layers.items() if "nextn" in parts]:
         parts = layout.layers.pop(index)

@@ -91,14 +91,14 @@ def _reached(path: str | Path) -> Path:
 def stamps(path: str) -> tuple[tuple[int, int], ...]:
     """Size and time of change of a file or folder, and of a config.json in it: equal while nothing changed."""
     place = Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib's raises for users that do not exist
-    found = []
+    states = []
     for each in (place, place / "config.json", place.parent / "config.json"):
         try:
             state = each.stat()
-            found.append((state.st_size, state.st_mtime_ns))
+            states.append((state.st_size, state.st_mtime_ns))
         except (OSError, ValueError):
-            found.append((-1, -1))
-    return tuple(found)
+            states.append((-1, -1))
+    return tuple(states)
 
 
 def has_weights(path: Path) -> bool:

@@ -49,7 +49,7 @@ def unpacked(tensors: Sequence[StoredTensor], config: Mapping[str, object]) -> U
     extra: dict[str, dict[str, StoredTensor]] = {}
     for name, owner in owners.items():
         extra.setdefault(owner, {})[name] = by_name[name]
-    found: dict[str, int] = {}
+    elements: dict[str, int] = {}
     logical = []
     for tensor in tensors:
         if tensor.name in owners:
@@ -57,8 +57,8 @@ def unpacked(tensors: Sequence[StoredTensor], config: Mapping[str, object]) -> U
         weight, kind = _logical(tensor, extra.get(tensor.name, {}), config)
         logical.append(weight)
         if kind:
-            found[kind] = found.get(kind, 0) + weight.elements
-    label = max(found, key=lambda kind: found[kind]) if found else "none"
+            elements[kind] = elements.get(kind, 0) + weight.elements
+    label = max(elements, key=lambda kind: elements[kind]) if elements else "none"
     return Unpacked(tuple(logical), label)
 
 

@@ -11,7 +11,7 @@ from ..catalog.architecture import Architecture, Model
 from ..errors import DataError
 from .facts import CannotExpressError, Facts
 from .header import MIB, bad_file
-from .layout import Layout, layout_of
+from .layout import TensorLayout, layout_of
 from .packed import unpacked
 from .safetensors import SafetensorsHeader, parsed_json, read_safetensors, shard_paths
 from .shapes import Inferred, architecture_from_layout
@@ -68,9 +68,9 @@ def quantization_config(config: Mapping[str, object]) -> Mapping[str, object]:
     inner = config.get("text_config")
     for place in (config, inner if isinstance(inner, dict) else {}):
         for key in ("quantization_config", "compression_config", "quantization"):
-            found = place.get(key)
-            if isinstance(found, dict):
-                return found
+            section = place.get(key)
+            if isinstance(section, dict):
+                return section
     return {}
 
 
@@ -86,14 +86,14 @@ def _config(folder: Path) -> dict[str, object]:
         raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
 
 
-def _twin_of_tied_head(layout: Layout, architecture: Architecture) -> int:
+def _twin_of_tied_head(layout: TensorLayout, architecture: Architecture) -> int:
     """Elements of a head that is stored although the model uses its embedding."""
     head = layout.top.get("output")
     return head.elements if architecture.tied and head is not None else 0
 
 
 def _model(
-    path: Path, config: dict[str, object], header: SafetensorsHeader, layout: Layout, known: Iterable[Model]
+    path: Path, config: dict[str, object], header: SafetensorsHeader, layout: TensorLayout, known: Iterable[Model]
 ) -> tuple[Model, list[str], list[str]]:
     """The model, what had to be assumed, and notes."""
     if config.get("model_type") is not None:
@@ -131,7 +131,7 @@ def _model(
     return model, assumed, notes
 
 
-def _configured(folder: Path, header: SafetensorsHeader, layout: Layout) -> tuple[Model, list[str], list[str]]:
+def _configured(folder: Path, header: SafetensorsHeader, layout: TensorLayout) -> tuple[Model, list[str], list[str]]:
     """The model of the config.json beside the weights, and a note where the weights contradict it."""
     from .hf_config import model_from_config
 
@@ -157,12 +157,12 @@ def _name(path: Path, first: Path) -> str:
 
 def _completed(inferred: Inferred, known: list[Model]) -> tuple[Inferred, Model | None]:
     """Take over the architecture of a known model of the same shapes, if there is one."""
-    found = inferred.architecture
+    architecture = inferred.architecture
     for model in known:
         other = model.architecture
-        same = all(getattr(other, name) == getattr(found, name) for name in _SHAPED)
-        widths = (other.q_width, other.kv_width) == (found.q_width, found.kv_width)
-        if same and widths and _experts_alike(other, found):
+        same = all(getattr(other, name) == getattr(architecture, name) for name in _SHAPED)
+        widths = (other.q_width, other.kv_width) == (architecture.q_width, architecture.kv_width)
+        if same and widths and _experts_alike(other, architecture):
             return Inferred(other, []), model
     return inferred, None
 

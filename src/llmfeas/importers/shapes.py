@@ -8,7 +8,7 @@ from typing import Literal
 from ..catalog.architecture import Architecture, Experts
 from ..record import dataclass
 from .facts import CannotExpressError, Facts
-from .layout import Layout
+from .layout import TensorLayout
 from .shapes_attention import attention_of, linear_attention_of
 
 NORMS = (
@@ -32,7 +32,7 @@ class Inferred:
     assumed: list[str] = field(default_factory=list)
 
 
-def architecture_from_layout(layout: Layout, facts: Facts) -> Inferred:
+def architecture_from_layout(layout: TensorLayout, facts: Facts) -> Inferred:
     """Build an architecture from tensors' shapes and from facts.
 
     Raises:
@@ -68,7 +68,7 @@ def architecture_from_layout(layout: Layout, facts: Facts) -> Inferred:
     return Inferred(_with_traits(sizes, layout, facts, assumed), assumed)
 
 
-def _with_traits(sizes: Architecture, layout: Layout, facts: Facts, assumed: list[str]) -> Architecture:
+def _with_traits(sizes: Architecture, layout: TensorLayout, facts: Facts, assumed: list[str]) -> Architecture:
     """Add what the presence of tensors tells (biases, norms, tied matrices) and what only facts tell."""
     norm, norm_bias = _norm(layout, facts, assumed)
     norms = max(sum(role in parts for role in NORMS) for parts in layout.layers.values())
@@ -103,7 +103,7 @@ def _with_traits(sizes: Architecture, layout: Layout, facts: Facts, assumed: lis
     )
 
 
-def _refuse_unknown(layout: Layout) -> None:
+def _refuse_unknown(layout: TensorLayout) -> None:
     for part in (*layout.top.values(), *(part for parts in layout.layers.values() for part in parts.values())):
         if 0 in part.shape:
             raise CannotExpressError(f"tensor {part.name!r} has no elements")
@@ -116,7 +116,7 @@ def _refuse_unknown(layout: Layout) -> None:
         raise CannotExpressError(f"tensor {layout.unknown[0]!r}{more} belongs to no operator that is known")
 
 
-def _refuse_uneven(layout: Layout) -> None:
+def _refuse_uneven(layout: TensorLayout) -> None:
     """Refuse layers of one kind whose widths differ, and numbers of layers that leave gaps."""
     if sorted(layout.layers) != list(range(len(layout.layers))):
         raise CannotExpressError(f"the layers are not numbered from 0 to {len(layout.layers) - 1}: some are missing")
@@ -127,11 +127,13 @@ def _refuse_uneven(layout: Layout) -> None:
             raise CannotExpressError(f"{role} differs between layers ({ways})")
 
 
-def _has_bias(layout: Layout, *roles: str) -> bool:
+def _has_bias(layout: TensorLayout, *roles: str) -> bool:
     return any(part is not None and part.has_bias for part in map(layout.anywhere, roles))
 
 
-def _norm(layout: Layout, facts: Facts, assumed: list[str]) -> tuple[Literal["rms", "layer", "layer-plain"], bool]:
+def _norm(
+    layout: TensorLayout, facts: Facts, assumed: list[str]
+) -> tuple[Literal["rms", "layer", "layer-plain"], bool]:
     parts = [part for role in NORMS if (part := layout.anywhere(role)) is not None]
     if not parts:
         return "layer-plain", False
@@ -149,7 +151,7 @@ def _norms_per_layer(count: int, norm: str) -> Literal[1, 2, 4]:
     return 1 if count == 1 else 2 if count == 2 else 4
 
 
-def _feed_forward(layout: Layout) -> tuple[bool, int | None]:
+def _feed_forward(layout: TensorLayout) -> tuple[bool, int | None]:
     """Whether the feed-forward is gated, and the width of the dense one (None: experts only)."""
     up, down = layout.width("ffn_up", 0), layout.width("ffn_down", 1)
     if up is None or down is None:
@@ -161,7 +163,7 @@ def _feed_forward(layout: Layout) -> tuple[bool, int | None]:
     return False, down
 
 
-def _experts(layout: Layout, facts: Facts, assumed: list[str]) -> Experts | None:
+def _experts(layout: TensorLayout, facts: Facts, assumed: list[str]) -> Experts | None:
     routers = {index: parts["ffn_gate_inp"] for index, parts in layout.layers.items() if "ffn_gate_inp" in parts}
     if not routers:
         return None
@@ -193,7 +195,7 @@ def _experts(layout: Layout, facts: Facts, assumed: list[str]) -> Experts | None
     )
 
 
-def _expert_width(layout: Layout, count: int, hidden: int) -> int:
+def _expert_width(layout: TensorLayout, count: int, hidden: int) -> int:
     """Width of one expert from the elements of its down projection, however the experts are stored."""
     down = layout.anywhere("ffn_down_exps")
     width, rest = divmod(down.elements if down else 0, count * hidden)

@@ -1,15 +1,15 @@
-"""Attention of a model from the shapes of its tensors: grouped, latent (DeepSeek) and linear (Qwen3-Next)."""
+"""AttentionShape of a model from the shapes of its tensors: grouped, latent (DeepSeek) and linear (Qwen3-Next)."""
 
 from __future__ import annotations
 
 from ..catalog.architecture import LinearAttention, Mla, QkNorm
 from ..record import dataclass
 from .facts import CannotExpressError, Facts
-from .layout import Layout, Part
+from .layout import LayoutPart, TensorLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class AttentionShape:
     """Heads and their widths, as an architecture names them."""
 
     heads: int
@@ -20,7 +20,7 @@ class Attention:
     mla: Mla | None = None
 
 
-def attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Attention:
+def attention_of(layout: TensorLayout, facts: Facts, assumed: list[str]) -> AttentionShape:
     """Infer the attention blocks that are not linear.
 
     Raises:
@@ -42,7 +42,7 @@ def attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Attention:
     for name, width in (("query", merged), ("key", k_rows)):
         if width % head_dim:
             raise CannotExpressError(f"{name} width {width} is no multiple of the head's width {head_dim}")
-    return Attention(
+    return AttentionShape(
         heads=merged // head_dim,
         kv_heads=k_rows // head_dim,
         head_dim=head_dim,
@@ -51,7 +51,7 @@ def attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Attention:
     )
 
 
-def _qk_norm(scale: Part | None, head_dim: int, merged: int) -> QkNorm:
+def _qk_norm(scale: LayoutPart | None, head_dim: int, merged: int) -> QkNorm:
     if scale is None:
         return "none"
     if scale.elements == head_dim:
@@ -61,7 +61,7 @@ def _qk_norm(scale: Part | None, head_dim: int, merged: int) -> QkNorm:
     raise CannotExpressError(f"a norm of queries with {scale.elements} weights is neither one head nor all of them")
 
 
-def _head_dim(layout: Layout, facts: Facts, merged: int, k_rows: int, assumed: list[str]) -> int:
+def _head_dim(layout: TensorLayout, facts: Facts, merged: int, k_rows: int, assumed: list[str]) -> int:
     if facts.head_dim:
         return facts.head_dim
     if facts.heads:
@@ -83,7 +83,7 @@ def _head_dim(layout: Layout, facts: Facts, merged: int, k_rows: int, assumed: l
     return chosen
 
 
-def _latent_attention(layout: Layout, facts: Facts) -> Attention:
+def _latent_attention(layout: TensorLayout, facts: Facts) -> AttentionShape:
     """Solve the widths of latent attention: q = H (nope + rope), kv_b = H (nope + v), o = H v, kv_a = rank + rope."""
     down = layout.width("attn_kv_a_mqa", 0)
     merged = layout.width("attn_output", 1)
@@ -107,10 +107,10 @@ def _latent_attention(layout: Layout, facts: Facts) -> Attention:
     )
     if facts.heads and facts.heads != heads:
         raise CannotExpressError(f"head_count is {facts.heads}, but the tensors hold {heads} heads")
-    return Attention(heads=heads, kv_heads=heads, head_dim=queries // heads, mla=mla)
+    return AttentionShape(heads=heads, kv_heads=heads, head_dim=queries // heads, mla=mla)
 
 
-def _expanded_width(layout: Layout, rank: int) -> int:
+def _expanded_width(layout: TensorLayout, rank: int) -> int:
     """Width of keys and values expanded from the latent, stored as one matrix or as two stacks."""
     joined = layout.width("attn_kv_b", 0)
     if joined is not None:
@@ -121,7 +121,7 @@ def _expanded_width(layout: Layout, rank: int) -> int:
     return (keys.elements + values.elements) // rank
 
 
-def linear_attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> LinearAttention | None:
+def linear_attention_of(layout: TensorLayout, facts: Facts, assumed: list[str]) -> LinearAttention | None:
     """Infer gated delta-rule layers, None where no layer keeps a state.
 
     Raises:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Sequence
 
 from ..catalog.stored import StoredWeights
-from .layout import Layout
+from .layout import TensorLayout
 from .tensors import StoredTensor, bytes_by_type
 
 Formats = Container[str]
@@ -21,7 +21,7 @@ NOMINAL_BITS = {
 
 def stored_weights(
     tensors: Sequence[StoredTensor],
-    layout: Layout,
+    layout: TensorLayout,
     formats: Formats,
     container: str,
     label: str,

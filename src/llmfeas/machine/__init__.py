@@ -68,15 +68,15 @@ def this_machine() -> Machine:
         cpu_devices,
     ]
     answers = [answer or [] for answer in together(probes)]
-    accelerators = [found for answer in answers[:-1] for found in answer]
+    accelerators = [probed for answer in answers[:-1] for probed in answer]
     return Machine((*accelerators, *_by_system(accelerators)), answers[-1][0] if answers[-1] else None)
 
 
-def _by_system(told: list[Found]) -> list[Found]:
+def _by_system(answered: list[Found]) -> list[Found]:
     """The adapters of those vendors whose tools said nothing, as the system lists them."""
-    spoken = {found.vendor for found in told}
+    spoken = {probed.vendor for probed in answered}
     listed = [*nvidia_by_kernel(), *intel_by_kernel(), *windows_adapters()]
-    return [found for found in listed if found.vendor not in spoken]
+    return [probed for probed in listed if probed.vendor not in spoken]
 
 
 def this_hardware(catalog: Catalog, machine: Machine | None = None) -> Hardware:
@@ -88,13 +88,13 @@ def this_hardware(catalog: Catalog, machine: Machine | None = None) -> Hardware:
         UsageError: `unknown-this-device`, where the catalog knows nothing of what is here.
     """
     here = this_machine() if machine is None else machine
-    matches = [matched(found, catalog) for found in here.devices]
+    matches = [matched(probed, catalog) for probed in here.devices]
     for match in matches:
         device = device_of(match, catalog)
         if device is not None:
             others = tuple(other.entry.id for other in matches if other is not match and other.entry is not None)
             return Hardware(device, match.found.count, None, _note(match, matches), others)
-    names = ", ".join(found.name for found in here.devices) or "nothing"
+    names = ", ".join(probed.name for probed in here.devices) or "nothing"
     raise UsageError(
         "unknown-this-device",
         f"the catalog has none of the devices of this machine ({names}).",

@@ -18,11 +18,11 @@ MIB = 2**20
 
 def amd_devices() -> list[Found]:
     """Ask the tools, newest first, then the kernel; empty where there is no AMD GPU."""
-    found = parse_amd_smi(output(["amd-smi", "static", "--asic", "--vram", "--json"]))
-    if found:
-        return found
-    found = parse_rocm_smi(output(["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"]))
-    return found or parse_kfd(_kfd_nodes(KFD_NODES))
+    devices = parse_amd_smi(output(["amd-smi", "static", "--asic", "--vram", "--json"]))
+    if devices:
+        return devices
+    devices = parse_rocm_smi(output(["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"]))
+    return devices or parse_kfd(_kfd_nodes(KFD_NODES))
 
 
 def parse_amd_smi(text: str) -> list[Found]:

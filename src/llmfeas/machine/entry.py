@@ -65,48 +65,48 @@ def entry_of(match: Matched, catalog: Catalog) -> DeviceEntry:
     device = device_of(match, catalog)
     if device is not None:
         return cast(DeviceEntry, asdict(device))
-    found = match.found
+    probed = match.found
     return {
-        "id": re.sub(r"[^a-z0-9]+", "-", found.name.lower()).strip("-")[:100] or "this",
-        "name": found.name,
-        "backend": found.backend,
-        "vendor": found.vendor,
-        "kind": KINDS.get(found.backend),
-        "generation": found.generation,
-        "target": found.target,
-        "memory_gib": None if found.memory_bytes is None else round(found.memory_bytes / GIB, 2),
-        "memory_reported_mib": _reported(found),
-        "memory_type": memory_type(found),
-        "memory_channels": found.memory_channels,
-        "bandwidth_gb_per_s": bandwidth_gb_per_s(found),
+        "id": re.sub(r"[^a-z0-9]+", "-", probed.name.lower()).strip("-")[:100] or "this",
+        "name": probed.name,
+        "backend": probed.backend,
+        "vendor": probed.vendor,
+        "kind": KINDS.get(probed.backend),
+        "generation": probed.generation,
+        "target": probed.target,
+        "memory_gib": None if probed.memory_bytes is None else round(probed.memory_bytes / GIB, 2),
+        "memory_reported_mib": _reported(probed),
+        "memory_type": memory_type(probed),
+        "memory_channels": probed.memory_channels,
+        "bandwidth_gb_per_s": bandwidth_gb_per_s(probed),
         "tflop_per_s": dict(UNKNOWN_RATES),
-        "cores": found.cores,
-        "gpu_cores": found.gpu_cores,
-        "clock_ghz": found.clock_ghz,
-        "power_w": found.power_w,
+        "cores": probed.cores,
+        "gpu_cores": probed.gpu_cores,
+        "clock_ghz": probed.clock_ghz,
+        "power_w": probed.power_w,
     }
 
 
-def _reported(found: Found) -> int | None:
-    if found.memory_bytes is None or found.backend in KINDS:
+def _reported(probed: Found) -> int | None:
+    if probed.memory_bytes is None or probed.backend in KINDS:
         return None
-    return round(found.memory_bytes / MIB)
+    return round(probed.memory_bytes / MIB)
 
 
-def bandwidth_gb_per_s(found: Found) -> float | None:
+def bandwidth_gb_per_s(probed: Found) -> float | None:
     """The bandwidth that channels and transfers a second make (8 bytes a transfer), in 10^9 bytes a second."""
-    if found.memory_channels is None or found.memory_mt_per_s is None:
+    if probed.memory_channels is None or probed.memory_mt_per_s is None:
         return None
-    return found.memory_channels * found.memory_mt_per_s * 8 / 1000
+    return probed.memory_channels * probed.memory_mt_per_s * 8 / 1000
 
 
 def detected(match: Matched, catalog: Catalog) -> DetectedDevice:
     """A found device as `detect` reports it."""
-    found = match.found
+    probed = match.found
     return {
         **entry_of(match, catalog),
         "matched": match.entry.id if match.entry is not None else None,
-        "count": found.count,
+        "count": probed.count,
         "differences": [asdict(difference) for difference in match.differences],
-        "detected": asdict(found),
+        "detected": asdict(probed),
     }

@@ -29,7 +29,7 @@ NOISE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Deviation:
     """A figure of this machine that is not the catalog's."""
 
     field: str
@@ -43,29 +43,29 @@ class Matched:
 
     found: Found
     entry: Device | None
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Deviation, ...] = ()
 
 
-def matched(found: Found, catalog: Catalog) -> Matched:
+def matched(probed: Found, catalog: Catalog) -> Matched:
     """Find the catalog's entry of a found device; among variants the one with its memory and cores."""
-    entries = _candidates(found, catalog)
+    entries = _candidates(probed, catalog)
     if not entries:
-        return Matched(found, None)
-    entry = min(entries, key=lambda device: _distance(found, device))
-    return Matched(found, entry, differences(found, entry))
+        return Matched(probed, None)
+    entry = min(entries, key=lambda device: _distance(probed, device))
+    return Matched(probed, entry, differences(probed, entry))
 
 
-def _candidates(found: Found, catalog: Catalog) -> list[Device]:
-    if not any(character.isdigit() for character in found.name):
+def _candidates(probed: Found, catalog: Catalog) -> list[Device]:
+    if not any(character.isdigit() for character in probed.name):
         return []
-    for name in _names(found.name):
+    for name in _names(probed.name):
         try:
             match = find_device(name, catalog)
             ids = [match.record.id, *match.others]
         except UsageError as error:
             ids = list(error.candidates) if error.code == "ambiguous-device" else _same_words(name, catalog)
         devices = [catalog.devices[key] for key in ids if key in catalog.devices]
-        devices = [device for device in devices if device.backend == found.backend]
+        devices = [device for device in devices if device.backend == probed.backend]
         if devices:
             return devices
     return []
@@ -90,46 +90,46 @@ def _same_words(name: str, catalog: Catalog) -> list[str]:
     return list(dict.fromkeys(key for tokens, key in index_of(catalog.devices).names if sorted(tokens) == wanted))
 
 
-def _distance(found: Found, device: Device) -> tuple[float, float]:
+def _distance(probed: Found, device: Device) -> tuple[float, float]:
     memory, cores = 0.0, 0.0
     reported = device.reported_bytes or device.memory_bytes
-    if found.memory_bytes and not device.memory_options_gib and device.backend != "cpu":
-        memory = abs(found.memory_bytes / reported - 1)
-    if found.gpu_cores and device.gpu_cores:
-        cores = abs(found.gpu_cores - device.gpu_cores)
+    if probed.memory_bytes and not device.memory_options_gib and device.backend != "cpu":
+        memory = abs(probed.memory_bytes / reported - 1)
+    if probed.gpu_cores and device.gpu_cores:
+        cores = abs(probed.gpu_cores - device.gpu_cores)
     return memory, cores
 
 
-def differences(found: Found, entry: Device) -> tuple[Difference, ...]:
+def differences(probed: Found, entry: Device) -> tuple[Deviation, ...]:
     """List where this machine is not as the catalog says; what was not found out is no difference."""
     pairs: list[tuple[str, float | str | None, float | str | None]] = [
-        ("target", entry.target or None, found.target),
-        ("gpu_cores", entry.gpu_cores, found.gpu_cores),
-        ("cores", entry.cores, found.cores if entry.backend == "cpu" else None),
-        ("memory_channels", entry.memory_channels, found.memory_channels),
-        ("memory_type", entry.memory_type, memory_type(found)),
-        ("power_w", entry.power_w, found.power_w),
+        ("target", entry.target or None, probed.target),
+        ("gpu_cores", entry.gpu_cores, probed.gpu_cores),
+        ("cores", entry.cores, probed.cores if entry.backend == "cpu" else None),
+        ("memory_channels", entry.memory_channels, probed.memory_channels),
+        ("memory_type", entry.memory_type, memory_type(probed)),
+        ("power_w", entry.power_w, probed.power_w),
     ]
-    unlike = [Difference(name, ours, here) for name, ours, here in pairs if here is not None and here != ours]
-    return (*_memory_difference(found, entry), *unlike)
+    unlike = [Deviation(name, ours, here) for name, ours, here in pairs if here is not None and here != ours]
+    return (*_memory_difference(probed, entry), *unlike)
 
 
-def _memory_difference(found: Found, entry: Device) -> tuple[Difference, ...]:
+def _memory_difference(probed: Found, entry: Device) -> tuple[Deviation, ...]:
     """Compare memory: the driver's total for a GPU (2 % of slack), the sizes that are sold for a Mac."""
-    if found.memory_bytes is None or entry.backend == "cpu":
+    if probed.memory_bytes is None or entry.backend == "cpu":
         return ()
-    here = found.memory_bytes / GIB
+    here = probed.memory_bytes / GIB
     sold = entry.memory_options_gib or ((entry.reported_bytes or entry.memory_bytes) / GIB,)
     if any(abs(here / size - 1) < 0.02 for size in sold):
         return ()
-    return (Difference("memory_gib", entry.memory_gib, round(here, 2)),)
+    return (Deviation("memory_gib", entry.memory_gib, round(here, 2)),)
 
 
-def memory_type(found: Found) -> str | None:
+def memory_type(probed: Found) -> str | None:
     """The type of memory as the catalog writes it, such as `DDR5-4800`; None where nothing told."""
-    if found.memory_type is None or found.memory_mt_per_s is None:
-        return found.memory_type
-    return f"{found.memory_type}-{found.memory_mt_per_s:.0f}"
+    if probed.memory_type is None or probed.memory_mt_per_s is None:
+        return probed.memory_type
+    return f"{probed.memory_type}-{probed.memory_mt_per_s:.0f}"
 
 
 def device_of(match: Matched, catalog: Catalog) -> Device | None:
@@ -138,23 +138,23 @@ def device_of(match: Matched, catalog: Catalog) -> Device | None:
     A processor that the catalog does not have takes the rates of one of its generation, by cores and clock. None: the
     catalog has nothing that it could stand on.
     """
-    found, entry = match.found, match.entry
-    if found.backend == "cpu":
-        base = entry or _of_generation(found, catalog)
-        return None if base is None else _processor(found, base, known=entry is not None)
+    probed, entry = match.found, match.entry
+    if probed.backend == "cpu":
+        base = entry or _of_generation(probed, catalog)
+        return None if base is None else _processor(probed, base, known=entry is not None)
     if entry is None:
         return None
-    memory = found.memory_bytes
+    memory = probed.memory_bytes
     if memory is None:
         return entry
     if entry.backend == "metal":
-        share = (found.gpu_cores / entry.gpu_cores) if found.gpu_cores and entry.gpu_cores else 1.0
+        share = (probed.gpu_cores / entry.gpu_cores) if probed.gpu_cores and entry.gpu_cores else 1.0
         size = float(round(memory / GIB))
         return replace(
             entry,
             memory_gib=size,
             memory_options_gib=(size,),
-            gpu_cores=found.gpu_cores or entry.gpu_cores,
+            gpu_cores=probed.gpu_cores or entry.gpu_cores,
             tflop_per_s=entry.tflop_per_s if share == 1 else scaled(entry.tflop_per_s, share),
         )
     changed = any(difference.field == "memory_gib" for difference in match.differences)
@@ -166,38 +166,38 @@ def device_of(match: Matched, catalog: Catalog) -> Device | None:
     )
 
 
-def _of_generation(found: Found, catalog: Catalog) -> Device | None:
+def _of_generation(probed: Found, catalog: Catalog) -> Device | None:
     """The catalog's processor of this generation that is nearest in cores."""
     same = [
         catalog.devices[key]
         for key in catalog.devices
-        if catalog.devices[key].backend == "cpu" and catalog.devices[key].generation == found.generation
+        if catalog.devices[key].backend == "cpu" and catalog.devices[key].generation == probed.generation
     ]
-    return min(same, key=lambda device: abs((device.cores or 1) - (found.cores or 1)), default=None)
+    return min(same, key=lambda device: abs((device.cores or 1) - (probed.cores or 1)), default=None)
 
 
-def _processor(found: Found, base: Device, *, known: bool) -> Device:
+def _processor(probed: Found, base: Device, *, known: bool) -> Device:
     """Scale a processor to the cores, clock and memory that are here (a slice of a server has few of its cores)."""
-    cores = found.cores or base.cores or 1
+    cores = probed.cores or base.cores or 1
     share = cores / (base.cores or cores)
     clock = 1.0
-    if not known and found.clock_ghz and base.clock_ghz:
-        clock = found.clock_ghz / base.clock_ghz
+    if not known and probed.clock_ghz and base.clock_ghz:
+        clock = probed.clock_ghz / base.clock_ghz
     same = share == 1 and clock == 1
     bandwidth = base.bandwidth_gb_per_s
-    if found.memory_channels and found.memory_mt_per_s:
-        bandwidth = found.memory_channels * found.memory_mt_per_s * 8 / 1000
+    if probed.memory_channels and probed.memory_mt_per_s:
+        bandwidth = probed.memory_channels * probed.memory_mt_per_s * 8 / 1000
     elif share < 1:
         bandwidth = min(bandwidth, max(bandwidth * share, CORE_GB_PER_S * cores))
-    size = (found.memory_bytes or base.memory_bytes) / GIB
+    size = (probed.memory_bytes or base.memory_bytes) / GIB
     return replace(
         base,
         id=base.id if known else "this",
-        name=base.name if known else found.name,
+        name=base.name if known else probed.name,
         memory_gib=size,
         memory_options_gib=(size,),
-        memory_type=memory_type(found) or base.memory_type,
-        memory_channels=found.memory_channels or base.memory_channels,
+        memory_type=memory_type(probed) or base.memory_type,
+        memory_channels=probed.memory_channels or base.memory_channels,
         bandwidth_gb_per_s=bandwidth,
         cores=cores,
         tflop_per_s=base.tflop_per_s if same else scaled(base.tflop_per_s, share * clock),

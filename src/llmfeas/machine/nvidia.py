@@ -18,9 +18,9 @@ def nvidia_devices() -> list[Found]:
     """Ask nvidia-smi for all devices; empty where there is none."""
     for fields in (FIELDS, OLD_FIELDS):
         text = output(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,nounits"])
-        found = parse_nvidia_smi(text)
-        if found or not text:
-            return found
+        devices = parse_nvidia_smi(text)
+        if devices or not text:
+            return devices
     return []
 
 

@@ -69,7 +69,7 @@ class ComparedDevice(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Contender:
     """One model on one device, not ranked yet."""
 
     estimate: Estimate
@@ -85,7 +85,7 @@ class Candidate:
 
     def ranked(self, rank: int) -> ComparedDevice:
         """The row of the contract."""
-        found, scenario, needed = self.estimate, self.estimate.scenario, self.needed
+        estimated, scenario, needed = self.estimate, self.estimate.scenario, self.needed
         return ComparedDevice(
             rank=rank,
             model=scenario.model.id,
@@ -95,12 +95,12 @@ class Candidate:
             devices_needed=needed.num_devices if needed else None,
             layout_needed=DeviceLayout.of(needed) if needed else None,
             relative_speed=self.relative_speed,
-            parameters=found.parameters,
-            flops=found.flops,
-            memory=found.memory,
-            time=found.time,
-            cost=found.cost,
-            verdict=found.verdict,
+            parameters=estimated.parameters,
+            flops=estimated.flops,
+            memory=estimated.memory,
+            time=estimated.time,
+            cost=estimated.cost,
+            verdict=estimated.verdict,
         )
 
 
@@ -115,7 +115,7 @@ class ComparisonResult(Published):
 class Comparison:
     """Ranked rows, warnings, and the baseline that was given."""
 
-    rows: tuple[Candidate, ...]
+    rows: tuple[Contender, ...]
     warnings: tuple[Note, ...]
     baseline: str | None
 
@@ -131,8 +131,12 @@ def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[
     wanted = {find_backend(name, catalog).record.id for name in backends}
     if devices:
         named = {name: hardware_named(name, catalog) for name in devices}
-        first = {(found.device, found.count or 1, found.offer): name for name, found in reversed(named.items())}
-        chosen = [name for name, found in named.items() if name in first.values() and _wanted(found.device, wanted)]
+        first = {
+            (hardware.device, hardware.count or 1, hardware.offer): name for name, hardware in reversed(named.items())
+        }
+        chosen = [
+            name for name, hardware in named.items() if name in first.values() and _wanted(hardware.device, wanted)
+        ]
     else:
         chosen = [
             device.id
@@ -157,24 +161,24 @@ def _empty(devices: Sequence[str], wanted: Sequence[str], catalog: Catalog) -> U
     return UsageError("empty-selection", message, "See 'llmfeas devices list'.")
 
 
-def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Scenario | None:
+def scenario_needed(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Scenario | None:
     """The scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
-    if found.memory.verdict != "exceeds":
-        return found.scenario
-    device = found.scenario.device.id
-    count = found.scenario.num_devices * 2
+    if estimated.memory.verdict != "exceeds":
+        return estimated.scenario
+    device = estimated.scenario.device.id
+    count = estimated.scenario.num_devices * 2
     while (
         count <= MOST_DEVICES
-        and memory_lower_bound({"num_devices": count}, found.scenario) > found.scenario.memory_bytes
+        and memory_lower_bound({"num_devices": count}, estimated.scenario) > estimated.scenario.memory_bytes
     ):
         count *= 2
     open_layout = {key: value for key, value in request.items() if key not in ("tp", "pp", "ep", "num_devices")}
     while count <= MOST_DEVICES:
-        asked = {**open_layout, "device": device, "num_devices": count, "micro_batch": 1}
-        if not found.scenario.is_training:
-            asked.pop("micro_batch")
+        tried = {**open_layout, "device": device, "num_devices": count, "micro_batch": 1}
+        if not estimated.scenario.is_training:
+            tried.pop("micro_batch")
         try:
-            settled = resolution(asked, catalog)
+            settled = resolution(tried, catalog)
         except UsageError:
             return None
         from ..estimate.memory import memory
@@ -185,17 +189,21 @@ def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Cat
     return None
 
 
-def _key(found: Estimate, sort: Sort) -> tuple[Any, ...]:
-    place = STATUS_ORDER.index(found.verdict.status)
-    speed = -found.speed.expected
-    money = found.cost.usd.expected if found.cost.usd else found.cost.usd_per_million_tokens
-    energy = found.cost.energy_kwh.expected if found.cost.energy_kwh else found.cost.energy_kwh_per_million_tokens
+def _key(estimated: Estimate, sort: Sort) -> tuple[Any, ...]:
+    place = STATUS_ORDER.index(estimated.verdict.status)
+    speed = -estimated.speed.expected
+    money = estimated.cost.usd.expected if estimated.cost.usd else estimated.cost.usd_per_million_tokens
+    energy = (
+        estimated.cost.energy_kwh.expected
+        if estimated.cost.energy_kwh
+        else estimated.cost.energy_kwh_per_million_tokens
+    )
     figures: dict[Sort, float | str] = {
         "time": speed,
-        "memory": found.memory.peak_bytes.expected,
+        "memory": estimated.memory.peak_bytes.expected,
         "cost": math.inf if money is None else money,
         "energy": math.inf if energy is None else energy,
-        "name": found.scenario.device.name,
+        "name": estimated.scenario.device.name,
     }
     return (place, figures[sort], speed) if sort != "name" else (0, figures[sort], speed)
 
@@ -216,29 +224,29 @@ def comparison(
     Raises:
         UsageError: for unknown names and for what no device can be asked.
     """
-    rows: list[Candidate] = []
+    rows: list[Contender] = []
     warnings: list[Note] = []
     names = list(devices)
     for model in dict.fromkeys(models):
-        asked = [{**request, "model": model, "device": name} for name in names]
-        found = [estimate(resolution(one, catalog)) for one in asked]
-        base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(found, sort)
-        warnings += [note for note in _common(found) if note not in warnings]
-        needed = [scenario_needed(one, each, catalog) for one, each in zip(asked, found, strict=True)]
-        rows += [Candidate(each, more, _relative(each, base)) for each, more in zip(found, needed, strict=True)]
+        requests = [{**request, "model": model, "device": name} for name in names]
+        estimates = [estimate(resolution(one, catalog)) for one in requests]
+        base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(estimates, sort)
+        warnings += [note for note in _common(estimates) if note not in warnings]
+        needed = [scenario_needed(one, each, catalog) for one, each in zip(requests, estimates, strict=True)]
+        rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
     rows.sort(key=lambda row: _key(row.estimate, sort))
     return Comparison(tuple(rows), tuple(warnings), baseline)
 
 
-def _common(found: Sequence[Estimate]) -> Iterator[Note]:
+def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:
     """Yield the notes that hold on more than half of the devices: what was asked, not one device, makes them."""
-    counts = Counter(note for each in found for note in each.warnings)
-    return (note for note, count in counts.items() if 2 * count > len(found))
+    counts = Counter(note for each in estimates for note in each.warnings)
+    return (note for note, count in counts.items() if 2 * count > len(estimates))
 
 
-def _best(found: Sequence[Estimate], sort: Sort) -> Estimate | None:
+def _best(estimates: Sequence[Estimate], sort: Sort) -> Estimate | None:
     """The estimate that ranks first, if it is feasible: the baseline where none was given."""
-    best = min(found, key=lambda each: _key(each, sort), default=None)
+    best = min(estimates, key=lambda each: _key(each, sort), default=None)
     return best if best is not None and best.verdict.status in ("feasible", "tight") else None
 
 
@@ -247,18 +255,18 @@ def _baseline(
 ) -> Estimate | None:
     if baseline is None:
         return None
-    found = estimate(resolution({**request, "model": model, "device": baseline}, catalog))
-    if found.verdict.software == "unsupported" or found.memory.verdict == "exceeds":
-        because = why(found.verdict)
-        text = f"the baseline {found.scenario.device.name} cannot run this ({because}): no relative speeds"
+    estimated = estimate(resolution({**request, "model": model, "device": baseline}, catalog))
+    if estimated.verdict.software == "unsupported" or estimated.memory.verdict == "exceeds":
+        because = why(estimated.verdict)
+        text = f"the baseline {estimated.scenario.device.name} cannot run this ({because}): no relative speeds"
         warnings.append(Note("baseline-cannot", text))
         return None
-    return found
+    return estimated
 
 
-def _relative(found: Estimate, base: Estimate | None) -> Range | None:
-    if base is None or found.verdict.software == "unsupported":
+def _relative(estimated: Estimate, base: Estimate | None) -> Range | None:
+    if base is None or estimated.verdict.software == "unsupported":
         return None
-    if found.scenario == base.scenario:
+    if estimated.scenario == base.scenario:
         return Range.exact(1.0)
-    return found.speed.over(base.speed)
+    return estimated.speed.over(base.speed)

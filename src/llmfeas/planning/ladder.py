@@ -51,9 +51,9 @@ def _rung_request(
     return {**kept, **chosen}
 
 
-def _found(asked: Mapping[str, object], catalog: Catalog) -> Estimate | None:
+def _found(rung: Mapping[str, object], catalog: Catalog) -> Estimate | None:
     """Estimate a rung, if need be without layout and engine that were asked for; None where it is refused."""
-    for request in (asked, {name: value for name, value in asked.items() if name not in GIVES_WAY}):
+    for request in (rung, {name: value for name, value in rung.items() if name not in GIVES_WAY}):
         try:
             return estimate(resolution(request, catalog))
         except LlmfeasError:
@@ -69,8 +69,8 @@ def rungs(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) 
     to one of ours; a rung that cannot be asked at all is left out.
     """
     for label, settings in RUNGS:
-        found = _found(_rung_request(request, settings, estimated, catalog), catalog)
-        if found is None:
+        rung = _found(_rung_request(request, settings, estimated, catalog), catalog)
+        if rung is None:
             continue
-        scenario, peak = found.scenario, found.memory.peak_bytes.expected
-        yield Rung(label, scenario.task, scenario.quant, scenario.precision, found.verdict.status, peak)
+        scenario, peak = rung.scenario, rung.memory.peak_bytes.expected
+        yield Rung(label, scenario.task, scenario.quant, scenario.precision, rung.verdict.status, peak)

@@ -66,8 +66,10 @@ class Plan:
 
     def result(self) -> PlanResult:
         """The plan as the contract has it."""
-        found = self.requested
-        standing = Standing(memory=found.memory, time=found.time, cost=found.cost, verdict=found.verdict)
+        requested = self.requested
+        standing = Standing(
+            memory=requested.memory, time=requested.time, cost=requested.cost, verdict=requested.verdict
+        )
         return PlanResult(standing, tuple(_planned(way) for way in self.ways), self.nearest)
 
 
@@ -90,17 +92,17 @@ def plan(
     """
     if any_device and "device" in keep:
         raise UsageError("contradiction", "--keep device and --any-device exclude each other", "Give one of them.")
-    asked = estimate(resolution(request, catalog))
-    if asked.verdict.status in FEASIBLE:
-        return Plan(asked, (Way((), {}, dict(request), asked),), None)
-    axes = axes_of(asked, catalog, keep, any_device=any_device)
-    search = Search({**request, **pins(asked.scenario, request, keep)}, asked.scenario, catalog)
-    found = _found(search, axes)
-    if not found:
-        free = axes_of(asked, catalog, any_device=any_device)
-        return Plan(asked, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]))
-    chosen = worth_showing(found)[:shown]
-    return Plan(asked, tuple(_as_asked(way, search, request) for way in chosen), None)
+    requested = estimate(resolution(request, catalog))
+    if requested.verdict.status in FEASIBLE:
+        return Plan(requested, (Way((), {}, dict(request), requested),), None)
+    axes = axes_of(requested, catalog, keep, any_device=any_device)
+    search = Search({**request, **pins(requested.scenario, request, keep)}, requested.scenario, catalog)
+    ways = _found(search, axes)
+    if not ways:
+        free = axes_of(requested, catalog, any_device=any_device)
+        return Plan(requested, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]))
+    chosen = worth_showing(ways)[:shown]
+    return Plan(requested, tuple(_as_asked(way, search, request) for way in chosen), None)
 
 
 def _planned(way: Way) -> PlannedWay:
@@ -116,23 +118,23 @@ def _planned(way: Way) -> PlannedWay:
 def pins(scenario: Scenario, request: Mapping[str, object], keep: Collection[str]) -> dict[str, dict[str, object]]:
     """The settings to keep that the request leaves open, at what they are now, with where that comes from."""
     unsaid = [name for name in keep if name not in ("model", "device", "network") and request.get(name) is None]
-    found = {name: value_and_origin(scenario, name) for name in unsaid}
-    return {name: {"value": value, "origin": origin} for name, (value, origin) in found.items() if value is not None}
+    current = {name: value_and_origin(scenario, name) for name in unsaid}
+    return {name: {"value": value, "origin": origin} for name, (value, origin) in current.items() if value is not None}
 
 
 def _found(search: Search, axes: Sequence[Axis]) -> list[Way]:
     """Ways of the fewest changes that do, and some of one change more."""
-    found: list[Way] = []
+    ways: list[Way] = []
     for count in range(1, MOST_CHANGES + 1):
-        if found and count > len(found[0].changes) + 1:
+        if ways and count > len(ways[0].changes) + 1:
             break
         for way in search.ways(axes, count):
-            if not found:
+            if not ways:
                 limit = search.tries + EXTRA_TRIES
-            found.append(way)
-            if search.tries > limit and count > len(found[0].changes):
-                return found
-    return found
+            ways.append(way)
+            if search.tries > limit and count > len(ways[0].changes):
+                return ways
+    return ways
 
 
 def _as_asked(way: Way, search: Search, request: Mapping[str, object]) -> Way:

@@ -31,8 +31,8 @@ def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog
     recipe = list(_helpful(axes_of(estimated, catalog, HARDWARE), estimated))
     names = [axis.name for axis in recipe]
     hardware = [_few(axis) for axis in axes_of(estimated, catalog, names, any_device=True) if axis.name in HARDWARE]
-    found = _fewest(search, recipe)
-    kept = worth_showing(found)[:SHOWN] if found else []
+    ways = _fewest(search, recipe)
+    kept = worth_showing(ways)[:SHOWN] if ways else []
     shown = 1 if kept else SHOWN_HARDWARE
     backend = estimated.scenario.device.backend if kept else None
     larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
@@ -61,9 +61,9 @@ def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
     """The first ways, all with the fewest changes that do."""
     for count in range(1, MOST_CHANGES + 1):
-        found = list(islice(search.ways(axes, count), ENOUGH))
-        if found:
-            return found
+        ways = list(islice(search.ways(axes, count), ENOUGH))
+        if ways:
+            return ways
     return []
 
 
@@ -85,8 +85,8 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
             if search.hopeless(changes):
                 continue
             hopeful[group] = search.may_fit(group)
-        found = search.way(changes) if hopeful.get(group, True) else None
-        if found is not None and backend in (None, found.estimate.scenario.device.backend):
-            best.append(search.refined(found))
+        worked = search.way(changes) if hopeful.get(group, True) else None
+        if worked is not None and backend in (None, worked.estimate.scenario.device.backend):
+            best.append(search.refined(worked))
             best = apart(sorted(best, key=lambda way: (way.pain, way.estimate.scenario.memory_bytes)))[:wanted]
     return best

@@ -88,13 +88,13 @@ class Way:
         )
 
 
-def miss(found: Estimate) -> float:
+def miss(estimated: Estimate) -> float:
     """Say how far an estimate is from feasible: the largest of needed over allowed; at most 1 where it is."""
-    verdict, scenario, peak = found.verdict, found.scenario, found.memory.peak_bytes.expected
-    shares = [peak / found.memory.usable_bytes]
-    on_host = found.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
+    verdict, scenario, peak = estimated.verdict, estimated.scenario, estimated.memory.peak_bytes.expected
+    shares = [peak / estimated.memory.usable_bytes]
+    on_host = estimated.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
     shares.append(on_host / scenario.host_memory_bytes)
-    total, usd = found.total_seconds, found.cost.usd
+    total, usd = estimated.total_seconds, estimated.cost.usd
     if verdict.time in ("over_deadline", "impractical") and total is not None:
         from ..estimate.verdict import IMPRACTICAL_SECONDS
 
@@ -107,10 +107,10 @@ def miss(found: Estimate) -> float:
 class Search:
     """One request and the trials made on it; remembers which trial came nearest."""
 
-    def __init__(self, request: Mapping[str, object], asked: Scenario, catalog: Catalog) -> None:
+    def __init__(self, request: Mapping[str, object], requested: Scenario, catalog: Catalog) -> None:
         hardware = hardware_named(str(request["device"]), catalog)
         self.request = request
-        self.asked = asked
+        self.requested = requested
         self.catalog = catalog
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
@@ -125,10 +125,10 @@ class Search:
 
     def settings(self, changes: Changes) -> dict[str, object]:
         """What the changes set, without a device that is the one that was asked for."""
-        found = settings_of(changes)
-        if not self.counted and found.get("device") == self.asked.device.id:
-            del found["device"]
-        return found
+        combined = settings_of(changes)
+        if not self.counted and combined.get("device") == self.requested.device.id:
+            del combined["device"]
+        return combined
 
     def settled(self, changes: Changes) -> Resolution | None:
         """Settle the request with the changes; None where it is refused."""
@@ -161,23 +161,25 @@ class Search:
     def _may_fit(self, changes: Changes) -> bool:
         """Whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
         settings = settings_of(changes)
-        share = memory_lower_bound(settings, self.asked) / memory_upper_bound(settings, self.asked, self.catalog)
+        share = memory_lower_bound(settings, self.requested) / memory_upper_bound(
+            settings, self.requested, self.catalog
+        )
         if share > 1:
             return False
         if 0 < share < ROOMY:
             return True
         if self.hopeless(changes):
             return True
-        found = self.settled(changes)
-        if found is None:
+        settled = self.settled(changes)
+        if settled is None:
             return True
-        share = peak_bytes(found.scenario).expected / usable_bytes(found.scenario)
+        share = peak_bytes(settled.scenario).expected / usable_bytes(settled.scenario)
         if share > 1:
-            self.note(changes, share + self._unsupported(found))
+            self.note(changes, share + self._unsupported(settled))
         return share <= 1
 
-    def _unsupported(self, found: Resolution) -> float:
-        return HOPELESS if software_support(found.scenario, found.backend)[0] == "unsupported" else 0.0
+    def _unsupported(self, settled: Resolution) -> float:
+        return HOPELESS if software_support(settled.scenario, settled.backend)[0] == "unsupported" else 0.0
 
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
@@ -196,15 +198,17 @@ class Search:
         if hopeless or share > 1:
             self.note(changes, share + hopeless)
             return None
-        found = estimate(settled)
-        unpriced = found.scenario.budget_usd is not None and found.scenario.is_training and found.cost.usd is None
+        estimated = estimate(settled)
+        unpriced = (
+            estimated.scenario.budget_usd is not None and estimated.scenario.is_training and estimated.cost.usd is None
+        )
         if unpriced and changes:
             return None
-        if found.verdict.status not in FEASIBLE:
-            self.note(changes, miss(found))
+        if estimated.verdict.status not in FEASIBLE:
+            self.note(changes, miss(estimated))
             return None
         settings = self.settings(changes)
-        return Way(changes, settings, {**self.request, **settings}, found)
+        return Way(changes, settings, {**self.request, **settings}, estimated)
 
     def hopeless(self, changes: Changes) -> bool:
         """Whether weights and states alone are more than devices or host hold, or the products of the weights
@@ -212,15 +216,15 @@ class Search:
         """
         far = self._floors.get(changes)
         if far is None:
-            settings, asked, catalog = settings_of(changes), self.asked, self.catalog
-            share = memory_lower_bound(settings, asked) / memory_upper_bound(settings, asked, catalog)
+            settings, requested, catalog = settings_of(changes), self.requested, self.catalog
+            share = memory_lower_bound(settings, requested) / memory_upper_bound(settings, requested, catalog)
             if len(changes) == 1:
                 self._shares[changes[0]] = share
             far = max(
                 share,
-                host_lower_bound(settings, asked, catalog) / host_upper_bound(settings, asked, catalog),
-                machine_lower_bound(settings, asked, catalog) / machine_upper_bound(settings, asked, catalog),
-                time_lower_bound(settings, asked, catalog) / time_limit_seconds(asked),
+                host_lower_bound(settings, requested, catalog) / host_upper_bound(settings, requested, catalog),
+                machine_lower_bound(settings, requested, catalog) / machine_upper_bound(settings, requested, catalog),
+                time_lower_bound(settings, requested, catalog) / time_limit_seconds(requested),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
                 far = max(far, *(self._bare.get(one, 0.0) for one in changes))
@@ -249,8 +253,8 @@ class Search:
             return (*way.changes[:place], moved, *way.changes[place + 1 :])
 
         def holds(layers: int) -> bool:
-            found = self.way(at(layers))
-            return found is not None and found.estimate.verdict.status == way.estimate.verdict.status
+            tried = self.way(at(layers))
+            return tried is not None and tried.estimate.verdict.status == way.estimate.verdict.status
 
         most = largest(holds, int(str(change.settings["gpu_layers"])), whole)
         return way if most is None else self.way(at(most)) or way
@@ -270,8 +274,8 @@ class Search:
         *outer, last = chosen
         for before in product(*(axis.alternatives for axis in outer)):
             for change in last.alternatives:
-                found = self.way((*before, change))
-                if found is not None:
-                    yield self.refined(found)
-                    if found.estimate.verdict.status == "feasible":
+                way = self.way((*before, change))
+                if way is not None:
+                    yield self.refined(way)
+                    if way.estimate.verdict.status == "feasible":
                         break

@@ -47,12 +47,12 @@ def common_format(bits: int, device: Device, catalog: Catalog) -> str:
     return min(FORMATS[bits], key=limits)
 
 
-def quant_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def quant_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield formats of fewer bits than now, one a width."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.task != "inference" or scenario.stored is not None:
         return
-    if scenario.said("quant") and found.verdict.software == "unsupported":
+    if scenario.said("quant") and estimate.verdict.software == "unsupported":
         yield Change({"quant": AUTO}, f"not {scenario.quant}, but the weights as published", 1)
     formats = scenario.tables.quantization
     now = formats.encoded_bits(scenario.quant)[0]
@@ -63,24 +63,24 @@ def quant_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
             yield Change({"quant": quant, **engine}, *LOSS[bits])
 
 
-def kv_dtype_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def kv_dtype_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a cache of 8 bits."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.task == "inference" and scenario.kv_dtype in ("fp16", "bf16"):
         yield Change({"kv_dtype": "fp8"}, "an 8-bit cache: little loss of quality", 1)
 
 
-def concurrency_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield fewer requests at once."""
-    requests = found.scenario.concurrency
-    while found.scenario.task == "inference" and requests > 1:
+    requests = estimate.scenario.concurrency
+    while estimate.scenario.task == "inference" and requests > 1:
         requests //= 2
         yield Change({"concurrency": requests}, "fewer requests at once")
 
 
-def context_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield shorter contexts, down to 1024 tokens."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     context = scenario.context or 0
     while scenario.task == "inference" and context > 1024:
         context = max(1024, context // 2)
@@ -88,9 +88,9 @@ def context_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"context": context, **prompt}, "a shorter context", 3)
 
 
-def layers_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield fewer layers on the device, the rest in main memory."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     shared = scenario.device.kind in ("cpu", "unified", "apu")
     if scenario.task != "inference" or shared or scenario.num_devices > 1:
         return

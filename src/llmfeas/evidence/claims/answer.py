@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from ...catalog.store import Catalog
 from ...check.figures import WORDS
-from ...check.requirement import Condition, Requirement, end_of, figure_requirement, word_requirement
+from ...check.requirement import Requirement, WrittenRequirement, end_of, figure_requirement, word_requirement
 from ...contract import Published
 from ...errors import DataError
 from ...ranges import Range
 from ...record import dataclass
 from .figures import KNOWN, Value
 from .kinds import KINDS, Case
-from .records import Claim, Part, Publication, Verdict
+from .records import Claim, ClaimPart, Publication, Verdict
 from .text import Judged, filled
 
 MOST_NAMED = 12
@@ -59,7 +59,7 @@ def answered(claim: Claim, catalog: Catalog) -> AnsweredClaim:
     judged: dict[str, list[Judged]] = {}
     asks: dict[str, Mapping[str, object]] = {"": {}}
     for part in claim.parts:
-        before = {name: [one.case for one in found] for name, found in judged.items()}
+        before = {name: [one.case for one in cases_of_part] for name, cases_of_part in judged.items()}
         asks[part.name] = {**asks[part.like], **part.ask}
         cases = list(KINDS[part.kind](asks[part.name], catalog, before))
         if not cases:
@@ -81,7 +81,7 @@ def answered(claim: Claim, catalog: Catalog) -> AnsweredClaim:
     )
 
 
-def _judged(part: Part, case: Case) -> Judged:
+def _judged(part: ClaimPart, case: Case) -> Judged:
     if part.expect is None:
         return Judged(case, None)
     for name, raw in part.expect.items():
@@ -92,7 +92,7 @@ def _judged(part: Part, case: Case) -> Judged:
 
 
 def _requirement(name: str, raw: object) -> Requirement:
-    condition = Condition(**raw) if isinstance(raw, Mapping) else Condition(value=raw)  # type: ignore[arg-type]
+    condition = WrittenRequirement(**raw) if isinstance(raw, Mapping) else WrittenRequirement(value=raw)  # type: ignore[arg-type]
     end = condition.at or "expected"
     if name in WORDS:
         return word_requirement(WORDS[name], condition, end)
@@ -106,7 +106,7 @@ def _value(name: str, value: Value, requirement: Requirement) -> float | str | N
 
 
 def _verdict(claim: Claim, judged: Mapping[str, list[Judged]]) -> Verdict:
-    passes = [one.passes for found in judged.values() for one in found if one.passes is not None]
+    passes = [one.passes for cases in judged.values() for one in cases if one.passes is not None]
     essential = [one.passes for part in claim.parts if part.essential for one in judged[part.name]]
     if all(passes):
         return "holds"
@@ -115,13 +115,13 @@ def _verdict(claim: Claim, judged: Mapping[str, list[Judged]]) -> Verdict:
 
 def _labels(claim: Claim, judged: Mapping[str, list[Judged]], passes: bool) -> tuple[str, ...]:
     """Name the cases that hold, or those that do not: a whole part by its label, else what varies in it."""
-    found = []
+    named = []
     for part in claim.parts:
         own = [one.case.label for one in judged[part.name] if one.passes is passes]
         if own and len(own) < len(judged[part.name]):
             more = f" and {len(own) - MOST_NAMED} more" if len(own) > MOST_NAMED else ""
             cases = ", ".join(own[:MOST_NAMED]) + more
-            found.append(f"{part.label}: {cases}" if part.label else cases)
+            named.append(f"{part.label}: {cases}" if part.label else cases)
         elif own:
-            found.append(part.label)
-    return tuple(label for label in found if label)
+            named.append(part.label)
+    return tuple(label for label in named if label)

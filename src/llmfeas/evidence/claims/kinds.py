@@ -79,11 +79,11 @@ def _label(settings: Ask, varied: Sequence[str], catalog: Catalog) -> str:
     return ", ".join([*([" on ".join(things)] if things else []), *others])
 
 
-def figures_of(found: Estimate) -> dict[str, Value]:
+def figures_of(estimated: Estimate) -> dict[str, Value]:
     """Every figure and word of an estimate by name."""
-    words = {name: word.read(found) for name, word in WORDS.items()}
-    numbers = {name: figure.of(found) for name, figure in FIGURES.items()}
-    return {**numbers, **words, "engine": found.scenario.engine, "precision": found.scenario.precision}
+    words = {name: word.read(estimated) for name, word in WORDS.items()}
+    numbers = {name: figure.of(estimated) for name, figure in FIGURES.items()}
+    return {**numbers, **words, "engine": estimated.scenario.engine, "precision": estimated.scenario.precision}
 
 
 def of_estimates(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -97,10 +97,10 @@ def of_ratios(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     figure = FIGURES[ask["figure"]]
     for label, settings in _scenarios(ask["of"], catalog):
         other = next(_scenarios({**settings, **ask["to"]}, catalog))[1]
-        found = [estimate(resolution(each, catalog)) for each in (settings, other)]
-        one, two = (figure.of(each) for each in found)
-        if one is not None and two is not None and found[0].verdict.software != "unsupported":
-            yield Case(label, {"ratio": two.over(one), "status": found[0].verdict.status})
+        estimates = [estimate(resolution(each, catalog)) for each in (settings, other)]
+        one, two = (figure.of(each) for each in estimates)
+        if one is not None and two is not None and estimates[0].verdict.software != "unsupported":
+            yield Case(label, {"ratio": two.over(one), "status": estimates[0].verdict.status})
 
 
 def of_parameters(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -137,10 +137,10 @@ def sourced(device: Device, ask: Ask) -> list[Price]:
 
 
 def _price(name: str, ask: Ask, catalog: Catalog) -> Price:
-    found = sourced(find_hardware(name, catalog).device, ask)
-    if not found:
+    prices = sourced(find_hardware(name, catalog).device, ask)
+    if not prices:
         raise DataError("no-price", f"no sourced price of {name} is in the catalog", "See data/hardware.yaml.")
-    return min(found, key=lambda price: price.usd_per_hour)
+    return min(prices, key=lambda price: price.usd_per_hour)
 
 
 def of_prices(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -211,9 +211,9 @@ def _earlier(reference: Any, before: Cases) -> Iterator[tuple[str, float]]:
 def of_optima(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     """Split `flop` into parameters and tokens as Hoffmann et al. 2022 do (approach 3), and by 20 tokens a parameter."""
     for label, best in (("Hoffmann et al. 2022", optimum), ("20 tokens a parameter", optimum_by_rule)):
-        found = best(parse_count(ask["flop"], "flop", 0, 1e40))
-        each = found.tokens / found.parameters
-        wanted = {"parameters_wanted": found.parameters, "tokens_wanted": found.tokens, "tokens_per_parameter": each}
+        split = best(parse_count(ask["flop"], "flop", 0, 1e40))
+        each = split.tokens / split.parameters
+        wanted = {"parameters_wanted": split.parameters, "tokens_wanted": split.tokens, "tokens_per_parameter": each}
         yield Case(label, wanted)
 
 

@@ -54,7 +54,7 @@ class Publication(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ClaimPart:
     """One thing to compute, or several alike where lists are crossed, and what must come out."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -81,7 +81,7 @@ class Claim:
     id: Identifier
     documents: tuple[Identifier, ...]
     says: Identifier | Template
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
     found: Template
     because: Template
     right: str = ""

@@ -53,13 +53,13 @@ def launcher(name: str) -> Launcher:
     Raises:
         UsageError: there is none of that name.
     """
-    found = LAUNCHERS.get(name.strip().lower())
-    if found is None:
+    known = LAUNCHERS.get(name.strip().lower())
+    if known is None:
         near = get_close_matches(name[:40].lower(), LAUNCHERS, n=3)
         meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
         message = f"--engine: llmfeas cannot launch {printable(name, 40)!r}."
         raise UsageError("unknown-engine", message, f"{meant}It can launch {', '.join(LAUNCHERS)}.", near)
-    return found
+    return known
 
 
 def launch(engine: Launcher, scenario: Scenario) -> Launch:
@@ -104,10 +104,10 @@ def _allows(other: Launcher, scenario: Scenario, objection: Objection) -> bool:
     if is_gguf(scenario) and not other.reads_gguf:
         return False
     for _ in SPLITS:
-        found = other.objection(scenario)
-        if found is None or found.instead is None or found.setting == objection.setting:
-            return found is None or found.setting != objection.setting
-        changes: dict[str, Any] = {found.setting: found.instead}
+        refusal = other.objection(scenario)
+        if refusal is None or refusal.instead is None or refusal.setting == objection.setting:
+            return refusal is None or refusal.setting != objection.setting
+        changes: dict[str, Any] = {refusal.setting: refusal.instead}
         scenario = replace(scenario, **changes)
     return True
 
@@ -123,19 +123,19 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
     """
     _check_task(request, engine, catalog)
     taken, changed = _taken_engine(request, engine, catalog)
-    asked: dict[str, object] = {**request, "engine": taken}
-    settled = resolution(asked, catalog)
+    settings: dict[str, object] = {**request, "engine": taken}
+    settled = resolution(settings, catalog)
     for _ in range(len(BY_NAME)):
         objection = engine.refused(settled.scenario)
         if objection is None or objection.instead is None or settled.scenario.said(objection.setting):
             break
-        asked[objection.setting] = {"value": objection.instead, "origin": "derived"}
-        asked = _without_batch(asked) if objection.setting in SPLITS else asked
+        settings[objection.setting] = {"value": objection.instead, "origin": "derived"}
+        settings = _without_batch(settings) if objection.setting in SPLITS else settings
         changed.append(_changed(engine, settled.scenario, objection))
-        settled = resolution(asked, catalog)
+        settled = resolution(settings, catalog)
     written = launch(engine, settled.scenario)
-    found = estimate(settled)
-    return Prepared(written, found, (*changed, *found.warnings, *_doubts(found)))
+    estimated = estimate(settled)
+    return Prepared(written, estimated, (*changed, *estimated.warnings, *_doubts(estimated)))
 
 
 def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
@@ -184,10 +184,10 @@ def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note
     return Note("launch-changed", text)
 
 
-def _doubts(found: Estimate) -> tuple[Note, ...]:
-    if found.verdict.status in ("feasible", "tight"):
+def _doubts(estimated: Estimate) -> tuple[Note, ...]:
+    if estimated.verdict.status in ("feasible", "tight"):
         return ()
-    reasons = why(found.verdict)
+    reasons = why(estimated.verdict)
     return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)
 
 

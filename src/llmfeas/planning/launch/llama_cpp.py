@@ -64,23 +64,23 @@ def objection(scenario: Scenario) -> Objection | None:
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say where the file comes from and what the command cannot hold."""
-    found: list[str] = []
+    texts: list[str] = []
     repo = repository(scenario)
     if not is_gguf(scenario):
         where = f" of {repo}" if repo else ""
         kind = file_type(scenario)
-        found.append(
+        texts.append(
             f"convert the weights{where} to {kind} (convert_hf_to_gguf.py, llama-quantize), or download such a file"
         )
-        found += model_notes(scenario)
+        texts += model_notes(scenario)
     if scenario.prompt:
-        found.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+        texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     nodes = nodes_of(scenario)
     if nodes.several:
-        found.append(
+        texts.append(
             f"start rpc-server on the other {nodes.count - 1} machines; RPC_SERVERS is their host:port, with commas"
         )
-    return tuple(found)
+    return tuple(texts)
 
 
 def write(scenario: Scenario) -> Launch:

@@ -28,9 +28,9 @@ def is_gguf(scenario: Scenario) -> bool:
 
 def _local(path: str) -> str:
     """A path as engines take it: the folder of a config.json or of weights; never something like an option."""
-    found = Path(path)
-    whole = found.suffix.lower() == ".gguf" or not found.suffix or found.is_dir()
-    text = path if whole else str(found.parent)
+    place = Path(path)
+    whole = place.suffix.lower() == ".gguf" or not place.suffix or place.is_dir()
+    text = path if whole else str(place.parent)
     return f"./{text}" if text.startswith("-") else text
 
 

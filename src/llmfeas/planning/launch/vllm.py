@@ -63,18 +63,18 @@ def objection(scenario: Scenario) -> Objection | None:
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to provide."""
-    found = [*model_notes(scenario)]
+    texts = [*model_notes(scenario)]
     nodes = nodes_of(scenario)
     if scenario.quant in IN_CHECKPOINT and scenario.model.published_quant != scenario.quant:
-        found.append(f"name a version of the model whose weights are in {scenario.quant}")
+        texts.append(f"name a version of the model whose weights are in {scenario.quant}")
     if scenario.prompt:
-        found.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+        texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     if nodes.several:
-        found.append(
+        texts.append(
             f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one and "
             f"NODE_RANK from 0 to {nodes.count - 1}; on all but the first add --headless"
         )
-    return tuple(found)
+    return tuple(texts)
 
 
 def write(scenario: Scenario) -> Launch:

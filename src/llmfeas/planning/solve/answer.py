@@ -47,18 +47,18 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
 
 def is_feasible(request: Request, catalog: Catalog) -> bool:
     """Whether a request works, be it tightly."""
-    found = estimated(request, catalog)
-    return found is not None and found.verdict.status in FEASIBLE
+    result = estimated(request, catalog)
+    return result is not None and result.verdict.status in FEASIBLE
 
 
-def fate(request: Request, catalog: Catalog) -> dict[str, object]:
+def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
     """Say what becomes of a request: its status with reasons, or why it is refused."""
     try:
-        found = estimate(resolution(request, catalog))
+        result = estimate(resolution(request, catalog))
     except LlmfeasError as error:
         return {"status": "refused", "because": error.message}
-    reasons = why(found.verdict)
-    return {"status": found.verdict.status, "because": reasons}
+    reasons = why(result.verdict)
+    return {"status": result.verdict.status, "because": reasons}
 
 
 def without(request: Request, *names: str) -> dict[str, object]:

@@ -80,18 +80,18 @@ class Bid:
         }
 
 
-def _working_hours(found: Estimate) -> float | None:
-    return found.total_seconds.expected / HOUR if found.total_seconds is not None else None
+def _working_hours(estimated: Estimate) -> float | None:
+    return estimated.total_seconds.expected / HOUR if estimated.total_seconds is not None else None
 
 
-def paid_usd(found: Estimate) -> float:
+def paid_usd(estimated: Estimate) -> float:
     """The cost of a job with the rent of an hour that is not filled; in inference of a million tokens."""
-    cost, hours = found.cost, _working_hours(found)
+    cost, hours = estimated.cost, _working_hours(estimated)
     money = cost.usd.expected if cost.usd else cost.usd_per_million_tokens
     if money is None:
         return float("inf")
     idle = 0.0 if hours is None else max(0.0, LEAST_HOURS - hours)
-    return money + idle * found.scenario.num_devices * (cost.price.usd_per_device_hour if cost.price else 0.0)
+    return money + idle * estimated.scenario.num_devices * (cost.price.usd_per_device_hour if cost.price else 0.0)
 
 
 def cheapest(request: Request, catalog: Catalog) -> Answer:
@@ -125,10 +125,10 @@ def _nothing(request: Request) -> str:
 def _fastest(late: list[Estimate]) -> Mapping[str, object] | None:
     """Name the fastest of those that miss the limits."""
 
-    def seconds(found: Estimate) -> float:
-        return found.total_seconds.expected if found.total_seconds is not None else 0.0
+    def seconds(estimated: Estimate) -> float:
+        return estimated.total_seconds.expected if estimated.total_seconds is not None else 0.0
 
-    late = [found for found in late if found.memory.verdict != "exceeds"]
+    late = [estimated for estimated in late if estimated.memory.verdict != "exceeds"]
     if not late:
         return None
     best = min(late, key=seconds)
@@ -149,8 +149,8 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[
             rented = counts if hardware or count or device.kind == "datacenter" else _in_one_machine(device)
             yield from _rented({**base, "device": device.id}, device.prices, rented, catalog, late)
     for offer in catalog.offers.values():
-        asked = hardware is None or offer.device == hardware.device.id
-        if asked and offer.tier != "retired" and offer.usd_per_hour is not None and counts in (COUNTS, (offer.count,)):
+        wanted = hardware is None or offer.device == hardware.device.id
+        if wanted and offer.tier != "retired" and offer.usd_per_hour is not None and counts in (COUNTS, (offer.count,)):
             yield from _offered({**base, "device": offer.id}, offer, catalog)
 
 
@@ -166,17 +166,17 @@ def _rented(
     works: list[tuple[float, int]] = []
     first = prices[0].usd_per_hour
     for count in counts:
-        found = estimated({**base, "num_devices": count, **_price(first)}, catalog)
-        if found is None or found.verdict.software == "unsupported":
+        result = estimated({**base, "num_devices": count, **_price(first)}, catalog)
+        if result is None or result.verdict.software == "unsupported":
             break
-        if found.memory.verdict == "exceeds" or found.verdict.time == "over_deadline":
-            late.append(found)
+        if result.memory.verdict == "exceeds" or result.verdict.time == "over_deadline":
+            late.append(result)
         else:
-            works.append((paid_usd(found), count))
+            works.append((paid_usd(result), count))
     for price in prices if works else ():
-        found = estimated({**base, "num_devices": min(works)[1], **_price(price.usd_per_hour)}, catalog)
-        if found is not None and found.verdict.status in FEASIBLE:
-            bid = Bid(found, price.provider, price.as_of, price.kind)
+        result = estimated({**base, "num_devices": min(works)[1], **_price(price.usd_per_hour)}, catalog)
+        if result is not None and result.verdict.status in FEASIBLE:
+            bid = Bid(result, price.provider, price.as_of, price.kind)
             if bid.within_budget:
                 yield bid
 
@@ -185,11 +185,11 @@ def _price(usd_per_hour: float) -> dict[str, object]:
     return {"price": usd_per_hour} if usd_per_hour else {}
 
 
-def _offered(asked: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
-    found = estimated(asked, catalog)
-    if found is None or found.verdict.status not in FEASIBLE:
+def _offered(offered: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
+    result = estimated(offered, catalog)
+    if result is None or result.verdict.status not in FEASIBLE:
         return
-    bid = Bid(found, offer.provider, None, offer.tier)
-    limit = resolution(asked, catalog).scenario.deadline_seconds
+    bid = Bid(result, offer.provider, None, offer.tier)
+    limit = resolution(offered, catalog).scenario.deadline_seconds
     if (bid.seconds is None or limit is None or bid.seconds <= limit) and bid.within_budget:
         yield bid

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.resolve import hardware_named
-from .answer import FEASIBLE, Answer, Request, estimated, fate
+from .answer import FEASIBLE, Answer, Request, estimated, outcome
 
 MOST = 16384
 LAYOUT = ("tp", "pp", "ep", "cp", "zero", "interleave")
@@ -39,17 +39,17 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
     before: int | None = None
     for count in counts(max(1, min(node, 8))):
-        found = estimated({**request, "num_devices": count}, catalog)
-        if found is not None and found.verdict.status in FEASIBLE:
-            scenario = found.scenario
+        result = estimated({**request, "num_devices": count}, catalog)
+        if result is not None and result.verdict.status in FEASIBLE:
+            scenario = result.scenario
             layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
             beyond = None
             if before is not None:
-                beyond = {"num_devices": before, **fate({**request, "num_devices": before}, catalog)}
-            return Answer("min-devices", {"num_devices": count, "layout": layout}, found, beyond)
-        if found is not None and found.verdict.software == "unsupported":
-            beyond = {"num_devices": count, **fate({**request, "num_devices": count}, catalog)}
+                beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
+            return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)
+        if result is not None and result.verdict.software == "unsupported":
+            beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
             return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
         before = count
-    last = {"num_devices": before, **fate({**request, "num_devices": before}, catalog)}
+    last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
     return Answer("min-devices", {"num_devices": None}, None, last, (f"not even {before} devices work",))

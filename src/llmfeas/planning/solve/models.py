@@ -8,7 +8,7 @@ from ...errors import UsageError
 from ...estimate.bounds import memory_lower_bound
 from ...estimate.parameters import parameters
 from ...estimate.resolve import resolution
-from .answer import Answer, Request, estimated, fate, is_feasible, without
+from .answer import Answer, Request, estimated, is_feasible, outcome, without
 
 SHOWN = 10
 
@@ -30,7 +30,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     works = [model for model in ordered if _works(model, fixed, catalog)]
     if not works:
         smallest = ordered[0].id
-        beyond = {"model": smallest, **fate({**fixed, "model": smallest}, catalog)}
+        beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
         return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works",))
     best = works[-1]
     limit = parameters(best).total
@@ -42,15 +42,15 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(works[-SHOWN:])],
     }
     larger = [model for model in ordered if parameters(model).total > limit]
-    beyond_ = {"model": larger[0].id, **fate({**fixed, "model": larger[0].id}, catalog)} if larger else None
+    beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
     return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_)
 
 
 def _works(model: Model, fixed: Request, catalog: Catalog) -> bool:
     """Whether a model works; those whose weights alone are too much are not walked."""
-    asked = {**fixed, "model": model.id}
+    tried = {**fixed, "model": model.id}
     if fixed.get("num_devices") is None:
-        scenario = resolution(asked, catalog).scenario
+        scenario = resolution(tried, catalog).scenario
         if memory_lower_bound({}, scenario) > scenario.memory_bytes:
             return False
-    return is_feasible(asked, catalog)
+    return is_feasible(tried, catalog)

@@ -20,9 +20,9 @@ PROBE_TOKENS = 1e9
 
 def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[float, Estimate]:
     """6 N D that the hardware does within deadline or budget while it trains `model`."""
-    asked = {**request, "model": model, "tokens": PROBE_TOKENS}
-    probe = estimate(resolution(without(asked, "deadline", "budget"), catalog))
-    limited = resolution(asked, catalog).scenario
+    probed = {**request, "model": model, "tokens": PROBE_TOKENS}
+    probe = estimate(resolution(without(probed, "deadline", "budget"), catalog))
+    limited = resolution(probed, catalog).scenario
     limits = []
     if limited.deadline_seconds is not None and probe.total_seconds is not None:
         limits.append(limited.deadline_seconds / probe.total_seconds.expected)
@@ -34,8 +34,8 @@ def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[flo
 
 
 def _fits(request: Request, catalog: Catalog, model: str) -> bool:
-    asked = {**without(request, "deadline", "budget"), "model": model, "tokens": PROBE_TOKENS}
-    return estimate(resolution(asked, catalog)).memory.verdict != "exceeds"
+    probed = {**without(request, "deadline", "budget"), "model": model, "tokens": PROBE_TOKENS}
+    return estimate(resolution(probed, catalog)).memory.verdict != "exceeds"
 
 
 def _speaking_model(request: Request, catalog: Catalog, size: float) -> str:
@@ -114,9 +114,9 @@ def _binding(
     if fitting is None:
         return "memory", None, probe.scenario.model.id, ("memory binds before compute: no dense model fits",)
     size = float(parameters(catalog.models[fitting]).total)
-    own, found = _flop_available(request, catalog, fitting)
+    own, there = _flop_available(request, catalog, fitting)
     text = f"memory binds before compute: the largest dense model that fits is {fitting}"
-    return "memory", Optimum(size, own / 6 / found.parameters.active), fitting, (text,)
+    return "memory", Optimum(size, own / 6 / there.parameters.active), fitting, (text,)
 
 
 def _largest_that_fits(request: Request, catalog: Catalog, below: float) -> str | None:
@@ -132,6 +132,6 @@ def _room_bytes(request: Request, catalog: Catalog, models: list[Model]) -> floa
     """The memory of all devices together, bytes; host memory may take the rest of the weights where offloaded."""
     if not models or request.get("offload") not in (None, "none"):
         return float("inf")
-    asked = {**without(request, "deadline", "budget"), "model": models[-1].id, "tokens": PROBE_TOKENS}
-    scenario = resolution(asked, catalog).scenario
+    probed = {**without(request, "deadline", "budget"), "model": models[-1].id, "tokens": PROBE_TOKENS}
+    scenario = resolution(probed, catalog).scenario
     return scenario.memory_bytes * scenario.num_devices

@@ -11,13 +11,13 @@ from ...estimate.resolve import resolution
 from ...estimate.verdict import host_exceeds
 from ...record import dataclass
 from ..bisection import largest, smallest
-from .answer import REFUSALS, Answer, Request, estimated, fate, is_feasible, without
+from .answer import REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
 
 MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchedSetting:
     """One setting that is searched between `low` and `high`, in steps of `unit`."""
 
     setting: str
@@ -30,10 +30,10 @@ class Search:
     """Settings that follow the searched one unless they are left out."""
 
 
-def _inverted(question: str, search: Search, request: Request, catalog: Catalog) -> Answer:
-    """Search; the estimate at the answer is feasible or tight, one step beyond it is not."""
+def _inverted(question: str, search: SearchedSetting, request: Request, catalog: Catalog) -> Answer:
+    """SearchedSetting; the estimate at the answer is feasible or tight, one step beyond it is not."""
 
-    def asked(value: int) -> dict[str, object]:
+    def request_at(value: int) -> dict[str, object]:
         return {**without(request, *search.drops), search.setting: value * search.unit}
 
     if request.get(search.setting) is not None:
@@ -41,24 +41,24 @@ def _inverted(question: str, search: Search, request: Request, catalog: Catalog)
         raise UsageError("contradiction", f"solve {question} searches {flag}", f"Leave {flag} out.")
 
     def holds(value: int) -> bool:
-        return is_feasible(asked(value), catalog)
+        return is_feasible(request_at(value), catalog)
 
     if search.grows_harder:
-        value = _largest(search, holds, lambda value: _fits(asked(value), catalog))
+        value = _largest(search, holds, lambda value: _fits(request_at(value), catalog))
     else:
         value = smallest(holds, search.low, search.high)
     if value is None:
         edge = search.low if search.grows_harder else search.high
-        limit = {search.setting: edge * search.unit, **fate(asked(edge), catalog)}
+        limit = {search.setting: edge * search.unit, **outcome(request_at(edge), catalog)}
         return Answer(question, {search.setting: None}, None, limit)
     step = value + (1 if search.grows_harder else -1)
     beyond: dict[str, object] | None = None
     if search.low <= step <= search.high:
-        beyond = {search.setting: step * search.unit, **fate(asked(step), catalog)}
-    return Answer(question, {search.setting: value * search.unit}, estimated(asked(value), catalog), beyond)
+        beyond = {search.setting: step * search.unit, **outcome(request_at(step), catalog)}
+    return Answer(question, {search.setting: value * search.unit}, estimated(request_at(value), catalog), beyond)
 
 
-def _largest(search: Search, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
+def _largest(search: SearchedSetting, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
     """The largest value that works: memory ends it, or time and money before memory does.
 
     Small values may be too slow where large ones are not, so memory is searched first, then downwards for the rest.
@@ -82,8 +82,8 @@ def _fits(request: Request, catalog: Catalog) -> bool:
         if error.code in REFUSALS:
             return False
         raise
-    found = memory(scenario).memory
-    return found.verdict != "exceeds" and host_exceeds(scenario, found) is None
+    counted = memory(scenario).memory
+    return counted.verdict != "exceeds" and host_exceeds(scenario, counted) is None
 
 
 def _inference(request: Request) -> bool:
@@ -93,8 +93,8 @@ def _inference(request: Request) -> bool:
 def max_batch(request: Request, catalog: Catalog) -> Answer:
     """The largest micro-batch that works; in inference the most concurrent requests."""
     if _inference(request):
-        return _inverted("max-batch", Search("concurrency", 1, 10**6), request, catalog)
-    return _inverted("max-batch", Search("micro_batch", 1, 10**6, drops=("global_batch",)), request, catalog)
+        return _inverted("max-batch", SearchedSetting("concurrency", 1, 10**6), request, catalog)
+    return _inverted("max-batch", SearchedSetting("micro_batch", 1, 10**6, drops=("global_batch",)), request, catalog)
 
 
 def max_context(request: Request, catalog: Catalog) -> Answer:
@@ -105,8 +105,8 @@ def max_context(request: Request, catalog: Catalog) -> Answer:
     """
     if _inference(request):
         low = max(1, int(str(request.get("prompt") or 1)))
-        return _inverted("max-context", Search("context", low, 10**8), request, catalog)
-    return _inverted("max-context", Search("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
+        return _inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog)
+    return _inverted("max-context", SearchedSetting("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
 
 
 def max_rank(request: Request, catalog: Catalog) -> Answer:
@@ -117,10 +117,12 @@ def max_rank(request: Request, catalog: Catalog) -> Answer:
     """
     if request.get("task") not in ("lora", "qlora"):
         raise UsageError("contradiction", "solve max-rank is about adapters", "Add --task lora or --task qlora.")
-    return _inverted("max-rank", Search("lora_rank", 1, 65536), {"micro_batch": 1, **request}, catalog)
+    return _inverted("max-rank", SearchedSetting("lora_rank", 1, 65536), {"micro_batch": 1, **request}, catalog)
 
 
 def min_memory(request: Request, catalog: Catalog) -> Answer:
     """The least memory of one device that works, to the MiB, at the micro-batch given (else 1)."""
     fixed = request if _inference(request) else {"micro_batch": 1, **request}
-    return _inverted("min-memory", Search("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog)
+    return _inverted(
+        "min-memory", SearchedSetting("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog
+    )

@@ -28,14 +28,14 @@ def tokens(request: Request, catalog: Catalog) -> Answer:
     _training_only("tokens", request)
     if request.get("deadline") is None and request.get("budget") is None:
         raise UsageError("missing-option", "solve tokens needs --deadline or --budget", "For example --deadline 30d.")
-    asked = resolution({**request, "tokens": REFERENCE_TOKENS}, catalog).scenario
+    limited = resolution({**request, "tokens": REFERENCE_TOKENS}, catalog).scenario
     probe = estimate(resolution({**without(request, "deadline", "budget"), "tokens": REFERENCE_TOKENS}, catalog))
     seconds = training_time(probe.scenario).total_seconds.expected
     limits = {}
-    if asked.deadline_seconds is not None:
-        limits["deadline"] = REFERENCE_TOKENS * asked.deadline_seconds / seconds
-    if asked.budget_usd is not None:
-        limits["budget"] = REFERENCE_TOKENS * asked.budget_usd / _price_of(probe)
+    if limited.deadline_seconds is not None:
+        limits["deadline"] = REFERENCE_TOKENS * limited.deadline_seconds / seconds
+    if limited.budget_usd is not None:
+        limits["budget"] = REFERENCE_TOKENS * limited.budget_usd / _price_of(probe)
     binds, count = min(limits.items(), key=lambda item: item[1])
     at = estimate(resolution({**request, "tokens": count * (1 - 1e-12)}, catalog))
     window = count / REFERENCE_TOKENS * seconds
