@@ -106,9 +106,6 @@ RATE = Unit("tokens/s", 1, _rate, _rate_written)
 COUNT = Unit("", 1, _counted, format_count)
 FLOP = Unit("FLOP", 1, _counted, format_flop)
 SHARE = Unit("share", 1, parse_fraction, format_percent)
-UNITS: Mapping[str, Unit] = {
-    unit.name or "count": unit for unit in (GIBIBYTES, GIGABYTES, SECONDS, USD, KWH, RATE, COUNT, FLOP, SHARE)
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

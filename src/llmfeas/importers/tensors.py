@@ -57,11 +57,6 @@ class ImportedModel:
         """The files on disk, all parts together."""
         return None if self.stored is None else self.stored.file_bytes
 
-    @property
-    def tensor_bytes_by_type(self) -> dict[str, int]:
-        """Bytes by type of tensor, largest first."""
-        return {} if self.stored is None else dict(self.stored.by_type)
-
 
 def bytes_by_type(tensors: Iterable[StoredTensor]) -> tuple[tuple[str, int], ...]:
     """Sum the bytes of tensors by their type, largest first."""

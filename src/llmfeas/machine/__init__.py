@@ -38,9 +38,6 @@ __all__ = [
     "this_machine",
 ]
 
-THIS = "this"
-"""What `--device` takes for the machine that the program runs on."""
-
 
 @dataclass(frozen=True, slots=True)
 class Machine:

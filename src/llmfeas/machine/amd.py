@@ -12,7 +12,6 @@ from .nvidia import number
 from .probe import output, text_of
 
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
-GPU_WORDS = ("market_name", "product_name")
 MIB = 2**20
 
 
