@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from .catalog.architecture import Model
 from .catalog.device import Device
-from .catalog.stored import StoredWeights
+from .catalog.quantization import StoredWeights
 from .record import dataclass
 
 if TYPE_CHECKING:

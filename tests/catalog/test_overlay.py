@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from llmfeas.catalog.overlay import OverlaidCatalog, read_overlay, with_overlays
-from llmfeas.catalog.overlay_files import overlay_paths, project_file, use_overlays, user_folder
+from llmfeas.catalog.overlay import (
+    OverlaidCatalog,
+    overlay_paths,
+    project_file,
+    read_overlay,
+    use_overlays,
+    user_folder,
+    with_overlays,
+)
 from llmfeas.catalog.search import find_device
 from llmfeas.catalog.store import Catalog, built_in, catalog
 from llmfeas.errors import DataError

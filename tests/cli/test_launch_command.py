@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command_line import Outcome
 
-from llmfeas.cli.folder import write_folder
+from llmfeas.cli.output import write_folder
 from llmfeas.errors import UsageError
 
 Run = Callable[..., Outcome]

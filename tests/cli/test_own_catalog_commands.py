@@ -130,7 +130,7 @@ def test_a_machine_that_nothing_is_known_of_fits_the_schema(run: Run, monkeypatc
     from test_schema_command import faults, printed
 
     from llmfeas.machine import Machine
-    from llmfeas.machine.found import Found
+    from llmfeas.machine.probe import Found
 
     unknown = (
         Found(backend="cpu", vendor="intel", name="Some Processor", cores=2, memory_bytes=24 * 2**30),
@@ -151,7 +151,6 @@ def test_checking_no_file_says_so(run: Run, tmp_path: Path) -> None:
 
 def test_this_machine_is_a_device(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import recorded
-
     from llmfeas import machine
     from llmfeas.machine.cpu import parse_cpuinfo
     from llmfeas.machine.nvidia import parse_nvidia_smi

@@ -15,8 +15,8 @@ from test_schema_command import faults, printed
 from llmfeas.cli.app import COMMANDS
 from llmfeas.cli.schema import schemas
 from llmfeas.machine import Machine
-from llmfeas.machine.found import Found
-from llmfeas.planning.questions import QUESTIONS
+from llmfeas.machine.probe import Found
+from llmfeas.planning.solve import QUESTIONS
 
 Run = Callable[..., Outcome]
 STORED = Path(__file__).parent.parent / "data" / "schemas"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_rows import serving
 
+from llmfeas.catalog.quantization import StoredWeights
 from llmfeas.catalog.store import catalog
-from llmfeas.catalog.stored import StoredWeights
 from llmfeas.estimate.inference_memory import inference_memory
 from llmfeas.estimate.weights import weight_bytes
 

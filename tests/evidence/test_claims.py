@@ -13,10 +13,9 @@ from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, built_in, data_directory
 from llmfeas.catalog.validation import validated
 from llmfeas.errors import DataError, UsageError
-from llmfeas.evidence.claims.answer import AnsweredClaim, answered
+from llmfeas.evidence.claims.answer import AnsweredClaim, Judged, answered, filled
 from llmfeas.evidence.claims.kinds import KINDS, Case, of_quotients
 from llmfeas.evidence.claims.records import Claim, ClaimPart, Claims, all_claims
-from llmfeas.evidence.claims.text import Judged, filled
 from llmfeas.ranges import Range
 
 STATEMENTS = [

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-import recorded
 
+import recorded
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.machine import Machine, device_of, matched, this_hardware, this_machine
@@ -14,10 +14,9 @@ from llmfeas.machine.adapters import INTEL_PCI, parse_adapters, parse_intel_pci,
 from llmfeas.machine.amd import parse_amd_smi, parse_kfd, parse_rocm_smi
 from llmfeas.machine.apple import parse_apple
 from llmfeas.machine.cpu import parse_cpuinfo, parse_dmidecode, parse_meminfo
-from llmfeas.machine.found import Found
 from llmfeas.machine.intel import parse_hl_smi, parse_xpu_smi
 from llmfeas.machine.nvidia import parse_nvidia_smi
-from llmfeas.machine.probe import output, text_of, together
+from llmfeas.machine.probe import Found, output, text_of, together
 from llmfeas.machine.tpu import tpu_devices
 
 GIB = 2**30

@@ -1,4 +1,6 @@
-"""What a device is: memory, rates by number format, links, power, prices. One entry is what one process sees."""
+"""What a device is: memory, rates by number format, links, power, prices; one entry is what one process sees;
+and offers, what one can rent or borrow as a whole.
+"""
 
 from __future__ import annotations
 
@@ -241,3 +243,30 @@ class Device:
             ("tf32", rates.tf32, max(matrix / 2, rates.fp32 or 0.0), "half of the 16-bit matrix rate"),
             ("fp4", rates.fp4, 3 * (rates.fp8 or 2 * matrix), "three times the fp8 rate"),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A catalog entry of one offer: `count` devices in one machine, for a number of hours."""
+
+    __pydantic_config__: ClassVar = STRICT
+    id: Identifier
+    name: Identifier
+    provider: Identifier
+    device: Identifier
+    """The catalog id of its device."""
+    count: Count = 1
+    aliases: tuple[Identifier, ...] = ()
+    default_for: tuple[Identifier, ...] = ()
+    tier: Literal["free", "paid", "retired"] = "paid"
+    memory_gib: Positive | None = None
+    """What a process sees on one device; None: what the device has."""
+    host_memory_gib: Positive | None = None
+    host_cpus: Count | None = None
+    hours_per_session: Positive | None = None
+    hours_per_week: Positive | None = None
+    usd_per_hour: PositiveOrZero | None = None
+    """Price of the whole offer; None: not known."""
+    notes: str = ""
+    sources: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()

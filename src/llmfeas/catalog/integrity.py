@@ -11,11 +11,11 @@ from ..errors import DataError
 from ..text import printable
 from .efficiency import Efficiency
 from .implementation import Implementation, flattened
-from .names import name_key
 from .quantization import Quantization, expanded
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, EntryKind
+from .records import EntryKind
+from .search import name_key
 from .source import Document, read_yaml
-from .store import Catalog, Records, data_file
+from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Catalog, Records, data_file
 from .tables import Power, Runtime
 from .validation import Place
 

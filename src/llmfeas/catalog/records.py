@@ -1,4 +1,6 @@
-"""Plain data turned into the catalog's records, without validation: the fast path of data that was checked before."""
+"""Where entries of the catalog stand, and plain data turned into records without validation: the fast path of data that
+was checked before.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,31 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ..record import dataclass
+
+R = TypeVar("R")
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
+Entry = Mapping[str, Any]
+Completed = Callable[[Entry, Entry, Callable[[str], Entry | None]], dict[str, Any]]
+"""Gives a whole entry of one as written, the section of defaults, and other entries as written by their id."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKind(Generic[R]):
+    """Where entries of a kind stand: in `file` under `key`.
+
+    What an entry leaves out stands in the section `base`: under its `base_field`, or where `completed` finds it.
+    """
+
+    file: str
+    key: str
+    record: type[R]
+    base: str = ""
+    base_field: str = ""
+    completed: Completed | None = None
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

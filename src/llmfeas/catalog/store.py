@@ -10,23 +10,27 @@ import functools
 import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
 from .architecture import Model
 from .backend import Backend
-from .device import Device
-from .engine import Engine, LikeError
-from .offer import Offer
-from .records import built, merged
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, EntryKind
+from .device import Device, Offer
+from .engine import Engine, LikeError, completed
+from .records import EntryKind, built, merged
 
 if TYPE_CHECKING:
     from .source import Document
     from .tables import Tables
 
 R = TypeVar("R")
+
+DEVICES: Final = EntryKind("hardware", "devices", Device, "generations", "generation")
+OFFERS: Final = EntryKind("hardware", "offers", Offer)
+MODELS: Final = EntryKind("models", "models", Model, "families", "family")
+BACKENDS: Final = EntryKind("backends", "backends", Backend)
+ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..text import printable
 from .source import Document
 
 if TYPE_CHECKING:
-    from .sections import EntryKind
+    from .records import EntryKind
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]

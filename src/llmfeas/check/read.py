@@ -19,9 +19,8 @@ from ..options import BY_NAME
 from ..record import dataclass
 from ..request import parsed
 from ..text import printable
-from .contradictions import contradiction
 from .figures import FIGURES, NAMES, WORDS, End
-from .requirement import Requirement, WrittenRequirement, figure_requirement, word_requirement
+from .requirement import Requirement, WrittenRequirement, contradiction, figure_requirement, word_requirement
 
 MAX_JUDGED = 200_000
 """Expectations of one file, once its lists are crossed."""

@@ -30,7 +30,7 @@ def run(**values: Any) -> None:
         DataError: the file cannot be read; or rows of it could not be used, after the others were shown.
     """
     from ..evidence.backtest import backtest
-    from .progress import bar
+    from .terminal import bar
 
     output = Output.taken(values)
     new, calibrate = values.pop("add"), values.pop("calibrate")
@@ -80,7 +80,7 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     """
     from datetime import date
 
-    from ..catalog.overlay_files import use_overlays
+    from ..catalog.overlay import use_overlays
     from ..catalog.store import catalog
     from ..evidence.own import added, calibrated_file, measured_file, parsed_measurement, read_own, written
 

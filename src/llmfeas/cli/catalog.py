@@ -66,7 +66,7 @@ class CatalogCheck(Published):
 def _path(**values: Any) -> None:
     """Say which files are laid over the catalog, and where others would be looked for."""
     output = Output.taken(values)
-    from ..catalog.overlay_files import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
+    from ..catalog.overlay import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
     from ..catalog.store import catalog
     from ..render.entry import entry
 
@@ -113,7 +113,7 @@ def _init(file: str | None, **values: Any) -> None:
         UsageError: it is there already, or cannot be written.
     """
     output = Output.taken(values)
-    from ..catalog.overlay_files import USER_FILE, user_folder
+    from ..catalog.overlay import USER_FILE, user_folder
 
     path = Path(file) if file else user_folder() / USER_FILE
     if path.exists():

@@ -14,7 +14,7 @@ import click
 from ..contract import envelope
 from ..errors import DataError, UsageError
 from ..text import printable
-from .folder import write_folder
+from .output import write_folder
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:

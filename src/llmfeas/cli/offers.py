@@ -8,7 +8,7 @@ from ..record import dataclass
 from .listings import Filter, Kind, ListedEntry, group
 
 if TYPE_CHECKING:
-    from ..catalog.offer import Offer
+    from ..catalog.device import Offer
     from ..catalog.store import Catalog
 
 

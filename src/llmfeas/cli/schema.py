@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ..check.figures import FIGURES, WORDS, Figure, Word
 from ..contract import Json
 from ..errors import UsageError
 from ..options import OPTIONS, Option
@@ -34,7 +35,7 @@ def results() -> dict[str, tuple[str, Any, Any]]:
     from ..planning.compare import ComparisonResult
     from ..planning.launch import LaunchResult
     from ..planning.plan import PlanResult
-    from ..planning.solve import Answer
+    from ..planning.solve.answer import Answer
     from ..render.schema import GIVEN
     from .catalog import CatalogCheck, CatalogPaths
 
@@ -84,7 +85,7 @@ def _more(option: Option) -> list[str]:
 def _record(name: str) -> Json:
     from pydantic import TypeAdapter
 
-    from ..catalog.sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
+    from ..catalog.store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
 
     sections = {section.key.removesuffix("s"): section for section in (DEVICES, MODELS, BACKENDS, OFFERS, ENGINES)}
     return TypeAdapter(sections[name].record).json_schema()
@@ -137,7 +138,6 @@ def _sweep() -> Json:
 
 
 def _check() -> Json:
-    from .schema_check import check_schema
 
     return check_schema(_setting)
 
@@ -187,3 +187,54 @@ command = Command(
     help="Print the JSON Schema of a command's output, of a sweep's scenario, of an error or of a catalog's entry; "
     "without a name, list the schemas.",
 )
+
+
+END: Json = {"enum": ["expected", "worst"], "description": "The expected value, or the pessimistic end of its range."}
+
+
+def check_schema(setting: Any) -> Json:
+    """The schema of a file: a block or a list of blocks; `setting(option, switch)` gives that of one setting."""
+    properties: Json = {"id": {"type": ["string", "number"], "description": "Names the scenario in the results."}}
+    for option in OPTIONS:
+        for name in option.names:
+            one = setting(option, switch=name in option.switches)
+            one = {key: value for key, value in one.items() if key != "description"}
+            several = {"type": "array", "items": one, "minItems": 1}
+            properties[name] = {"anyOf": [one, several], "description": f"{option.help} Default: {option.default}."}
+    properties["expect"] = _expect()
+    block: Json = {
+        "type": "object",
+        "required": ["model", "device", "expect"],
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    return {"anyOf": [{"type": "array", "items": block, "minItems": 1}, block]}
+
+
+def _expect() -> Json:
+    properties: Json = {"at": END}
+    properties |= {word.name: _word(word) for word in WORDS.values()}
+    properties |= {figure.name: _figure(figure) for figure in FIGURES.values()}
+    return {"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": False}
+
+
+def _word(word: Word) -> Json:
+    truth = word.words == ("true", "false")
+    one: Json = {"type": "boolean"} if truth else {"type": "string", "enum": list(word.words)}
+    value = one if truth else {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+    mapping: Json = {"type": "object", "required": ["value"], "additionalProperties": False}
+    mapping["properties"] = {"value": value, **({"at": END} if truth else {})}
+    return {"anyOf": [value, mapping], "description": word.help}
+
+
+def _figure(figure: Figure) -> Json:
+    unit = f" A plain number is in {figure.unit.name}." if figure.unit.name else ""
+    number: Json = {"type": ["number", "string"]}
+    mapping: Json = {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": {"min": number, "max": number, "value": number, "at": END},
+    }
+    near = "A value needs a tolerance: '70 +- 5 %'."
+    return {"anyOf": [number, mapping], "description": f"{figure.help}{unit} {near}"}

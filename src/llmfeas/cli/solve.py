@@ -8,7 +8,7 @@ import click
 
 from ..contract import envelope, given
 from ..errors import CheckFailedError, UsageError
-from ..planning.questions import QUESTIONS
+from ..planning.solve import QUESTIONS
 from .app import subgroup
 from .parameters import Command, Grouped, Output, outputs, settings
 

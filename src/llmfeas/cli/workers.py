@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ..errors import LlmfeasError
 from ..record import dataclass
-from .checking import fails
-from .failure import as_bug
+from .failure import as_bug, fails
 from .scenarios import Item, ScenarioLine, item_of_line
 
 CHUNK, SLOW_CHUNK = 256, 4
@@ -98,7 +97,7 @@ def _ready(overlays: tuple[Path, ...]) -> None:
     """Prepare a process: the same catalog; the main process alone hears Ctrl-C."""
     import signal
 
-    from ..catalog.overlay_files import use_overlays
+    from ..catalog.overlay import use_overlays
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_overlays(overlays)

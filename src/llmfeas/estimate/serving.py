@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..catalog.architecture import Architecture
 from ..catalog.device import Device
 from ..catalog.engine import ServingMemory
-from ..catalog.stored import StoredWeights
+from ..catalog.quantization import StoredWeights
 from ..catalog.tables import Tables
 from ..record import dataclass
 from ..scenario import Scenario

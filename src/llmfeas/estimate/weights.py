@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
-from ..catalog.quantization import NATIVE, Encoding, Format, Quantization
-from ..catalog.stored import StoredWeights
+from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
 from ..record import dataclass
 from ..tape import Operator, Weight, build
 from .parameters import block_parameters

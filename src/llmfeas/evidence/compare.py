@@ -14,7 +14,6 @@ from ..estimate.weights import native_bytes, weight_bytes
 from ..ranges import Range
 from ..scenario import Scenario
 from ..tape.sums import architecture_sums
-from . import naive
 from .measurements import Kind, Measurement, settings_of
 
 
@@ -125,8 +124,8 @@ def _training(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     speed = published_tokens_per_second(measurement, scenario)
     if speed is not None and isinstance(estimate.time, TrainingTime):
         found = estimate.time.tokens_per_second
-        yield "training", "tokens_per_second", speed, found, naive.training_tokens_per_second(scenario)
-    thumb = naive.training_bytes(scenario, _bytes_per_weight(scenario))
+        yield "training", "tokens_per_second", speed, found, naive_training_tokens_per_second(scenario)
+    thumb = naive_training_bytes(scenario, _bytes_per_weight(scenario))
     if measured.peak_bytes is not None:
         yield "training-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
     if measured.peak_total_bytes is not None:
@@ -142,13 +141,13 @@ def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     for name in ("decode_tokens_per_second", "output_tokens_per_second"):
         speed = getattr(measured, name)
         if speed is not None:
-            thumb = naive.decode_tokens_per_second(scenario, per_weight)
+            thumb = naive_decode_tokens_per_second(scenario, per_weight)
             yield "decode", name, speed, time.decode_tokens_per_second, thumb
     if measured.prefill_tokens_per_second is not None:
-        thumb, ours = naive.prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
+        thumb, ours = naive_prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
         yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, ours, thumb
     stored = per_weight * architecture_sums(scenario.model.architecture).parameters
-    thumb = naive.inference_bytes(scenario, stored)
+    thumb = naive_inference_bytes(scenario, stored)
     if measured.peak_bytes is not None:
         yield "inference-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
     if measured.peak_total_bytes is not None:
@@ -195,3 +194,47 @@ def compared(measurement: Measurement) -> list[ComparedFigure]:
     except LlmfeasError as error:
         message = f"{measurement.where} ({measurement.id}): {error.message}"
         raise type(error)(error.code, message, error.hint, error.candidates) from None
+
+
+# The rules of thumb that people use, as a yardstick: what our figures must beat on the same rows.
+MFU = 0.4
+BANDWIDTH_SHARE = 0.7
+TRAINING_BYTES_PER_WEIGHT = 18.0
+OVERHEAD = 1.2
+"""Factor that people put on weights for everything else."""
+
+
+def naive_training_tokens_per_second(scenario: Scenario) -> float:
+    """6 N D at 40 % of the dense 16-bit peak of all devices, tokens/s."""
+    flop = 6 * _active(scenario)
+    return MFU * scenario.device.peak16_flop_per_s * scenario.num_devices / flop
+
+
+def naive_decode_tokens_per_second(scenario: Scenario, weight_bytes_per_weight: float) -> float:
+    """70 % of the memory bandwidth over the bytes of the active weights, for each sequence, tokens/s."""
+    read = _active(scenario) * weight_bytes_per_weight / scenario.tp
+    return BANDWIDTH_SHARE * scenario.device.bandwidth_bytes_per_s / read * scenario.concurrency
+
+
+def naive_prefill_tokens_per_second(scenario: Scenario) -> float:
+    """2 N a token at 40 % of the dense 16-bit peak, tokens/s."""
+    return MFU * scenario.device.peak16_flop_per_s * scenario.tp / (2 * _active(scenario))
+
+
+def naive_training_bytes(scenario: Scenario, weight_bytes_per_weight: float) -> float:
+    """18 bytes a parameter, or frozen weights and a fifth on top for adapters, per device."""
+    weights = architecture_sums(scenario.model.architecture).parameters
+    shares = scenario.tp * scenario.pp * (scenario.dp if scenario.zero >= 3 else 1)
+    if scenario.task in ("lora", "qlora"):
+        return OVERHEAD * weights * weight_bytes_per_weight / shares
+    return TRAINING_BYTES_PER_WEIGHT * weights / shares
+
+
+def naive_inference_bytes(scenario: Scenario, weights_bytes: float) -> float:
+    """Weights and a fifth on top, per device."""
+    return OVERHEAD * weights_bytes / (scenario.tp * scenario.pp)
+
+
+def _active(scenario: Scenario) -> float:
+    sums = architecture_sums(scenario.model.architecture)
+    return sums.parameters - sums.routed_weights + sums.routed_active

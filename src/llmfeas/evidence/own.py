@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..catalog.overlay_files import MEASURED_FILE, use_overlays, user_folder
+from ..catalog.overlay import MEASURED_FILE, use_overlays, user_folder
 from ..catalog.source import read_yaml
 from ..catalog.store import catalog
 from ..contract import Published

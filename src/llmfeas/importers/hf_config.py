@@ -12,10 +12,10 @@ from ..errors import DataError
 from ..text import printable
 from .config_file import Config, read_config
 from .hf_classic import CLASSIC
-from .hf_family import COMMON, Family
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_moe import MOE
+from .hf_parts import COMMON, Family
 
 FAMILIES: Final[Mapping[str, Family]] = {**CLASSIC, **LLAMA, **MOE, **LATENT}
 """Every `model_type` that can be read."""

@@ -1,11 +1,15 @@
-"""How structure is written in configurations: windows, experts, latent and linear attention, biases, dropout."""
+"""How structure is written in configurations (windows, experts, latent and linear attention, biases, dropout), and the
+form of one row of the table of model types, which says so for its class.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Final
 
 from ..catalog.architecture import Dropout, Experts, LinearAttention, Mla, Window
+from ..record import dataclass
 from .config_file import Config
 
 Parts = dict[str, Any]
@@ -234,3 +238,53 @@ def _even_share(fields: Mapping[str, Any]) -> float:
     """Assume that routing is even: real experts get their share of the choices."""
     share: float = fields["top_k"] * fields["count"] / (fields["count"] + fields["zero"])
     return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One configuration class of transformers: where its fields stand, what they default to, what the class fixes."""
+
+    implementation: str
+    defaults: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Configuration fields of layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context, activation."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the architecture that the class does not let a configuration change."""
+    parts: tuple[Part, ...] = ()
+    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Configuration fields that change shapes, and the values of them that are supported."""
+
+
+COMMON: Final = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "ffn": "intermediate_size",
+    "vocab": "vocab_size",
+    "context": "max_position_embeddings",
+    "activation": "hidden_act",
+}
+
+ATTENTION_DROPOUT: Final = dropout(attention="attention_dropout")
+BIASED: Final = flags(qkv_bias="attention_bias", out_bias="attention_bias")
+QKV_BIASED: Final = flags(qkv_bias="attention_bias")
+MLP_BIASED: Final = flags(mlp_bias="mlp_bias")
+
+
+def sizes(
+    layers: int, hidden: int, heads: int, kv_heads: int | None, ffn: int, vocab: int, context: int, **rest: Any
+) -> dict[str, Any]:
+    """Spell the defaults that nearly every class has under their usual names."""
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": ffn,
+        "vocab_size": vocab,
+        "max_position_embeddings": context,
+        "hidden_act": "silu",
+        **rest,
+    }

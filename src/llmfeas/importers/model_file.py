@@ -11,8 +11,8 @@ from ..catalog.store import built_in
 from ..errors import DataError
 from ..text import printable
 from .header import bad_file
+from .layout import Formats
 from .tensors import ImportedModel
-from .weights import Formats
 
 WEIGHTS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")

@@ -9,14 +9,12 @@ from typing import Literal
 
 from ..catalog.architecture import Architecture, Model
 from ..errors import DataError
-from .facts import CannotExpressError, Facts
 from .header import MIB, bad_file
-from .layout import TensorLayout, layout_of
+from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
 from .packed import unpacked
 from .safetensors import SafetensorsHeader, parsed_json, read_safetensors, shard_paths
-from .shapes import Inferred, architecture_from_layout
+from .shapes import CannotExpressError, Facts, Inferred, architecture_from_layout
 from .tensors import ImportedModel, bytes_by_type
-from .weights import Formats, identifier, stored_weights
 
 CONFIG_LIMIT = 8 * MIB
 

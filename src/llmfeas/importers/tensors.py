@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..catalog.architecture import Model
-from ..catalog.stored import StoredWeights
+from ..catalog.quantization import StoredWeights
 from ..record import dataclass
 
 

@@ -13,12 +13,10 @@ from .adapters import intel_by_kernel, nvidia_by_kernel, windows_adapters
 from .amd import amd_devices
 from .apple import apple_devices
 from .cpu import cpu_devices
-from .entry import DetectedDevice, DetectedMachine, detected, entry_of
-from .found import Found
 from .intel import gaudi_devices, intel_devices
-from .match import Matched, device_of, matched
+from .match import DetectedDevice, DetectedMachine, Matched, detected, device_of, entry_of, matched
 from .nvidia import nvidia_devices
-from .probe import together
+from .probe import Found, together
 from .tpu import tpu_devices
 
 if TYPE_CHECKING:

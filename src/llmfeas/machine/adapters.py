@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ..catalog.device import BackendId
 from ..text import printable
-from .found import Found, grouped
-from .probe import text_of
+from .probe import Found, grouped, text_of
 
 NVIDIA_PROC = Path("/proc/driver/nvidia/gpus")
 DRM = Path("/sys/class/drm")

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..text import printable
-from .found import Found, grouped
 from .nvidia import number
-from .probe import output, text_of
+from .probe import Found, grouped, output, text_of
 
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 MIB = 2**20

@@ -6,8 +6,7 @@ import json
 import sys
 
 from ..text import printable
-from .found import Found
-from .probe import output
+from .probe import Found, output
 
 SYSCTL = ("machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.ncpu")
 

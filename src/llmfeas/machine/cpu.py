@@ -9,8 +9,7 @@ import sys
 
 from ..text import printable
 from .apple import SYSCTL, sysctl_values
-from .found import Found
-from .probe import output, text_of
+from .probe import Found, output, text_of
 
 SIMD = (
     ("amx_bf16", "AMX bf16"), ("amx_int8", "AMX int8"), ("avx512_bf16", "AVX-512 bf16"), ("avx512f", "AVX-512"),

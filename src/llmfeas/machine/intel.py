@@ -6,9 +6,8 @@ import json
 import re
 
 from ..text import printable
-from .found import Found, grouped
 from .nvidia import number
-from .probe import output
+from .probe import Found, grouped, output
 
 
 def intel_devices() -> list[Found]:

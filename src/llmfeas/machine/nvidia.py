@@ -6,8 +6,7 @@ import csv
 import io
 
 from ..text import printable
-from .found import Found, grouped
-from .probe import output
+from .probe import Found, grouped, output
 
 FIELDS = ("name", "memory.total", "compute_cap", "driver_version", "power.limit")
 OLD_FIELDS = ("name", "memory.total", "driver_version", "power.limit")

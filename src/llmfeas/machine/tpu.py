@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .found import Found
+from .probe import Found
 
 KINDS = {
     "v2": "tpu-v2",

@@ -9,9 +9,9 @@ from ...catalog.architecture import Model
 from ...catalog.backend import Backend, default_engine
 from ...catalog.device import Device
 from ...catalog.engine import Engine
+from ...catalog.quantization import StoredWeights
 from ...catalog.search import engine_named
 from ...catalog.store import Catalog
-from ...catalog.stored import StoredWeights
 from ...errors import DataError, UsageError
 from ...text import printable
 from .draft import Draft

@@ -9,7 +9,7 @@ from typing import Any
 from ...catalog.device import Device, Price
 from ...catalog.search import find_hardware, find_model
 from ...catalog.store import Catalog
-from ...check.figures import FIGURES, WORDS
+from ...check.figures import COUNT, FIGURES, FLOP, GIBIBYTES, SHARE, USD, WORDS, Figure, Unit
 from ...errors import DataError, UsageError
 from ...estimate.core import estimate
 from ...estimate.parameters import parameters
@@ -19,7 +19,35 @@ from ...estimate.scaling import optimum, optimum_by_rule
 from ...ranges import Range
 from ...record import dataclass
 from ...units import TERA, parse_count, parse_duration
-from .figures import Value
+
+
+def _nothing(estimate: Estimate) -> None:
+    return None
+
+
+def _figure(name: str, unit: Unit) -> Figure:
+    return Figure(name=name, unit=unit, help="Read from the catalog or computed.", read=_nothing)
+
+
+_MORE: Mapping[Unit, tuple[str, ...]] = {
+    COUNT: (
+        *("active", "active_min", "active_max", "ratio", "hours_per_week", "hours_per_session"),
+        *("tokens_wanted", "tokens_per_parameter", "parameters_wanted", "num_devices"),
+    ),
+    USD: ("usd_per_hour",),
+    GIBIBYTES: ("memory_gib",),
+    FLOP: ("flop",),
+    SHARE: ("share",),
+}
+
+KNOWN: Mapping[str, Figure] = {
+    **FIGURES,
+    **{name: _figure(name, unit) for unit, names in _MORE.items() for name in names},
+}
+"""Every figure that a claim may read, by name."""
+
+Value = Range | float | str | None
+
 
 Ask = Mapping[str, Any]
 UNVERIFIED = "unverified"

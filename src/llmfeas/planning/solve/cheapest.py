@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...catalog.device import Device, Price
-from ...catalog.offer import Offer
+from ...catalog.device import Device, Offer, Price
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.resolve import hardware_named, resolution

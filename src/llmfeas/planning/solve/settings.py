@@ -1,17 +1,20 @@
-"""The last value of one setting that still works (or the first that does), by bisection over `estimate`."""
+"""The last value of one setting that works, or the first that does: batch, length, rank, memory, devices, model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ...estimate.bounds import memory_lower_bound
 from ...estimate.memory import memory
-from ...estimate.resolve import resolution
+from ...estimate.parameters import parameters
+from ...estimate.resolve import hardware_named, resolution
 from ...estimate.verdict import host_exceeds
 from ...record import dataclass
 from ..bisection import largest, smallest
-from .answer import REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
+from .answer import FEASIBLE, REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
 
 MEBIBYTE = 2**20
 
@@ -126,3 +129,95 @@ def min_memory(request: Request, catalog: Catalog) -> Answer:
     return _inverted(
         "min-memory", SearchedSetting("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog
     )
+
+
+MOST = 16384
+LAYOUT = ("tp", "pp", "ep", "cp", "zero", "interleave")
+
+
+def counts(node: int) -> Iterator[int]:
+    """Yield device counts that people build: 1 to 8 inside a node, then whole nodes, then half as many more again."""
+    inside = [count for count in (1, 2, 3, 4, 5, 6, 7, 8) if count <= node] or [1]
+    yield from inside
+    unit = inside[-1]
+    whole = 2
+    while whole * unit <= MOST:
+        yield whole * unit
+        whole = whole + 1 if whole < 16 else whole * 5 // 4
+
+
+def min_devices(request: Request, catalog: Catalog) -> Answer:
+    """The fewest devices that work, with the layout that llmfeas would take.
+
+    Counts are those that people build (`counts`); the one before the answer does not work.
+
+    Raises:
+        UsageError: where a count is given.
+    """
+    hardware = hardware_named(str(request["device"]), catalog)
+    if hardware.count is not None or request.get("num_devices") is not None:
+        hint = f"Write --device {hardware.device.id} and leave --num-devices out."
+        raise UsageError("contradiction", "solve min-devices searches the number of devices", hint)
+    node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
+    before: int | None = None
+    for count in counts(max(1, min(node, 8))):
+        result = estimated({**request, "num_devices": count}, catalog)
+        if result is not None and result.verdict.status in FEASIBLE:
+            scenario = result.scenario
+            layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
+            beyond = None
+            if before is not None:
+                beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
+            return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)
+        if result is not None and result.verdict.software == "unsupported":
+            beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
+            return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
+        before = count
+    last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
+    return Answer("min-devices", {"num_devices": None}, None, last, (f"not even {before} devices work",))
+
+
+SHOWN = 10
+
+
+def max_model(request: Request, catalog: Catalog) -> Answer:
+    """The catalog's models that work, the largest first, and the smallest larger one that does not.
+
+    Each runs as asked, training at micro-batch 1 where nothing is said.
+
+    Raises:
+        UsageError: where a model is given.
+    """
+    if request.get("model") is not None:
+        raise UsageError("contradiction", "solve max-model searches --model", "Leave --model out.")
+    fixed = without(request, "model")
+    if request.get("task") != "inference":
+        fixed = {"micro_batch": 1, **fixed}
+    ordered = sorted(catalog.models.values(), key=lambda model: (parameters(model).total, model.id))
+    works = [model for model in ordered if _works(model, fixed, catalog)]
+    if not works:
+        smallest = ordered[0].id
+        beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
+        return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works",))
+    best = works[-1]
+    limit = parameters(best).total
+    answer = {
+        "model": best.id,
+        "parameters": limit,
+        "works": len(works),
+        "of": len(ordered),
+        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(works[-SHOWN:])],
+    }
+    larger = [model for model in ordered if parameters(model).total > limit]
+    beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
+    return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_)
+
+
+def _works(model: Model, fixed: Request, catalog: Catalog) -> bool:
+    """Whether a model works; those whose weights alone are too much are not walked."""
+    tried = {**fixed, "model": model.id}
+    if fixed.get("num_devices") is None:
+        scenario = resolution(tried, catalog).scenario
+        if memory_lower_bound({}, scenario) > scenario.memory_bytes:
+            return False
+    return is_feasible(tried, catalog)
