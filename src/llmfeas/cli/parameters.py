@@ -196,7 +196,7 @@ class Output:
 
 
 def _remarks(envelope: Mapping[str, Any]) -> Iterator[str]:
-    """What `--verbose` says of an answer: versions, catalog files, each assumed setting with the origin of its value."""
+    """What `--verbose` says of an answer: versions, catalog files, each assumed setting with its value's origin."""
     from ..catalog.store import catalog
     from ..render.words import setting
     from ..text import printable
