@@ -9,7 +9,7 @@ import pytest
 
 from llmfeas.catalog.device import BackendId
 from llmfeas.catalog.hardware import find_hardware
-from llmfeas.catalog.names import name_key
+from llmfeas.catalog.search import name_key
 from llmfeas.catalog.store import catalog
 
 CATALOG = catalog()

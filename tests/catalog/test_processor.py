@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmfeas.catalog.overlay import with_overlays
-from llmfeas.catalog.processor import bandwidth_gb_per_s, completed, disagreements, rates
+from llmfeas.catalog.processor import bandwidth_gb_per_s, disagreements, rates, with_rule
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
@@ -42,14 +42,14 @@ def test_bandwidth_is_channels_times_transfers() -> None:
 
 def test_what_is_stated_stays() -> None:
     stated = {**EIGHT, "tflop_per_s": {"fp32": 1.0}, "bandwidth_gb_per_s": 50}
-    assert completed(stated, {"vector_units": UNITS}) is stated
-    half = completed({**EIGHT, "bandwidth_gb_per_s": 50}, {"vector_units": UNITS})
+    assert with_rule(stated, {"vector_units": UNITS}) is stated
+    half = with_rule({**EIGHT, "bandwidth_gb_per_s": 50}, {"vector_units": UNITS})
     assert half["bandwidth_gb_per_s"] == 50 and half["by_rule"] == ["tflop_per_s"]
 
 
 def test_other_devices_are_left_alone() -> None:
     card = {**EIGHT, "backend": "cuda"}
-    assert completed(card, {"vector_units": UNITS}) is card
+    assert with_rule(card, {"vector_units": UNITS}) is card
 
 
 def test_what_differs_from_the_rule_is_named() -> None:
@@ -78,7 +78,7 @@ def test_a_generic_processor_needs_cores_clock_units_and_memory(tmp_path: Path) 
     assert device.tflop_per_s.fp32 == pytest.approx(0.672, rel=1e-3)
     assert set(device.by_rule) == {"tflop_per_s", "bandwidth_gb_per_s"}
     answer = estimate(resolution({"model": "gpt2", "device": "mine", "task": "inference"}, overlaid))
-    assert answer.time["decode_tokens_per_second"]
+    assert answer.time.to_dict()["decode_tokens_per_second"]
 
 
 def test_what_rests_on_the_rule_has_wider_ranges(tmp_path: Path) -> None:
@@ -97,8 +97,7 @@ def test_what_rests_on_the_rule_has_wider_ranges(tmp_path: Path) -> None:
 
     def width(device: str) -> float:
         asked = {"model": "llama-3-8b", "device": device, "task": "inference", "quant": "q4_k_m"}
-        speed = estimate(resolution(asked, overlaid)).time["decode_tokens_per_second"]
-        assert isinstance(speed, dict)
+        speed = estimate(resolution(asked, overlaid)).time.to_dict()["decode_tokens_per_second"]
         return float(speed["high"] / speed["low"])
 
     assert width(known.id) > 1.1 * width("stated")

@@ -14,7 +14,7 @@ from llmfeas.render.table import rendered
 
 def screen(models: list[str], devices: list[str], width: int, **request: object) -> str:
     found = comparison(request, models, devices, catalog())
-    rows = [row.to_dict(rank) for rank, row in enumerate(found.rows, 1)]
+    rows = [row.ranked(rank).to_dict() for rank, row in enumerate(found.rows, 1)]
     return rendered(report(rows, models, str(request.get("task", "pretrain")), None, 0), width)
 
 
@@ -61,7 +61,7 @@ def test_what_says_nothing_is_left_out() -> None:
 def test_the_column_that_rows_are_sorted_by_is_shown() -> None:
     for sort, title in (("energy", "Energy"), ("cost", "Cost")):
         found = comparison({}, ["gpt2"], REPRESENTATIVE, catalog(), sort=sort)
-        rows = [row.to_dict(rank) for rank, row in enumerate(found.rows, 1)]
+        rows = [row.ranked(rank).to_dict() for rank, row in enumerate(found.rows, 1)]
         assert title in rendered(report(rows, ["gpt2"], "pretrain", None, 0, sort), 66)
 
 

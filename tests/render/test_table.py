@@ -8,7 +8,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
@@ -53,6 +53,8 @@ def test_a_topic_keeps_the_width_and_every_character(topic: Topic, width: int) -
 
 
 @given(st.lists(CELLS, min_size=1, max_size=4), st.booleans(), st.booleans(), st.integers(32, 100))
+@example([(Phrase(":" * 33), Phrase(":", "tight", signed=True))], False, False, 32)
+@example([(Phrase(":"), Phrase(":" * 28, "tight", signed=True))], False, False, 32)
 def test_a_table_keeps_the_width_and_every_character(
     rows: list[tuple[Phrase, Phrase]], one: bool, other: bool, width: int
 ) -> None:

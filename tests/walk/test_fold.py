@@ -12,11 +12,12 @@ from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
 from llmfeas.walk import fold
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import implementation
 from llmfeas.walk.moments import Held, Line, upper_lines
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
 from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 MODELS = {
     "gpt2": 9,
@@ -47,7 +48,7 @@ def bytes_of(level: int) -> int:
 
 def setup(model: str, recipe: Recipe) -> Setup:
     a: Architecture = replace(catalog().models[model].architecture, layers=MODELS[model])
-    traits = implementation(a.implementation)
+    traits = IMPLEMENTATIONS.public(a.implementation)
     return Setup(
         architecture=a,
         implementation=traits,

@@ -8,17 +8,18 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import implementation
 from llmfeas.walk.inventory import Inventory
 from llmfeas.walk.optimizers import OPTIMIZERS
 from llmfeas.walk.setup import Recipe, Setup
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 
 def inventory(**recipe: int) -> Inventory:
     a = catalog().models["llama-2-7b"].architecture
     settings = Recipe(**{"weight_bytes": 4, **recipe}, autocast=False)  # type: ignore[arg-type]
     return training_moments(
-        Setup(architecture=a, implementation=implementation(a.implementation), recipe=settings)
+        Setup(architecture=a, implementation=IMPLEMENTATIONS.public(a.implementation), recipe=settings)
     ).inventory
 
 

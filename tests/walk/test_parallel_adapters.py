@@ -8,10 +8,11 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import fused_implementation
 from llmfeas.walk.moments import Held, Moments
 from llmfeas.walk.parallel import rank_architecture
 from llmfeas.walk.setup import Recipe, Setup
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 LLAMA = catalog().models["llama-2-70b"].architecture
 RANK = 16
@@ -29,7 +30,7 @@ def moments(
     return training_moments(
         Setup(
             architecture=rank_architecture(architecture, tp, tp),
-            implementation=fused_implementation(architecture.implementation, kernels),
+            implementation=IMPLEMENTATIONS.under(architecture.implementation, kernels),
             recipe=Recipe(**recipe),
             layers=layers,
         )

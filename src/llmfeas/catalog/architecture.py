@@ -239,19 +239,19 @@ class Architecture:
         return 3 if self.gated else 2
 
     def is_expert_layer(self, index: int) -> bool:
-        """Tell whether layer `index` (from 0) holds routed experts."""
+        """Whether layer `index` (from 0) holds routed experts."""
         experts = self.experts
         if experts is None or index < experts.first_dense_layers:
             return False
         return (index + 1) % experts.layer_step == 0
 
     def is_linear_layer(self, index: int) -> bool:
-        """Tell whether layer `index` (from 0) runs linear attention."""
+        """Whether layer `index` (from 0) runs linear attention."""
         linear = self.linear_attention
         return linear is not None and (index + 1) % linear.interval != 0
 
     def window_of(self, index: int) -> int | None:
-        """Give the attention window of layer `index` (from 0) in tokens, None where it sees everything."""
+        """The attention window of layer `index` (from 0) in tokens, None where it sees everything."""
         window = self.window
         if window is None:
             return None

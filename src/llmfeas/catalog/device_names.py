@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..record import dataclass
 from ..units import GIB, MIB
-from .names import Index, Tokens, core_of, index_of, joined, tokens_of
-from .search import choice, holds
+from .search import Index, Tokens, choice, core_of, holds, index_of, joined, tokens_of
 from .typed import SIZE_SLACK, Reading
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..record import dataclass
-from .device import Device
-from .offer import Offer
+from .device import Device, Offer
 from .search import exact_id
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from ..errors import UsageError
 from ..record import dataclass
 from ..text import printable
 from .device_names import Named, machines, named, of_size, place, size_gib
-from .names import LONGEST, Tokens, alike, index_of, joined, tokens_of
-from .search import ambiguous, taken_note, unknown
+from .search import LONGEST, Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ..units import TERA
 from .device import Device, Price
 
 if TYPE_CHECKING:
-    from .offer import Offer
+    from .device import Offer
     from .store import Catalog
 
 IN_CLOUDS: Final = ("datacenter", "cpu")

@@ -22,8 +22,8 @@ DIFFERENT: Final = 0.05
 _SPEED: Final = r"(?i)DDR\dX?-(\d{3,5})"
 
 
-def completed(entry: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in what the rule gives of a processor; `by_rule` then names it. Other devices stay as they are."""
+def with_rule(entry: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with what the rule gives of a processor, named in `by_rule`; other devices as they are."""
     if entry.get("backend") != "cpu" or ("tflop_per_s" in entry and "bandwidth_gb_per_s" in entry):
         return entry
     missing = [name for name in ("tflop_per_s", "bandwidth_gb_per_s") if name not in entry]

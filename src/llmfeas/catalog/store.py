@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
 from .architecture import Model
 from .backend import Backend
-from .device import Device
-from .engine import Engine
-from .offer import Offer
-from .records import built, merged
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
+from .device import Device, Offer
+from .engine import Engine, LikeError, completed
+from .processor import with_rule
+from .records import EntryKind, built, merged
 
 if TYPE_CHECKING:
     from .source import Document
+    from .tables import Tables
 
 R = TypeVar("R")
+
+DEVICES: Final = EntryKind(
+    "hardware", "devices", Device, "generations", "generation", derived=with_rule, more=("processors",)
+)
+OFFERS: Final = EntryKind("offers", "offers", Offer, needed=False)
+MODELS: Final = EntryKind("models", "models", Model, "families", "family")
+BACKENDS: Final = EntryKind("backends", "backends", Backend)
+ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,20 @@ def data_file(directory: Path, name: str, *, needed: bool = True) -> DataFile:
     return DataFile(document.data, document)
 
 
+class ReadFile(Protocol):
+    """Reads a file of the catalog by its name."""
+
+    def __call__(self, name: str, *, needed: bool) -> DataFile:
+        """The file; an empty one where it is missing and not needed."""
+        ...
+
+
 class Records(Mapping[str, R]):
     """Entries of one kind by id, each built when first asked for; files after the first are read when needed."""
 
-    def __init__(self, section: Section[R], directory: Path) -> None:
+    def __init__(self, section: EntryKind[R], read: ReadFile) -> None:
         self.section = section
-        self._directory = directory
+        self._read_file = read
         self._unread = list(section.files)
         self._built: dict[str, R] = {}
         self._raw: dict[str, dict[str, Any]] = {}
@@ -79,7 +96,7 @@ class Records(Mapping[str, R]):
     def _read_next(self) -> bool:
         if not self._unread:
             return False
-        file = data_file(self._directory, self._unread.pop(0), needed=self.section.needed and not self._read)
+        file = self._read_file(self._unread.pop(0), needed=self.section.needed and not self._read)
         self._read.append(file)
         for key, entry in _entries(self.section, file).items():
             self._raw.setdefault(key, entry)
@@ -103,24 +120,17 @@ class Records(Mapping[str, R]):
         self._all()
         return tuple(self._read)
 
-    def document(self, key: str) -> Document | None:
-        """The document that an entry stands in; None for a wheel's."""
-        return self._file[key].document if self._has(key) else None
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __contains__(self, key: object) -> bool:
-        return self._has(key)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __getitem__(self, key: str) -> R:
         record = self._built.get(key)
         if record is None:
             record = self._built[key] = self._record(key)
         return record
+
+    def __contains__(self, key: object) -> bool:
+        return self._has(key)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -134,34 +144,64 @@ class Records(Mapping[str, R]):
         return (key for key in tuple(self._raw) if self._file.get(key, first) is first)
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Give each id with its entry as written, without building it."""
+        """Each id with its entry as written, without building it."""
         return iter(self._all().items())
 
+    def written(self, key: str) -> Mapping[str, Any] | None:
+        """An entry as written; None where there is none."""
+        return self._raw[key] if self._has(key) else None
+
     def raw(self, key: str) -> dict[str, Any]:
-        """An entry as plain data, its defaults filled in, and what follows from the rest of it."""
-        entry, defaults = self._entry(key), self._base_of(key)
-        return self._completed(key, merged(defaults, entry) if defaults else dict(entry))
+        """An entry as plain data, its defaults filled in, and what follows from the rest of it.
+
+        Raises:
+            KeyError: there is no such entry.
+            DataError: it is like one that does not exist, or like itself.
+        """
+        entry = self.written(key)
+        if entry is None:
+            raise KeyError(key)
+        whole = self._completed(key, entry) if self.section.completed else self._with_defaults(key, entry)
+        derived = self.section.derived
+        return derived(whole, ChainMap(*(dict(file.data) for file in self._beside(key)))) if derived else whole
+
+    def _beside(self, key: str) -> Iterator[DataFile]:
+        """The files whose other sections an entry may use: its own, then all that were read."""
+        own = self._file.get(key)
+        if own is not None:
+            yield own
+        yield from (file for file in self._read if file is not own)
+
+    def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        defaults = self._base_of(key)
+        return merged(defaults, entry) if defaults else dict(entry)
+
+    def _completed(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.section.completed is not None
+        try:
+            return self.section.completed(entry, self._read[0].data[self.section.base], self.written)
+        except LikeError as error:
+            document, place = self.place(key)
+            where = document.where((*place, "like")) if document else f"{self.section.key}[{key}]"
+            raise unlike(where, error.args[0], self) from None
+
+    def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
+        """The document that an entry stands in (None: a wheel's), and where."""
+        return self._file[key].document if self._has(key) else None, (self.section.key, key)
 
     def peek(self, key: str, field: str) -> object:
-        """Give one field of an entry as written or as its default, without building it; None where it has neither."""
-        entry = self._entry(key)
-        return entry[field] if field in entry else self._base_of(key).get(field)
-
-    def _entry(self, key: str) -> dict[str, Any]:
+        """One field of an entry as written or as its default, without building it; None where it has neither."""
         if not self._has(key):
             raise KeyError(key)
-        return self._raw[key]
-
-    def _completed(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
-        complete = self.section.complete
-        return complete(entry, self._file[key].data) if complete else entry
+        entry = self._raw[key]
+        return entry[field] if field in entry else self._base_of(key).get(field)
 
     def _base_of(self, key: str) -> Mapping[str, Any]:
         """What an entry leaves to its base, which may stand in any of the files."""
-        if not self.section.base:
+        if not self.section.base_field:
             return {}
         name = self._raw[key].get(self.section.base_field)
-        for file in (self._file[key], *self._read):
+        for file in self._beside(key):
             bases = file.data.get(self.section.base)
             defaults = bases.get(name) if isinstance(bases, Mapping) else None
             if defaults is not None:
@@ -169,17 +209,30 @@ class Records(Mapping[str, R]):
         return {}
 
     def _record(self, key: str) -> R:
-        raw, file = self.raw(key), self._file[key]
-        if file.document is None:
+        raw, document = self.raw(key), self._file[key].document
+        if document is None:
             return built(self.section.record, raw)
         from .validation import validated_entry
 
-        record: R = validated_entry(self.section, key, raw, file.document)
+        record: R = validated_entry(self.section, key, raw, document)
         return record
 
 
-def _entries(section: Section[Any], file: DataFile) -> dict[str, dict[str, Any]]:
-    """Give the entries of a section by id.
+def unlike(where: str, name: object, known: Collection[str]) -> DataError:
+    """The error of an entry that is like one that does not exist, or like itself."""
+    from difflib import get_close_matches
+
+    from ..text import printable
+
+    if str(name) in known:
+        return DataError("bad-data", f"{where}: leads back to itself", "Break the circle.")
+    near = get_close_matches(str(name), list(known), 2)
+    hint = f"Did you mean '{near[0]}'?" if near else "Name one of the section's entries."
+    return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
+
+
+def _entries(section: EntryKind[Any], file: DataFile) -> dict[str, dict[str, Any]]:
+    """The entries of a section by id.
 
     Raises:
         DataError: no list, an entry without id, or an id that occurs twice.
@@ -209,48 +262,53 @@ class Catalog:
         """The files laid over the catalog, in the order in which they apply."""
         return ()
 
-    @property
-    def changed_numbers(self) -> bool:
-        """Tell whether an overlay changes numbers that other modules keep (efficiencies)."""
-        return False
-
-    def _file(self, name: str) -> DataFile:
+    def _file(self, name: str, *, needed: bool = True) -> DataFile:
         if name not in self._files:
-            self._files[name] = data_file(self.directory, name)
+            self._files[name] = data_file(self.directory, name, needed=needed)
         return self._files[name]
+
+    def _records(self, section: EntryKind[R]) -> Records[R]:
+        return Records(section, self._file)
 
     @functools.cached_property
     def devices(self) -> Records[Device]:
         """Devices by id."""
-        return Records(DEVICES, self.directory)
+        return self._records(DEVICES)
 
     @functools.cached_property
     def offers(self) -> Records[Offer]:
         """Offers by id."""
-        return Records(OFFERS, self.directory)
+        return self._records(OFFERS)
 
     @functools.cached_property
     def models(self) -> Records[Model]:
         """Models by id."""
-        return Records(MODELS, self.directory)
+        return self._records(MODELS)
 
     @functools.cached_property
     def backends(self) -> Records[Backend]:
         """Backends by id."""
-        return Records(BACKENDS, self.directory)
+        return self._records(BACKENDS)
 
     @functools.cached_property
     def engines(self) -> Records[Engine]:
         """Engines by id."""
-        return Records(ENGINES, self.directory)
+        return self._records(ENGINES)
 
     def raw(self, name: str) -> Mapping[str, Any]:
-        """Give a data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.
+        """A data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.
 
         Raises:
             DataError: missing or unusable.
         """
         return self._file(name).data
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """What estimates look numbers up in."""
+        from .tables import tables_from
+
+        return tables_from(self.raw, self.engines)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -273,7 +331,7 @@ def digest(directory: Path) -> str:
 
 @functools.cache
 def built_in() -> Catalog:
-    """Give the built-in catalog; it is read once."""
+    """The built-in catalog; it is read once."""
     return Catalog()
 
 
@@ -281,19 +339,10 @@ _installed: list[Catalog] = []
 
 
 def catalog() -> Catalog:
-    """Give the catalog of this process: the built-in one, unless another was installed."""
+    """The catalog of this process: the built-in one, unless another was installed."""
     return _installed[-1] if _installed else built_in()
 
 
 def install(chosen: Catalog) -> None:
-    """Make a catalog (with overlays) that of this process; what followed from other numbers is forgotten."""
-    import sys
-
-    if chosen is catalog():
-        return
-    forget = bool(catalog().changed_numbers or chosen.changed_numbers)
+    """Make a catalog that of this process, for whoever asks without naming one."""
     _installed[:] = [chosen]
-    for name, module in list(sys.modules.items()) if forget else ():
-        for value in list(vars(module).values()) if name.startswith(__package__.split(".")[0]) else ():
-            if value is not built_in and hasattr(value, "cache_clear") and not isinstance(value, type):
-                value.cache_clear()

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import Note, Published, envelope, given
 from ..errors import DataError, LlmfeasError, UsageError
 from .output import write
 from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
-    from ..evidence.backtest import Backtest
     from ..evidence.own import Narrowed
 
 EXAMPLE = "llmfeas backtest --kind training --kind decode --naive --worst 5"
 GROUP = "Which measurements"
 OWN = "Measurements of one's own"
 ADD = "Keep one: 'model=llama-3-8b device=this task=inference quant=q4_k_m decode=120 memory=6.1GiB'."
-LISTS = ("csv", "ndjson")
-"""Formats that show the lines alone."""
 
 
 def run(**values: Any) -> None:
@@ -34,7 +30,7 @@ def run(**values: Any) -> None:
         DataError: the file cannot be read; or rows of it could not be used, after the others were shown.
     """
     from ..evidence.backtest import backtest
-    from .progress import bar
+    from .terminal import bar
 
     output = Output.taken(values)
     new, calibrate = values.pop("add"), values.pop("calibrate")
@@ -53,10 +49,15 @@ def run(**values: Any) -> None:
             variants=values["variants"],
             progress=advance,
         )
-    envelope = _envelope(scores, {**values, "naive": naive, "file": file}, lists=output.format in LISTS)
-    envelope["warnings"] = _unusable(scores.errors)
-    output.write(envelope, lambda: _report(scores, naive=naive))
-    _tell(output, scores.errors)
+    answer = _envelope(scores, {**values, "naive": naive, "file": file}, scores.faults)
+
+    def shown() -> Any:
+        from ..render.backtest import report
+
+        return report(answer["result"], naive=naive)
+
+    output.write(answer, shown)
+    _report_errors(output, scores.faults)
 
 
 def _device(name: str) -> str:
@@ -79,7 +80,7 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     """
     from datetime import date
 
-    from ..catalog.overlay_files import use_overlays
+    from ..catalog.overlay import use_overlays
     from ..catalog.store import catalog
     from ..evidence.own import added, calibrated_file, measured_file, parsed_measurement, read_own, written
 
@@ -104,22 +105,23 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     write(written(data), str(path))
     use_overlays([*others, path])
     _write_calibration(output, narrowed, str(path), errors)
-    _tell(output, errors)
+    _report_errors(output, errors)
 
 
 def _write_calibration(output: Output, narrowed: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:
-    envelope = _envelope_of({"calibration": [asdict(each) for each in narrowed]}, {"file": path})
-    envelope["warnings"] = _unusable(errors)
+    from ..evidence.own import CalibrationResult
 
-    def report() -> Any:
+    answer = _envelope(CalibrationResult(tuple(narrowed)), {"file": path}, errors)
+
+    def shown() -> Any:
         from ..render.backtest import calibration_report
 
-        return calibration_report(envelope["result"]["calibration"], path)
+        return calibration_report(answer["result"]["calibration"], path)
 
-    output.write(envelope, report)
+    output.write(answer, shown)
 
 
-def _tell(output: Output, errors: Sequence[LlmfeasError]) -> None:
+def _report_errors(output: Output, errors: Sequence[LlmfeasError]) -> None:
     """Say what is wrong with each row: to a script in the answer's warnings, so that stderr holds one object.
 
     Raises:
@@ -139,36 +141,12 @@ def _fault(error: LlmfeasError) -> str:
     return f"{error.message}{stop} {error.hint}".rstrip()
 
 
-def _unusable(errors: Sequence[LlmfeasError]) -> list[dict[str, str]]:
-    return [{"code": error.code, "message": _fault(error)} for error in errors]
-
-
-def _envelope(scores: Backtest, values: dict[str, Any], *, lists: bool) -> dict[str, Any]:
-    result = scores.to_dict()
-    return _envelope_of({"rows": result["kinds"]} if lists else result, values)
-
-
-def _envelope_of(result: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+def _envelope(result: Published, values: dict[str, Any], errors: Sequence[LlmfeasError]) -> dict[str, Any]:
     from ..catalog.store import catalog
 
-    return {
-        "schema": "llmfeas.backtest/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {
-            name: {"value": list(value) if isinstance(value, tuple) else value, "origin": "given"}
-            for name, value in values.items()
-            if value not in (None, (), False, 0)
-        },
-        "result": result,
-        "warnings": [],
-    }
-
-
-def _report(scores: Backtest, *, naive: bool) -> Any:
-    from ..render.backtest import report
-
-    return report(scores.to_dict(), naive=naive)
+    inputs = given({name: value for name, value in values.items() if value not in (None, (), False, 0)})
+    unusable = [Note(error.code, _fault(error)) for error in errors]
+    return envelope("backtest", catalog().digest, inputs, result, unusable)
 
 
 command = Command(

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from ..catalog.doubts import Doubt
+from ..contract import Added, Published, envelope
 from ..errors import DataError, UsageError
+from ..record import dataclass
 from ..text import printable
 from . import terminal
 from .app import subgroup
@@ -40,23 +42,46 @@ MOST_SHOWN = 20
 """Faults that one error names."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogPaths(Published):
+    """Which files are used, and where others would be looked for."""
+
+    catalog: str
+    """The folder of the built-in data."""
+    overlays: tuple[str, ...]
+    """Files that are laid over it, in the order in which they apply."""
+    user: str
+    project: str | None
+    variable: str
+    """The variable of the environment that names further files."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCheck(Published):
+    """What was checked, and how many faults were found."""
+
+    overlays: tuple[str, ...]
+    problems: int
+    doubts: Added[tuple[Doubt, ...]]
+    """What need not be wrong, but is unlikely: prices, rates that cores and clock contradict."""
+
+
 def _path(**values: Any) -> None:
     """Say which files are laid over the catalog, and where others would be looked for."""
     output = Output.taken(values)
-    from ..catalog.overlay_files import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
+    from ..catalog.overlay import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
     from ..catalog.store import catalog
     from ..render.entry import entry
 
-    used = [str(path) for path in catalog().overlay_paths]
-    project = project_file()
-    result = {
-        "catalog": str(catalog().directory),
-        "overlays": used,
-        "user": str(user_folder() / USER_FILE),
-        "project": str(project or current_folder() / PROJECT_FILE),
-        "variable": VARIABLE,
-    }
-    _answer(output, "path", result, lambda: entry("Catalog files", result))
+    paths = CatalogPaths(
+        catalog=str(catalog().directory),
+        overlays=tuple(map(str, catalog().overlay_paths)),
+        user=str(user_folder() / USER_FILE),
+        project=str(project_file() or current_folder() / PROJECT_FILE),
+        variable=VARIABLE,
+    )
+    answer = envelope("catalog.path", catalog().digest, {}, paths)
+    output.write(answer, lambda: entry("Catalog files", answer["result"]))
 
 
 def _check(files: tuple[str, ...], **values: Any) -> None:
@@ -80,15 +105,12 @@ def _check(files: tuple[str, ...], **values: Any) -> None:
         terminal.say(f"Error: {error.message}. {error.hint}")
     if problems:
         raise DataError(problems[0].code, problems[0].message, problems[0].hint, problems[0].candidates)
-    doubted = list(doubts(chosen, overlaid(chosen) if files else None))
-    result = {
-        "overlays": [str(path) for path in chosen.overlay_paths],
-        "problems": 0,
-        "doubts": [{"entry": doubt.entry, "field": doubt.field, "message": doubt.message} for doubt in doubted],
-    }
+    doubted = tuple(doubts(chosen, overlaid(chosen) if files else None))
+    check = CatalogCheck(tuple(map(str, chosen.overlay_paths)), 0, doubted)
+    answer = envelope("catalog.check", catalog().digest, {}, check)
     title = "No problem found" if chosen.overlay_paths else "No file of one's own is in use"
-    said = {**result, "doubts": [f"{doubt.entry}, {doubt.field}: {doubt.message}" for doubt in doubted]}
-    _answer(output, "check", result, lambda: entry(title, said))
+    said = {**answer["result"], "doubts": [f"{doubt.entry}, {doubt.field}: {doubt.message}" for doubt in doubted]}
+    output.write(answer, lambda: entry(title, said))
 
 
 def _init(file: str | None, **values: Any) -> None:
@@ -98,7 +120,7 @@ def _init(file: str | None, **values: Any) -> None:
         UsageError: it is there already, or cannot be written.
     """
     output = Output.taken(values)
-    from ..catalog.overlay_files import USER_FILE, user_folder
+    from ..catalog.overlay import USER_FILE, user_folder
 
     path = Path(file) if file else user_folder() / USER_FILE
     if path.exists():
@@ -109,20 +131,6 @@ def _init(file: str | None, **values: Any) -> None:
         raise UsageError("cannot-write", f"cannot make {printable(path.parent, 120)}: {error.strerror}.") from None
     written(TEMPLATE, str(path))
     output.note(f"Wrote {printable(path, 120)}. See it with 'llmfeas catalog path', check it with 'catalog check'.")
-
-
-def _answer(output: Output, verb: str, result: dict[str, Any], report: Any) -> None:
-    from ..catalog.store import catalog
-
-    envelope = {
-        "schema": f"llmfeas.catalog.{verb}/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {},
-        "result": result,
-        "warnings": [],
-    }
-    output.write(envelope, report)
 
 
 _FILES = click.Argument(["files"], nargs=-1, metavar="[FILE]...")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
+from ..contract import Note, envelope
 from .output import write as written
 from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
-    from ..importers.machine import Matched
+    from ..machine import Matched
 
 
 def run(**values: Any) -> None:
@@ -21,7 +21,7 @@ def run(**values: Any) -> None:
     output, as_yaml = Output.taken(values), values.pop("yaml_")
     from ..catalog.store import catalog
     from ..errors import UsageError
-    from ..importers.machine import detected, matched, this_machine
+    from ..machine import detected, matched, this_machine
     from ..render.detect import report, stranger
 
     machine = this_machine()
@@ -35,26 +35,15 @@ def run(**values: Any) -> None:
         return
     rows = [detected(match, catalog()) for match in matches]
     host = machine.processor
-    result = {
-        **rows[0],
-        "host_memory_bytes": None if host is None else host.memory_bytes,
-        "others": rows[1:],
-    }
-    envelope = {
-        "schema": "llmfeas.detect/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {},
-        "result": result,
-        "warnings": [{"code": "device-unknown", "message": stranger(row)} for row in rows if row["matched"] is None],
-    }
-    output.write(envelope, lambda: report(rows))
+    result = {**rows[0], "host_memory_bytes": None if host is None else host.memory_bytes, "others": rows[1:]}
+    warnings = [Note("device-unknown", stranger(row)) for row in rows if row["matched"] is None]
+    output.write(envelope("detect", catalog().digest, {}, result, warnings), lambda: report(rows))
 
 
 def _entries(matches: list[Matched]) -> list[object]:
     """Entries for a catalog file: of a known device what differs, of a known kind all, of others with gaps."""
     from ..catalog.store import catalog
-    from ..importers.machine import device_of, entry_of
+    from ..machine import device_of, entry_of
 
     entries: list[object] = []
     for match in matches:

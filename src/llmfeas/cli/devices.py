@@ -4,31 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..record import dataclass
 from ..units import parse_bytes
-from .listings import Filter, Kind, Row, group
+from .listings import Filter, Kind, ListedEntry, group
 
 if TYPE_CHECKING:
     from ..catalog.device import Device
     from ..catalog.store import Catalog
 
 
-def _row(device: Device) -> Row:
-    from ..catalog.prices import cheapest_price
-    from ..catalog.store import catalog
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedDevice(ListedEntry):
+    """A device in a listing."""
 
-    rates, price = device.tflop_per_s, cheapest_price(device, catalog())
-    return {
-        "id": device.id,
-        "name": device.name,
-        "backend": device.backend,
-        "vendor": device.vendor,
-        "kind": device.kind,
-        "generation": device.generation,
-        "memory_gib": device.memory_gib,
-        "bandwidth_gb_per_s": device.bandwidth_gb_per_s,
-        "tflop_per_s_16bit": rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
-        "usd_per_hour": None if price is None else price.usd_per_hour,
-    }
+    vendor: str
+    kind: str
+    generation: str
+    memory_gib: float
+    bandwidth_gb_per_s: float
+    tflop_per_s_16bit: float | None
+    """Dense, in 16 bits with fp32 accumulation where it has that."""
+    usd_per_hour: float | None
+    """What an estimate takes."""
+
+    @classmethod
+    def of(cls, device: Device) -> ListedDevice:
+        """The row of a record."""
+        from ..catalog.prices import cheapest_price
+        from ..catalog.store import catalog
+
+        rates, price = device.tflop_per_s, cheapest_price(device, catalog())
+        return cls(
+            id=device.id,
+            name=device.name,
+            backend=device.backend,
+            vendor=device.vendor,
+            kind=device.kind,
+            generation=device.generation,
+            memory_gib=device.memory_gib,
+            bandwidth_gb_per_s=device.bandwidth_gb_per_s,
+            tflop_per_s_16bit=rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
+            usd_per_hour=None if price is None else price.usd_per_hour,
+        )
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -60,7 +77,7 @@ KIND = Kind(
     records=lambda catalog: catalog.devices,
     found=_found,
     near=_near,
-    row=_row,
+    listed=ListedDevice,
     filters=(
         Filter(name="backend", help="run on this backend.", keeps=lambda row, v: row["backend"] == v, read=_backend),
         Filter(name="vendor", help="come from this vendor.", keeps=lambda row, v: row["vendor"].lower() == v.lower()),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckFailedError, UsageError
-from .checking import fails, failure
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ def checked(verdict: Verdict, strict: bool) -> None:
     Raises:
         CheckFailedError: with the verdict and the reasons that break it.
     """
+    from .failure import fails, failure
+
     if fails(verdict, strict=strict):
         raise CheckFailedError("check-failed", failure(verdict))
 

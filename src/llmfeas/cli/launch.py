@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope
 from ..errors import DataError, UsageError
 from ..text import printable
-from .folder import write_folder
+from .output import write_folder
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(**values: Any) -> None:
         if needed not in request:
             raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
     recipe = prepared(request, engine, catalog())
-    envelope = _envelope(recipe, engine.id)
+    answer = _envelope(recipe, engine.id)
     for warning in recipe.warnings:
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
@@ -65,21 +65,18 @@ def run(**values: Any) -> None:
         from ..render.launch import report
 
         device = counted(scenario.num_devices, scenario.device.name)
-        return report(envelope, engine.name, scenario.model.name, device)
+        return report(answer, engine.name, scenario.model.name, device)
 
-    replace(output, path=None).write(envelope, report)
+    replace(output, path=None).write(answer, report)
 
 
 def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
-    estimated = recipe.estimate.to_dict()
-    return {
-        "schema": "llmfeas.launch/1",
-        "llmfeas": __version__,
-        "catalog": estimated["catalog"],
-        "inputs": estimated["inputs"],
-        "result": {"engine": engine, **recipe.launch.to_dict()},
-        "warnings": [warning.to_dict() for warning in recipe.warnings],
-    }
+    from ..estimate.inputs import inputs
+    from ..planning.launch import LaunchResult
+
+    written, estimated = recipe.launch, recipe.estimate
+    result = LaunchResult(engine, written.files, written.command, written.notes)
+    return envelope("launch", estimated.catalog, inputs(estimated.scenario), result, recipe.warnings)
 
 
 def recorded(text: bytes) -> dict[str, Any]:
@@ -98,10 +95,11 @@ def recorded(text: bytes) -> dict[str, Any]:
         hint = "Make it with 'llmfeas plan ... --json' or 'llmfeas estimate ... --json' of this version."
         raise DataError("schema-version", f"the recipe is {what}; {' and '.join(READS)} are read.", hint)
     inputs = _inputs(stored, planned=schema == READS[0])
+    from ..catalog.store import catalog
     from ..request import parsed, recorded_origins
 
     try:
-        parsed(inputs)
+        parsed(inputs, catalog().tables.quantization)
         recorded_origins(inputs)
     except UsageError as error:
         raise DataError("bad-recipe", f"the recipe cannot be used: {error.message}", error.hint) from None
@@ -161,7 +159,7 @@ command = Command(
             metavar="ENGINE",
             group="The question",
             shell_complete=_engines,
-            help="accelerate, deepspeed, torchrun-fsdp, trl, axolotl, megatron, maxtext, mlx-lm, llama.cpp, vllm.",
+            help="What to launch: accelerate, deepspeed, llama.cpp, vllm ...; an unknown name lists them all.",
         ),
         *settings(hidden=("engine",)),
         Grouped(["force", "--force"], is_flag=True, help="Overwrite files."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,7 +37,7 @@ class Command(click.Command):
         Raises:
             DataError: an overlay is missing or cannot be used.
         """
-        from ..catalog.overlay_files import overlay_paths, use_overlays
+        from ..catalog.overlay import overlay_paths, use_overlays
 
         files, alone = ctx.params.pop("catalog_files", ()), ctx.params.pop("no_user_catalog", False)
         use_overlays(overlay_paths(files, user=not alone))
@@ -175,9 +175,7 @@ class Output:
             return
         output.write(self._rendered(envelope, report), self.path)
         if self.verbose:
-            from .verbose import remarks
-
-            for line in remarks(envelope):
+            for line in _remarks(envelope):
                 self.note(line)
 
     def _rendered(self, envelope: Mapping[str, object], report: Callable[[], Any]) -> str:
@@ -195,3 +193,17 @@ class Output:
                 )
             )
         return str(renderer.rendered(report() if self.format == "markdown" else envelope))
+
+
+def _remarks(envelope: Mapping[str, Any]) -> Iterator[str]:
+    """What `--verbose` says of an answer: versions, catalog files, each assumed setting with its value's origin."""
+    from ..catalog.store import catalog
+    from ..render.words import setting
+    from ..text import printable
+
+    yield f"llmfeas {envelope['llmfeas']}, catalog {printable(envelope['catalog'], 400)}"
+    known = catalog()
+    yield f"catalog files: {', '.join(printable(path, 200) for path in (known.directory, *known.overlay_paths))}"
+    for name, entry in envelope["inputs"].items():
+        if entry["origin"] != "given" and entry["value"] is not None:
+            yield f"assumed --{name.replace('_', '-')} {setting(name, entry['value'])} ({entry['origin']})"

@@ -81,18 +81,18 @@ def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | Sc
     pending, number, is_cut = first, 0, False
     while True:
         *lines, pending = pending.split(b"\n")
-        found: list[Item | ScenarioLine] = []
+        arrived: list[Item | ScenarioLine] = []
         for raw in lines:
             number += 1
             if is_cut or len(raw) > MAX_LINE_BYTES:
-                found.append(_too_long(number))
+                arrived.append(_too_long(number))
             elif raw.strip():
-                found.append(ScenarioLine(raw, number))
+                arrived.append(ScenarioLine(raw, number))
             is_cut = False
         if len(pending) > MAX_LINE_BYTES:
             pending, is_cut = b"", True
-        if found:
-            yield found
+        if arrived:
+            yield arrived
         block = stream.read1(BLOCK_BYTES)
         if not block:
             break
@@ -108,18 +108,18 @@ def _too_long(number: int) -> Item:
 def item_of_line(raw: bytes, number: int) -> Item:
     """Read one line of NDJSON; a line that cannot be read becomes an item with its error."""
     try:
-        found = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
+        settings = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
         return Item(None, number, {}, _bad_line("is not UTF-8"))
     except (ValueError, RecursionError) as error:
         problem = error.msg if isinstance(error, json.JSONDecodeError) else "it nests too deeply or holds a huge number"
         return Item(None, number, {}, _bad_line(f"is not JSON: {problem}"))
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         return Item(None, number, {}, _bad_line("is not an object of settings"))
-    named = found.pop("id", number)
+    named = settings.pop("id", number)
     if not _is_json(named):
         return Item(None, number, {}, _bad_line("has an id with a number out of bounds"))
-    return Item(named, number, found)
+    return Item(named, number, settings)
 
 
 def _is_json(value: object) -> bool:

@@ -12,7 +12,7 @@ from ..text import printable
 from . import output
 from .failure import BugError
 from .parameters import Command, Grouped, Output, outputs
-from .progress import bar
+from .terminal import bar
 
 FORMATS = ("ndjson", "csv")
 

@@ -1,9 +1,11 @@
-"""The conversation: what goes to stderr, and what the terminal behind stdout can show."""
+"""The conversation: what goes to stderr, how far a long command is, and what the terminal behind stdout can show."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 SMALLEST_WIDTH = 32
 
@@ -50,3 +52,29 @@ def is_terminal(stream: object) -> bool:
         return bool(stream.isatty())  # type: ignore[attr-defined]
     except (AttributeError, ValueError):
         return False
+
+
+@contextlib.contextmanager
+def bar(total: int | None, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A function that takes how many pieces of work were done since; it draws only where stderr is a terminal.
+
+    Where results go to the terminal too they are the progress, and no bar is drawn among them.
+    """
+    if not wanted or not is_terminal(sys.stderr) or is_terminal(sys.stdout):
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Scenarios a second."""
+
+        def render(self, task: Task) -> Text:
+            """Show the rate once it is known."""
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+    console = Console(stderr=True, no_color=not has_colour(), highlight=False)
+    with Progress(BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), console=console) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done: progress.update(task, advance=done)

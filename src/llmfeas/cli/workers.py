@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ..errors import LlmfeasError
 from ..record import dataclass
-from .checking import fails
-from .failure import as_bug
+from .failure import as_bug, fails
 from .scenarios import Item, ScenarioLine, item_of_line
 
 CHUNK, SLOW_CHUNK = 256, 4
@@ -46,8 +45,8 @@ class SweepOptions:
 
 def answers(arrivals: Iterator[list[Item | ScenarioLine]], options: SweepOptions, jobs: int = 1) -> Iterator[Answered]:
     """Answer scenarios in their order; several jobs take them in turns, never more than a few chunks ahead."""
-    found = chunks(arrivals, options.chunk)
-    for chunk in itertools.islice(found, 1) if jobs > 1 else found:
+    pending = chunks(arrivals, options.chunk)
+    for chunk in itertools.islice(pending, 1) if jobs > 1 else pending:
         yield answered(chunk, options)  # what the first one loads other processes need not load again
     if jobs == 1:
         return
@@ -58,7 +57,7 @@ def answers(arrivals: Iterator[list[Item | ScenarioLine]], options: SweepOptions
     with ProcessPoolExecutor(jobs, initializer=_ready, initargs=(catalog().overlay_paths,)) as pool:
         waiting: collections.deque[Future[Answered]] = collections.deque()
         try:
-            for chunk in found:
+            for chunk in pending:
                 with _deaf():
                     waiting.append(pool.submit(answered, chunk, options))
                 while waiting and (len(waiting) > 2 * jobs or waiting[0].done()):
@@ -87,9 +86,9 @@ def _deaf() -> Iterator[None]:
 def chunks(arrivals: Iterable[list[Item | ScenarioLine]], most: int) -> Iterator[list[Item | ScenarioLine]]:
     """Divide what is there into lists of 1, 2, 4 and so on up to `most`: the first answers come at once."""
     size = 1
-    for found in arrivals:
-        while found:
-            chunk, found = found[:size], found[size:]
+    for items in arrivals:
+        while items:
+            chunk, items = items[:size], items[size:]
             yield chunk
             size = min(2 * size, most)
 
@@ -98,7 +97,7 @@ def _ready(overlays: tuple[Path, ...]) -> None:
     """Prepare a process: the same catalog; the main process alone hears Ctrl-C."""
     import signal
 
-    from ..catalog.overlay_files import use_overlays
+    from ..catalog.overlay import use_overlays
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_overlays(overlays)

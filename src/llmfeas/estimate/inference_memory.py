@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
-from ..catalog.quantization import quantization
-from ..catalog.runtime import InferenceBehaviour, runtime
+from ..catalog.engine import ServingMemory
 from ..record import dataclass
 from ..scenario import Scenario
 from ..tape import Operator, build
-from ..walk.implementation import implementation
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes
 from .serving import Serving, serving_of
+from .stages import stages
 from .weights import weight_bytes
 
 Kind = tuple[bool, bool, int | None]
@@ -58,7 +57,7 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
 
     Prefill: weights + cache of the prompt + streams and the widest operator of a pass (or logits of every token, where
     the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
-    differ by data/runtime.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
+    differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
     """
     return _memory(serving_of(scenario))
 
@@ -83,15 +82,14 @@ def _memory(s: Serving) -> InferenceMemory:
 
 def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
     """Components of both moments on the fullest device, and the bytes on the host."""
-    behaviour = runtime().behaviour(s.engine)
-    parts, host = _parts(s, behaviour)
-    candidates = [_moments(s, behaviour, part) for part in parts]
+    parts, host = _parts(s, s.behaviour)
+    candidates = [_moments(s, s.behaviour, part) for part in parts]
     return max(candidates, key=lambda moments: max(sum(held.values()) for held in moments.values())), host
 
 
-def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float]:
+def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
-    weights = weight_bytes(s.architecture, s.quant, s.engine, s.native, s.stored)
+    weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
     kinds = _kinds(s.architecture)
     caches = {kind: _caches(s, behaviour, kind) for kind in set(kinds)}
     layers = [
@@ -99,7 +97,7 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
     ]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
-    chosen = quantization().format(s.quant, s.engine)
+    chosen = s.tables.quantization.format(s.quant, s.dialect)
     if chosen.embedding_on == "host" and not s.one_pool:
         host, tables = host + tables, 0.0
     if s.host_layers:
@@ -110,14 +108,10 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
         streamed = 2 * max(weight for weight, _, _ in layers)
         layers = [(0.0, cache, prompt) for _, cache, prompt in layers]
     kept = layers[s.host_layers :]
-    stages = max(1, min(s.pp, len(kept)))
-    # the head counts as one more layer, so the last stage has one less; the first ones take what does not divide
-    units = len(kept) + (1 if head and stages > 1 else 0)
     parts: list[Part] = []
-    for stage in range(stages):
-        own = kept[_start(stage, units, stages) : _start(stage + 1, units, stages)]
-        last = stage == stages - 1
-        edge = (tables if stage == 0 else 0.0) + (head + weights.rest if last else 0.0)
+    for stage in stages(len(kept), s.pp, head=int(head > 0)):
+        own = kept[stage.first : stage.end]
+        edge = (tables if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
         own_caches = [cache for _, cache, _ in own]
         parts.append(
             Part(
@@ -125,18 +119,13 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
                 sum(own_caches),
                 sum(prompt for _, _, prompt in own),
                 max(own_caches, default=0.0),
-                last and bool(head),
+                stage.heads and bool(head),
             )
         )
     return parts, host
 
 
-def _start(stage: int, layers: int, stages: int) -> int:
-    size, more = divmod(layers, stages)
-    return stage * size + min(stage, more)
-
-
-def _caches(s: Serving, behaviour: InferenceBehaviour, kind: Kind) -> tuple[float, float]:
+def _caches(s: Serving, behaviour: ServingMemory, kind: Kind) -> tuple[float, float]:
     """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
     block, window = behaviour.block_tokens, kind[2]
     operators = _operators(s.architecture)[kind]
@@ -172,7 +161,7 @@ def _kinds(a: Architecture) -> tuple[Kind, ...]:
     return tuple((a.is_linear_layer(i), a.is_expert_layer(i), a.window_of(i)) for i in range(a.layers))
 
 
-def _moments(s: Serving, behaviour: InferenceBehaviour, part: Part) -> dict[str, dict[str, float]]:
+def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:
     """Components of the two moments on one device."""
     value = behaviour.value_bytes or s.native
     logit = (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp if part.makes_logits else 0.0
@@ -202,7 +191,7 @@ def _appended(s: Serving, part: Part) -> float:
     return max(part.layer_cache / 2, repeated)
 
 
-def _prompt_pass(s: Serving, behaviour: InferenceBehaviour, value: float, logit: float) -> tuple[float, float]:
+def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: float) -> tuple[float, float]:
     """Activations and logits of the widest pass over the prompt on one rank."""
     limit = behaviour.pass_tokens
     tokens, sequences = min(s.prompt, limit or s.prompt), s.sequences
@@ -230,7 +219,7 @@ def _prompt_pass(s: Serving, behaviour: InferenceBehaviour, value: float, logit:
 def _walked(s: Serving, tokens: int) -> float | None:
     """Give the bytes of a pass as the public code runs it; None where its program is not known to the operator."""
     a = s.architecture
-    traits = implementation(a.implementation)
+    traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:
         return None
     polynomials = prefill_polynomials(

@@ -9,7 +9,6 @@ from typing import Final
 from ..catalog.architecture import Architecture, Model
 from ..record import dataclass
 from ..tape import Block, Embedding, FeedForward, Head, LoraTargets, Ngrams, Operator, RoutedExperts, Weight, build
-from ..walk.implementation import implementation
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +66,19 @@ _DENSE: Final = frozenset(("gate", "up", "gate_up", "down"))
 
 @lru_cache(maxsize=4096)
 def parameters(
-    model: Model | Architecture, lora_rank: int | None = None, lora_targets: LoraTargets = "all-linear"
+    model: Model | Architecture,
+    lora_rank: int | None = None,
+    lora_targets: LoraTargets = "all-linear",
+    *,
+    adapts_experts: bool = False,
 ) -> Parameters:
     """Count the parameters of a model.
 
     Formula: sum over the tape; active = total - routed experts - n-gram tables and their projections + the experts that
     a token reaches. With `lora_rank` only the low-rank pairs train, `rank (in + out)` for every projection that the
     targets reach: all but the head, or those of attention. Router and routed experts are stacked tensors, which
-    `all-linear` adapts where the record of data/implementations.yaml says so. Equal to the Hugging Face classes
-    (transformers 5.23, peft 0.21), to the unit.
+    `all-linear` adapts where the adapter library does (`adapts_experts` of data/implementations.yaml). Equal to the
+    Hugging Face classes (transformers 5.23, peft 0.21), to the unit.
     """
     architecture = model.architecture if isinstance(model, Model) else model
     total = _sum(architecture, lambda operator, weight: weight.elements)
@@ -87,7 +90,7 @@ def parameters(
     trainable = total
     if lora_rank is not None:
         trainable = _sum(architecture, lambda operator, weight: weight.lora_elements(lora_rank, lora_targets))
-        if lora_targets == "all-linear" and implementation(architecture.implementation).adapts_experts:
+        if lora_targets == "all-linear" and adapts_experts:
             trainable = lora_rank * _sum(
                 architecture,
                 lambda operator, weight: _stacked_ranks(operator, weight) * weight.copies * sum(weight.shape),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..contract import Published, published
 from ..record import dataclass
 from ..scenario import Scenario
 
@@ -10,7 +11,7 @@ WATT_PER_KW = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purchase:
+class Purchase(Published):
     """One bought device beside the same one rented; USD, seconds, hours of use."""
 
     usd_per_device: float
@@ -19,12 +20,12 @@ class Purchase:
     """While it works; None: electricity has no price, or its power is unknown. It then counts as free."""
     rent_usd_per_device_hour: float | None
 
-    @property
+    @published
     def usd_per_device_hour(self) -> float:
         """Wear: the price spread over all hours of its lifetime."""
         return self.usd_per_device / (self.lifetime_seconds / SECONDS_PER_HOUR)
 
-    @property
+    @published
     def break_even_hours(self) -> float | None:
         """Hours of use from which on buying, with electricity, is cheaper: `price / (rent - electricity)`.
 
@@ -33,23 +34,11 @@ class Purchase:
         rent, power = self.rent_usd_per_device_hour, self.electricity_usd_per_device_hour or 0.0
         return self.usd_per_device / (rent - power) if rent is not None and rent > power else None
 
-    @property
+    @published
     def break_even_share(self) -> float | None:
         """The same as a share of its lifetime; above 1 buying never pays."""
         hours = self.break_even_hours
         return None if hours is None else hours * SECONDS_PER_HOUR / self.lifetime_seconds
-
-    def to_dict(self) -> dict[str, float | None]:
-        """The purchase as the contract shapes it."""
-        return {
-            "usd_per_device": self.usd_per_device,
-            "lifetime_seconds": self.lifetime_seconds,
-            "usd_per_device_hour": self.usd_per_device_hour,
-            "electricity_usd_per_device_hour": self.electricity_usd_per_device_hour,
-            "rent_usd_per_device_hour": self.rent_usd_per_device_hour,
-            "break_even_hours": self.break_even_hours,
-            "break_even_share": self.break_even_share,
-        }
 
 
 def purchase(scenario: Scenario, power_share: float) -> Purchase | None:

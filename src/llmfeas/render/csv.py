@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..text import printable
 from .ndjson import rows_of
-from .shape import ESTIMATE, paths
 
 Row = Mapping[str, object]
 
@@ -21,15 +20,18 @@ Row = Mapping[str, object]
 @functools.cache
 def estimate_columns() -> tuple[str, ...]:
     """The columns of every estimate, training or inference, so that rows of a sweep share one header."""
-    return tuple(paths(ESTIMATE))
+    from .schema import estimate_schema, paths
+
+    return tuple(paths(estimate_schema()))
 
 
 @functools.cache
 def comparison_columns() -> tuple[str, ...]:
     """The columns of every row of a comparison, whatever is known of its devices."""
-    from .shapes import COMPARISON
+    from ..planning.compare import ComparedDevice
+    from .schema import paths, record_schema
 
-    return tuple(paths(COMPARISON))
+    return tuple(paths(record_schema(ComparedDevice)))
 
 
 _COLUMNS: Mapping[object, Callable[[], tuple[str, ...]]] = {

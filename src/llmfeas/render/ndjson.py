@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-LISTS = ("rows", "expectations", "claims", "changes", "plans")
+from ..contract import shallow
+
+LISTS = ("rows", "expectations", "claims", "changes", "plans", "kinds")
 """Keys of a result under which its rows stand."""
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False, default=shallow)
 
 
 def rendered(envelope: Mapping[str, object]) -> str:
@@ -34,7 +36,7 @@ def line(row: Mapping[str, object]) -> str:
 
 
 def encoded(value: object) -> str:
-    """Any value as JSON, without spaces.
+    """Any value as JSON, records too, without spaces.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.

@@ -227,7 +227,7 @@ def _table(table: Table, width: int) -> Drawn:
     while sum(least[index] + GAP for index in shown) - GAP > width:
         spare = [index for index in shown if table.columns[index].spare]
         if not spare:
-            yield from _records(table, width)
+            yield Constrain(Group(*_records(table, width)), width)
             return
         shown.remove(spare[-1])
     drawn = Grid(box=None, padding=(0, GAP, 0, 0))
@@ -258,6 +258,8 @@ def _cell(cell: Phrase | Bar, prose: bool, width: int = NARROWEST_PROSE) -> Rend
     if not (prose and cell.sign):
         return _text([cell], width)
     signed = Grid.grid(padding=(0, 1, 0, 0))
+    signed.add_column()
+    signed.add_column(overflow="fold")
     signed.add_row(_text([Phrase(cell.sign, cell.meaning)], 1), _text([Phrase(cell.text, cell.meaning)], width))
     return signed
 

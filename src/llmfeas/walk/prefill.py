@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
+from ..catalog.implementation import Implementation
 from .blocks.context import Context
 from .blocks.model import Model
-from .implementation import Implementation
 from .pattern import layer_kinds, repeated_pattern
 from .setup import Recipe, Setup
 from .storage import ACTIVATIONS, COMPONENT_BITS, LOGITS, SYMBOLIC, WEIGHTS, WORKSPACE, Polynomial, packed_fields
