@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS
 from llmfeas.walk.moments import Moments
 from llmfeas.walk.step import Walked
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS
 
 MASK = (1 << COMPONENT_BITS) - 1
 

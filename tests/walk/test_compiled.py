@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from levels import level_bytes
 
+from llmfeas.autograd.storage import numeric_sizes
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
 from llmfeas.walk.implementation import compiles, fused_implementation, implementation, implementation_names
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import Walked, walked_step
-from llmfeas.walk.storage import numeric_sizes
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "compiled_memory.json").read_text())["rows"]
 

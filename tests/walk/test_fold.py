@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
 from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
 from llmfeas.walk import fold
@@ -16,7 +17,6 @@ from llmfeas.walk.implementation import implementation
 from llmfeas.walk.moments import Held, Line, upper_lines
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
 
 MODELS = {
     "gpt2": 9,

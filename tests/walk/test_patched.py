@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from levels import folded_top, walked_top
 
+from llmfeas.autograd.storage import COMPONENT_BITS, numeric_sizes
 from llmfeas.catalog.store import catalog
 from llmfeas.walk.fold import training_moments
 from llmfeas.walk.implementation import fused_implementation, implementation, implementation_names
 from llmfeas.walk.moments import Moments
 from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, numeric_sizes
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3

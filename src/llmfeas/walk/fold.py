@@ -11,14 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from ..record import dataclass
-from .inventory import Weight, inventory_of
-from .moments import Candidate, Moments
-from .pattern import Outline, layer_kinds, outlined
-from .setup import Setup
-from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
-from .step import Walked
-from .storage import (
+from ..autograd.storage import (
     ARRIVING,
     COMPONENT_BITS,
     EXPERTS,
@@ -31,6 +24,13 @@ from .storage import (
     packed_fields,
     with_experts,
 )
+from ..record import dataclass
+from .inventory import Weight, inventory_of
+from .moments import Candidate, Moments
+from .pattern import Outline, layer_kinds, outlined
+from .setup import Setup
+from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
+from .step import Walked
 
 _ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
 _GRADIENT_FIELDS = (FIELD_MASK | FIELD_MASK * EXPERTS) << GRADIENTS

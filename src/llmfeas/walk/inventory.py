@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from ..autograd.storage import BLOCK_BYTES
 from ..record import dataclass
-from .storage import BLOCK_BYTES
 
 SMALL_TENSOR = 4096
 """8-bit optimizers keep full states of tensors below this many elements."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+from ..autograd.storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields
 from ..record import dataclass
 from .inventory import Inventory
-from .storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..autograd.recorder import Recorder
+from ..autograd.storage import (
+    ACTIVATIONS,
+    COMPONENT_BITS,
+    LOGITS,
+    SYMBOLIC,
+    WEIGHTS,
+    WORKSPACE,
+    Polynomial,
+    packed_fields,
+)
 from ..catalog.architecture import Architecture
 from .blocks.context import Context
 from .blocks.model import Model
 from .implementation import Implementation
 from .pattern import layer_kinds, repeated_pattern
 from .setup import Recipe, Setup
-from .storage import ACTIVATIONS, COMPONENT_BITS, LOGITS, SYMBOLIC, WEIGHTS, WORKSPACE, Polynomial, packed_fields
-from .tape import Tape
 
 _MASK = (1 << COMPONENT_BITS) - 1
 
@@ -28,15 +37,15 @@ def prefill_polynomials(
     recipe = Recipe(weight_bytes=value_bytes, autocast=False, eager=eager, windowed=windowed)
     setup = Setup(architecture=architecture, implementation=implementation, recipe=recipe)
     prefix, period = repeated_pattern(layer_kinds(setup))
-    tape = Tape(SYMBOLIC, autocast=False, recording=False)
-    context = Context(tape, setup, cache=[])
+    recorder = Recorder(SYMBOLIC, autocast=False, recording=False)
+    context = Context(recorder, setup, cache=[])
     model = Model(context, range(min(setup.depth, prefix + 2 * period)))
-    ids = tape.new(tape.sizes.bs, 8)
-    tape.ledger.marks.clear()
+    ids = recorder.new(recorder.sizes.bs, 8)
+    recorder.ledger.marks.clear()
     model.body(ids)
-    tape.ledger.mark()
-    whole = packed_fields(tape.ledger.level, WEIGHTS)
-    found = {_beside(level, whole) for level, _, _ in tape.ledger.marks}
+    recorder.ledger.mark()
+    whole = packed_fields(recorder.ledger.level, WEIGHTS)
+    found = {_beside(level, whole) for level, _, _ in recorder.ledger.marks}
     return tuple(one for one in found if not any(other != one and _covers(other, one) for other in found))
 
 

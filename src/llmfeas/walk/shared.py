@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
+from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
 from .inventory import Weight
 from .pattern import Outline, layer_kinds
 from .setup import Setup
 from .step import Walked, walked_step
-from .storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
 
 Layers = tuple[int, ...]
 

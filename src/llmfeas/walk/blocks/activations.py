@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-from ..graph import Node, Tensor
-from ..operators.basic import add, clamped, mul, power, scaled, shifted, silu, unary_of_input, unary_of_output
-from ..operators.views import sliced
-from ..tape import Tape
+from ...autograd.basic import add, clamped, mul, power, scaled, shifted, silu, unary_of_input, unary_of_output
+from ...autograd.graph import Node, Tensor
+from ...autograd.recorder import Recorder
+from ...autograd.views import sliced
 
 
-def gelu_written(tape: Tape, x: Tensor) -> Tensor:
+def gelu_written(recorder: Recorder, x: Tensor) -> Tensor:
     """`0.5 x (1 + tanh(c (x + 0.044715 x^3)))`, operator by operator."""
-    half = scaled(tape, x)
+    half = scaled(recorder, x)
     return mul(
-        tape, half, shifted(tape, unary_of_output(tape, scaled(tape, add(tape, x, scaled(tape, power(tape, x))))))
+        recorder,
+        half,
+        shifted(
+            recorder,
+            unary_of_output(recorder, scaled(recorder, add(recorder, x, scaled(recorder, power(recorder, x))))),
+        ),
     )
 
 
-def _recomputed_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _recomputed_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     """Tanh, then the derivative's expression; at its widest five tensors and the result's parts."""
     g = grads[0]
     assert g is not None
     n, width = g.n, g.width
-    tanh = tape.new(n, width)
-    half, rest = tape.new(n, width), tape.new(n, width)
-    inner, squares = tape.new(n, width), tape.new(n, width)
-    product = tape.new(n, width)
+    tanh = recorder.new(n, width)
+    half, rest = recorder.new(n, width), recorder.new(n, width)
+    inner, squares = recorder.new(n, width), recorder.new(n, width)
+    product = recorder.new(n, width)
     del inner, squares
-    slope = tape.new(n, width)
+    slope = recorder.new(n, width)
     del half, rest, product, tanh
-    offset = tape.new(n, width)
-    factor = tape.new(n, width)
+    offset = recorder.new(n, width)
+    factor = recorder.new(n, width)
     del slope, offset
-    return [tape.new(n, width) if factor is not None else None]
+    return [recorder.new(n, width) if factor is not None else None]
 
 
-def gelu_recomputed(tape: Tape, x: Tensor) -> Tensor:
+def gelu_recomputed(recorder: Recorder, x: Tensor) -> Tensor:
     """The tanh form as a function that keeps only its input (Bloom)."""
-    node = tape.open(_recomputed_back, (x,))
-    tape.keep(node, x)
-    half = tape.new(x.n, x.width)
-    scaled_x, cube = tape.new(x.n, x.width), tape.new(x.n, x.width)
-    inner = tape.new(x.n, x.width)
+    node = recorder.open(_recomputed_back, (x,))
+    recorder.keep(node, x)
+    half = recorder.new(x.n, x.width)
+    scaled_x, cube = recorder.new(x.n, x.width), recorder.new(x.n, x.width)
+    inner = recorder.new(x.n, x.width)
     del scaled_x, cube
-    out = tape.new(x.n, x.width, node)
+    out = recorder.new(x.n, x.width, node)
     del half, inner
     return out
 
@@ -52,39 +57,39 @@ def activation_kind(program: str, activation: str) -> str:
     return activation if program == "kernel" and activation == "relu" else program or activation
 
 
-def activated(tape: Tape, x: Tensor, kind: str) -> Tensor:
+def activated(recorder: Recorder, x: Tensor, kind: str) -> Tensor:
     """Run an activation by the architecture's name for it."""
     if kind == "gelu_new":
-        return gelu_written(tape, x)
+        return gelu_written(recorder, x)
     if kind == "gelu-recomputed":
-        return gelu_recomputed(tape, x)
+        return gelu_recomputed(recorder, x)
     if kind == "silu":
-        return silu(tape, x)
+        return silu(recorder, x)
     if kind == "relu":
-        return unary_of_output(tape, x)
-    return unary_of_input(tape, x)
+        return unary_of_output(recorder, x)
+    return unary_of_input(recorder, x)
 
 
-def _glu_back(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _glu_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     g = grads[0]
     assert g is not None
-    if tape.overwrites:
-        return [node.overwritten(tape, i) for i in range(len(node.edges))]
-    return [node.result(tape, i, g.width) for i in range(len(node.edges))]
+    if recorder.overwrites:
+        return [recorder.overwritten(node, i) for i in range(len(node.edges))]
+    return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
 
 
-def gated(tape: Tape, *parts: Tensor) -> Tensor:
+def gated(recorder: Recorder, *parts: Tensor) -> Tensor:
     """Activation of the gate times up in one kernel: keeps both (two tensors, or one for both), or 8-bit copies."""
-    node = tape.open(_glu_back, parts)
-    tape.keep(node, *([tape.new(part.n, 1) for part in parts] if tape.narrow_activations else parts))
+    node = recorder.open(_glu_back, parts)
+    recorder.keep(node, *([recorder.new(part.n, 1) for part in parts] if recorder.narrow_activations else parts))
     n = parts[0].n if len(parts) == 2 else parts[0].n // 2
-    return tape.new(n, parts[0].width, node)
+    return recorder.new(n, parts[0].width, node)
 
 
-def gated_clamped(tape: Tape, joint: Tensor) -> Tensor:
+def gated_clamped(recorder: Recorder, joint: Tensor) -> Tensor:
     """(up + 1) * gate * sigmoid(c gate) of clamped halves that are cut out of one tensor (gpt-oss)."""
-    gate, up = sliced(tape, joint, joint.n // 2), sliced(tape, joint, joint.n // 2)
-    gate = clamped(tape, gate, sides=1)
-    up = clamped(tape, up, sides=2)
-    glu = mul(tape, gate, unary_of_output(tape, scaled(tape, gate)))
-    return mul(tape, shifted(tape, up), glu)
+    gate, up = sliced(recorder, joint, joint.n // 2), sliced(recorder, joint, joint.n // 2)
+    gate = clamped(recorder, gate, sides=1)
+    up = clamped(recorder, up, sides=2)
+    glu = mul(recorder, gate, unary_of_output(recorder, scaled(recorder, gate)))
+    return mul(recorder, shifted(recorder, up), glu)

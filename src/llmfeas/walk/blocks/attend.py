@@ -5,50 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
+from ...autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
+from ...autograd.graph import Node, Tensor, view
+from ...autograd.products import efficient_kernel, flash_kernel, matmul
+from ...autograd.recorder import Recorder
+from ...autograd.routing import top
+from ...autograd.rules import made
+from ...autograd.views import copy, joined, repeated, sliced, spread_heads
 from ...record import dataclass
-from ..graph import Node, Tensor, view
-from ..operators.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
-from ..operators.products import efficient_kernel, flash_kernel, matmul
-from ..operators.routing import top
-from ..operators.rules import made
-from ..operators.views import copy, joined, repeated, sliced, spread_heads
-from ..tape import Tape
 from .context import Context
 from .rotation import Around
 
 
-def turned(tape: Tape, x: Tensor) -> Tensor:
+def turned(recorder: Recorder, x: Tensor) -> Tensor:
     """x seen as [b, heads, s, d]: its gradient comes back in that order and is copied."""
-    return view(x.storage, x.n, x.width, tape.open(made, (x,)))
+    return view(x.storage, x.n, x.width, recorder.open(made, (x,)))
 
 
 def merged(context: Context, x: Tensor) -> Tensor:
     """[b, heads, s, d] as [b, s, heads d]: a view where it already lies so."""
-    return copy(context.tape, x) if x.heads_first else x
+    return copy(context.recorder, x) if x.heads_first else x
 
 
 def fused(context: Context, q: Tensor, k: Tensor, v: Tensor, *, groups: int, heads: int, mask: Tensor | None) -> Tensor:
     """The fused kernel: flash in 16 bits without a mask, else memory-efficient on repeated heads."""
-    tape = context.tape
+    recorder = context.recorder
     if mask is not None and groups > 1:
         # One head is repeated by a stride of nothing: a view.
         grow = spread_heads if groups == heads else repeated
-        k, v = grow(tape, k, groups), grow(tape, v, groups)
+        k, v = grow(recorder, k, groups), grow(recorder, v, groups)
         groups = 1
     return merged(context, _kernel(context, q, k, v, groups, heads, mask))
 
 
 def _kernel(context: Context, q: Tensor, k: Tensor, v: Tensor, groups: int, heads: int, mask: Tensor | None) -> Tensor:
-    tape = context.tape
+    recorder = context.recorder
     sizes = context.sizes
-    if tape.autocast:
-        q, k, v = cast(tape, q, 2), cast(tape, k, 2), cast(tape, v, 2)
+    if recorder.autocast:
+        q, k, v = cast(recorder, q, 2), cast(recorder, k, 2), cast(recorder, v, 2)
     if mask is None and q.width == 2 and q.n == v.n * groups:
-        return flash_kernel(tape, q, k, v, sizes.bs * heads)
+        return flash_kernel(recorder, q, k, v, sizes.bs * heads)
     if groups > 1:
-        k, v = repeated(tape, k, groups), repeated(tape, v, groups)
-    bias = tape.new(mask.n, q.width) if mask is not None else None
-    return efficient_kernel(tape, q, k, v, q.n // k.n * v.n, bias, sizes.padded * heads)
+        k, v = repeated(recorder, k, groups), repeated(recorder, v, groups)
+    bias = recorder.new(mask.n, q.width) if mask is not None else None
+    return efficient_kernel(recorder, q, k, v, q.n // k.n * v.n, bias, sizes.padded * heads)
 
 
 @dataclass(slots=True)
@@ -78,11 +78,11 @@ def eager(
     sinks: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Scores, softmax and values written out; also returns the last tensor of scores, which the block names."""
-    tape, steps = context.tape, context.setup.implementation.scores
+    recorder, steps = context.recorder, context.setup.implementation.scores
     if "fp32" in steps:
-        query, key = cast(tape, query, 4), cast(tape, key, 4)
+        query, key = cast(recorder, query, 4), cast(recorder, key, 4)
     grow = spread_heads if context.setup.recipe.single and groups == heads > 1 else repeated
-    keys, values = grow(tape, key, groups), grow(tape, value, groups)
+    keys, values = grow(recorder, key, groups), grow(recorder, value, groups)
     n = context.sizes.bss * heads
     scores = Scores(context, _product(context, query, keys, groups, n), around, query.width, value.width, sinks)
     if context.setup.implementation.compiled:
@@ -100,114 +100,114 @@ def _at_once(x: Scores, steps: tuple[str, ...]) -> None:
     """All steps in one generated kernel: keeps the narrower of what goes into softmax and what comes out, and the mask
     of dropout.
     """
-    tape, scores, drops = x.context.tape, x.weights, x.context.setup.recipe.drop_attention
-    wide = 4 if tape.autocast or not UPCASTS.isdisjoint(steps) else scores.width
-    node = tape.open(_rescored, (scores,))
+    recorder, scores, drops = x.context.recorder, x.weights, x.context.setup.recipe.drop_attention
+    wide = 4 if recorder.autocast or not UPCASTS.isdisjoint(steps) else scores.width
+    node = recorder.open(_rescored, (scores,))
     # Autocast adds an fp32 mask, after which the scores are as wide as their softmax.
-    into = 4 if tape.autocast else scores.width
-    out = tape.new(scores.n, x.value_width if not tape.autocast else 2, node)
+    into = 4 if recorder.autocast else scores.width
+    out = recorder.new(scores.n, x.value_width if not recorder.autocast else 2, node)
     if into < wide:
-        tape.keep(node, scores)
+        recorder.keep(node, scores)
     elif out.width < wide or drops:
-        tape.keep(node, tape.new(scores.n, wide))
+        recorder.keep(node, recorder.new(scores.n, wide))
     if drops:
-        tape.keep(node, tape.new(scores.n, 1))
+        recorder.keep(node, recorder.new(scores.n, 1))
     x.weights = out
 
 
-def _rescored(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _rescored(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
     """The gradient of the weights becomes that of the scores in place."""
     return [grads[0]]
 
 
-def softcapped(tape: Tape, x: Tensor) -> Tensor:
+def softcapped(recorder: Recorder, x: Tensor) -> Tensor:
     """Divided by the cap, through tanh, times the cap; each step replaces the one before."""
-    x = scaled(tape, x)
-    x = unary_of_output(tape, x)
-    return scaled(tape, x)
+    x = scaled(recorder, x)
+    x = unary_of_output(recorder, x)
+    return scaled(recorder, x)
 
 
 def _scale(x: Scores) -> None:
-    x.weights = scaled(x.context.tape, x.weights)
+    x.weights = scaled(x.context.recorder, x.weights)
 
 
 def _scale_in_place(x: Scores) -> None:
-    x.weights = scaled_in_place(x.context.tape, x.weights)
+    x.weights = scaled_in_place(x.context.recorder, x.weights)
 
 
 def _cap(x: Scores) -> None:
-    x.weights = scaled(x.context.tape, x.weights)
-    x.weights = unary_of_output(x.context.tape, x.weights)
-    x.weights = scaled(x.context.tape, x.weights)
+    x.weights = scaled(x.context.recorder, x.weights)
+    x.weights = unary_of_output(x.context.recorder, x.weights)
+    x.weights = scaled(x.context.recorder, x.weights)
 
 
 def _mask(x: Scores) -> None:
     if x.around.mask is not None:
-        x.weights = add(x.context.tape, x.weights, x.around.mask)
+        x.weights = add(x.context.recorder, x.weights, x.around.mask)
 
 
 def _choose(x: Scores) -> None:
     """`where` under a mask that is a buffer."""
-    x.weights = scaled(x.context.tape, x.weights)
+    x.weights = scaled(x.context.recorder, x.weights)
 
 
 def _fill(x: Scores) -> None:
     """`masked_fill` under a mask of truth values, which it keeps."""
     assert x.around.mask is not None
-    x.weights = filled(x.context.tape, x.weights, x.around.mask)
+    x.weights = filled(x.context.recorder, x.weights, x.around.mask)
 
 
 def _bias(x: Scores) -> None:
     """Plus an fp32 position bias."""
     if x.around.bias is not None:
-        x.weights = add(x.context.tape, x.weights, x.around.bias)
+        x.weights = add(x.context.recorder, x.weights, x.around.bias)
 
 
 def _widen(x: Scores) -> None:
-    x.weights = cast(x.context.tape, x.weights, 4)
+    x.weights = cast(x.context.recorder, x.weights, 4)
 
 
 def _softmax(x: Scores) -> None:
-    x.weights = softmax(x.context.tape, x.weights)
+    x.weights = softmax(x.context.recorder, x.weights)
 
 
 def _softmax_fp32(x: Scores) -> None:
-    x.weights = softmax(x.context.tape, x.weights, 4)
+    x.weights = softmax(x.context.recorder, x.weights, 4)
 
 
 def _as_query(x: Scores) -> None:
-    x.weights = cast(x.context.tape, x.weights, x.query_width)
+    x.weights = cast(x.context.recorder, x.weights, x.query_width)
 
 
 def _as_value(x: Scores) -> None:
-    x.weights = cast(x.context.tape, x.weights, x.value_width)
+    x.weights = cast(x.context.recorder, x.weights, x.value_width)
 
 
 def _drop(x: Scores) -> None:
-    x.weights = dropout(x.context.tape, x.weights, x.context.setup.recipe.drop_attention)
+    x.weights = dropout(x.context.recorder, x.weights, x.context.setup.recipe.drop_attention)
 
 
 def _with_sinks(x: Scores) -> None:
     """A column of sinks beside the scores, and the largest of each row taken off; both stay named."""
-    tape, sizes = x.context.tape, x.context.sizes
+    recorder, sizes = x.context.recorder, x.context.sizes
     if x.sinks is None:
         return
     rows = x.context.setup.architecture.heads * sizes.bs
     scores = x.weights
-    combined = joined(tape, scores, spread_heads(tape, x.sinks, sizes.bs))
-    largest, _ = top(tape, combined, rows)
-    x.weights = less(tape, combined, largest)
+    combined = joined(recorder, scores, spread_heads(recorder, x.sinks, sizes.bs))
+    largest, _ = top(recorder, combined, rows)
+    x.weights = less(recorder, combined, largest)
     x.named = [scores, x.weights]
 
 
 def _softmax_raw(x: Scores) -> None:
     """In the type of the scores, whatever the region asks."""
-    x.weights = softmax(x.context.tape, x.weights, x.weights.width)
+    x.weights = softmax(x.context.recorder, x.weights, x.weights.width)
 
 
 def _without_sinks(x: Scores) -> None:
     if x.sinks is not None:
-        x.weights = sliced(x.context.tape, x.weights, x.named[0].n)
+        x.weights = sliced(x.context.recorder, x.weights, x.named[0].n)
     _drop(x)
     _as_value(x)
     if x.sinks is not None:
@@ -246,21 +246,21 @@ SCORE_STEPS: dict[str, Callable[[Scores], None]] = {
 
 
 def _product(context: Context, query: Tensor, keys: Tensor, groups: int, n: int) -> Tensor:
-    tape = context.tape
+    recorder = context.recorder
     k, q = keys, query
-    if tape.autocast:
-        k, q = cast(tape, keys, 2), cast(tape, query, 2)
+    if recorder.autocast:
+        k, q = cast(recorder, keys, 2), cast(recorder, query, 2)
     as_they_lie = context.setup.recipe.single
     if not (q.heads_first or as_they_lie):
-        q = copy(tape, q)
+        q = copy(recorder, q)
     if groups == 1 and not as_they_lie:
-        k = copy(tape, k)
-    return matmul(tape, q, k, n)
+        k = copy(recorder, k)
+    return matmul(recorder, q, k, n)
 
 
 def _weighted(context: Context, weights: Tensor, values: Tensor, groups: int, n: int) -> Tensor:
-    tape = context.tape
+    recorder = context.recorder
     copied = groups == 1 and not context.setup.recipe.single
-    out = matmul(tape, weights, copy(tape, values) if copied else values, n)
+    out = matmul(recorder, weights, copy(recorder, values) if copied else values, n)
     out.heads_first = True
     return out

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..graph import Tensor
-from ..operators.basic import cast, clipped_in_place, mul, scaled, unary_of_output
-from ..operators.views import copy, gathered, repeated, sliced, split
-from ..tape import Tape
+from ...autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_output
+from ...autograd.graph import Tensor
+from ...autograd.recorder import Recorder
+from ...autograd.views import copy, gathered, repeated, sliced, split
 from .attend import eager, fused, turned
 from .context import Context, Linear
 from .norms import Norm
@@ -59,27 +59,27 @@ class Attention:
         return None, None
 
     def _projected(self, x: Tensor, joint: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         a, traits = context.setup.architecture, context.setup.implementation
         bs = context.sizes.bs
         if joint is not None:
             widths = a.q_width * bs, a.kv_width * bs, a.kv_width * bs
             if traits.qkv == "selected":
-                q, k, v = (sliced(tape, joint, n) for n in widths)
+                q, k, v = (sliced(recorder, joint, n) for n in widths)
                 return q, k, v
             if traits.qkv == "picked":
-                return _picked(tape, joint, widths[0], widths[1], a.kv_heads == 1)
+                return _picked(recorder, joint, widths[0], widths[1], a.kv_heads == 1)
             if traits.qkv == "interleaved":
-                joint = turned(tape, joint)
+                joint = turned(recorder, joint)
             if traits.qkv == "sliced":
-                q, k, v = (sliced(tape, joint, n) for n in widths)
-                q, k, v = (turned(tape, part) if self._copies(i) else part for i, part in enumerate((q, k, v)))
+                q, k, v = (sliced(recorder, joint, n) for n in widths)
+                q, k, v = (turned(recorder, part) if self._copies(i) else part for i, part in enumerate((q, k, v)))
                 return q, k, v
-            q, k, v = split(tape, joint, *widths)
+            q, k, v = split(recorder, joint, *widths)
             return q, k, v
         q = context.apply(self.q, x)
         if traits.scales_query:
-            q = scaled(tape, q)
+            q = scaled(recorder, q)
         q = self._seen(q, self.q_norm, self._copies(0))
         k = self._seen(context.apply(self.k, x), self.k_norm, self._copies(1))
         return q, k, self._seen(context.apply(self.v, x), None, self._copies(2))
@@ -90,17 +90,17 @@ class Attention:
         return (self.rotates and which < 2 and not late) or self.context.setup.recipe.eager
 
     def _seen(self, x: Tensor, norm: Norm | None, copied: bool) -> Tensor:
-        tape = self.context.tape
+        recorder = self.context.recorder
         whole = self.context.setup.architecture.qk_norm == "full"
         late = self.context.setup.architecture.qk_norm == "l2"
         if self.context.setup.implementation.clips_qkv:
-            x = clipped_in_place(tape, x)
+            x = clipped_in_place(recorder, x)
         if norm is not None and whole:
-            x = norm(tape, x)
+            x = norm(recorder, x)
         if copied:
-            x = turned(tape, x)
+            x = turned(recorder, x)
         if norm is not None and not (whole or late):
-            x = norm(tape, x)
+            x = norm(recorder, x)
         return x
 
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
@@ -121,11 +121,11 @@ class Attention:
         weights: Tensor | None = None
         picked = context.setup.implementation.qkv == "picked"
         if context.setup.recipe.checkpointing == "core":
-            out = context.tape.checkpoint(partial(self._core, query, key, value, around))
+            out = context.recorder.checkpoint(partial(self._core, query, key, value, around))
         elif context.setup.recipe.eager:
             groups = 1 if picked and key.n == query.n else self.groups
-            if picked and context.tape.autocast:
-                key = cast(context.tape, key, 2)
+            if picked and context.recorder.autocast:
+                key = cast(context.recorder, key, 2)
             out, weights = eager(
                 context, query, key, value, groups=groups, heads=self.heads, around=around, sinks=self.sinks
             )
@@ -133,7 +133,7 @@ class Attention:
             groups = 1 if picked else self.groups
             out = fused(context, query, key, value, groups=groups, heads=self.heads, mask=around.mask)
         if gate is not None:
-            out = mul(context.tape, out, unary_of_output(context.tape, gate))
+            out = mul(context.recorder, out, unary_of_output(context.recorder, gate))
         return context.apply(self.o, out), weights
 
     def _core(self, query: Tensor, key: Tensor, value: Tensor, around: Around) -> Tensor:
@@ -146,42 +146,42 @@ class Attention:
 
     def _gated(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Queries and a gate as wide as they are from one projection, then keys and values (Qwen3-Next)."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         n = context.setup.architecture.q_width * context.sizes.bs
-        query, gate = split(tape, context.apply(self.q, x), n, n)
-        gate = copy(tape, gate)
+        query, gate = split(recorder, context.apply(self.q, x), n, n)
+        gate = copy(recorder, gate)
         query = self._seen(query, self.q_norm, self._copies(0))
         key = self._seen(context.apply(self.k, x), self.k_norm, self._copies(1))
         return query, key, self._seen(context.apply(self.v, x), None, self._copies(2)), gate
 
     def _normed_late(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Norms after the rotation; a temperature where nothing rotates (Llama 4)."""
-        tape = self.context.tape
+        recorder = self.context.recorder
         if self.q_norm is not None and self.k_norm is not None:
-            query = self.q_norm(tape, query)
-            return query, self.k_norm(tape, key)
+            query = self.q_norm(recorder, query)
+            return query, self.k_norm(recorder, key)
         if self.context.setup.implementation.tempers_query:
-            wide = mul(tape, query, tape.new(self.context.sizes.s, 4))
-            query = cast(tape, wide, query.width)
+            wide = mul(recorder, query, recorder.new(self.context.sizes.s, 4))
+            query = cast(recorder, wide, query.width)
         return query, key
 
     def _rotated(self, query: Tensor, key: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
-        a, tape = self.context.setup.architecture, self.context.tape
+        a, recorder = self.context.setup.architecture, self.context.recorder
         traits = self.context.setup.implementation
         kind, joins = traits.rotation, traits.rotation_joins
         if traits.respreads_tables:
-            rotation = respread(tape, rotation)
+            rotation = respread(recorder, rotation)
         width = rotary_width(a.head_dim, a.rope_fraction)
         q, k = (x.n // a.head_dim * width for x in (query, key))
-        return rotated(tape, query, rotation, kind, q, joins), rotated(tape, key, rotation, kind, k, joins)
+        return rotated(recorder, query, rotation, kind, q, joins), rotated(recorder, key, rotation, kind, k, joins)
 
 
-def _picked(tape: Tape, joint: Tensor, q: int, k: int, one_head: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _picked(recorder: Recorder, joint: Tensor, q: int, k: int, one_head: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Falcon: keys and values picked by index; one head as it is, more written out for every query head."""
-    query, key, value = sliced(tape, joint, q), gathered(tape, joint, k), gathered(tape, joint, k)
+    query, key, value = sliced(recorder, joint, q), gathered(recorder, joint, k), gathered(recorder, joint, k)
     if one_head:
         return query, key, value
-    return copy(tape, query), repeated(tape, key, q // k), repeated(tape, value, q // k)
+    return copy(recorder, query), repeated(recorder, key, q // k), repeated(recorder, value, q // k)
 
 
 def rotary_width(head_dim: int, fraction: float) -> int:

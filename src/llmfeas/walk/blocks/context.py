@@ -1,17 +1,17 @@
-"""What every block program works with: tape, sizes, widths, and the layers that hold weights."""
+"""What every block program works with: recorder, sizes, widths, and the layers that hold weights."""
 
 from __future__ import annotations
 
 from dataclasses import field
 
+from ...autograd.adapted import adapted_linear, adapted_over_ranks
+from ...autograd.basic import add, cast, copied, dropout, scaled
+from ...autograd.graph import AccumulateGrad, Parameter, Tensor
+from ...autograd.products import linear
+from ...autograd.recorder import Recorder
+from ...autograd.storage import WEIGHTS, Sizes
 from ...record import dataclass
-from ..graph import Leaf, Parameter, Tensor
-from ..operators.adapted import adapted_linear, adapted_over_ranks
-from ..operators.basic import add, cast, copied, dropout, scaled
-from ..operators.products import linear
 from ..setup import Setup
-from ..storage import WEIGHTS, Sizes
-from ..tape import Tape
 
 
 class Linear:
@@ -31,9 +31,9 @@ class Linear:
 
 @dataclass(slots=True)
 class Context:
-    """One model under one recipe on one tape."""
+    """One model under one recipe on one recorder."""
 
-    tape: Tape
+    recorder: Recorder
     setup: Setup
     buffers: list[Tensor] = field(default_factory=list)
     weights: list[Parameter] = field(default_factory=list)
@@ -45,21 +45,21 @@ class Context:
     @property
     def sizes(self) -> Sizes:
         """Lengths of the walk."""
-        return self.tape.sizes
+        return self.recorder.sizes
 
     def cached(self, x: Tensor) -> Tensor:
         """Give keys or values as the cache holds them: joined to what it had, in a tensor of its own."""
         if self.cache is None:
             return x
-        joined = self.tape.new(x.n, x.width, component=WEIGHTS)
+        joined = self.recorder.new(x.n, x.width, component=WEIGHTS)
         joined.heads_first = True
         self.cache.append(joined)
         return joined
 
-    def input_leaf(self, x: Tensor) -> Leaf:
+    def input_leaf(self, x: Tensor) -> AccumulateGrad:
         """Let an input need a gradient, which stays until the step ends."""
-        leaf = Leaf(x.storage)
-        self.tape.leaves.append(leaf)
+        leaf = AccumulateGrad(x.storage)
+        self.recorder.leaves.append(leaf)
         return leaf
 
     def parameter(self, *shape: int) -> Parameter:
@@ -68,7 +68,7 @@ class Context:
         return self._registered(shape, recipe.weight_bytes, not recipe.adapters)
 
     def _registered(self, shape: tuple[int, ...], width: int, trains: bool) -> Parameter:
-        weight = self.tape.parameter(shape, width=width, trains=trains)
+        weight = self.recorder.parameter(shape, width=width, trains=trains)
         weight.place = self.place
         self.weights.append(weight)
         return weight
@@ -122,33 +122,33 @@ class Context:
 
     def apply(self, layer: Linear, x: Tensor) -> Tensor:
         """Run a projection. The caller's argument stays referred to, as a module call does."""
-        tape = self.tape
+        recorder = self.recorder
         if layer.down is None or layer.up is None:
             return self._on_base(layer, x)
         if self.setup.implementation.adapters == "kernel":
-            return adapted_linear(tape, x, (layer.weight, layer.down, layer.up))
+            return adapted_linear(recorder, x, (layer.weight, layer.down, layer.up))
         if self.setup.implementation.adapters == "parallel":
-            return adapted_over_ranks(tape, x, (layer.weight, layer.down, layer.up), layer.bias, layer.ranks)
+            return adapted_over_ranks(recorder, x, (layer.weight, layer.down, layer.up), layer.bias, layer.ranks)
         y = self._on_base(layer, x)
         packed = layer.weight.packed
         # Beside a base in few bits autocast alone chooses the types; a compiler sees that the fp32 copy is only read in
         # 2 bytes again.
-        wide = x if tape.autocast and (packed or tape.compiled) else cast(tape, x, 4)
-        z = linear(tape, dropout(tape, wide, self.setup.recipe.adapter_dropout), layer.down)
-        z = scaled(tape, linear(tape, z, layer.up))
-        if packed and not tape.autocast:
-            z = cast(tape, z, y.width)
-        z = add(tape, y, z)
-        return cast(tape, z, y.width)
+        wide = x if recorder.autocast and (packed or recorder.compiled) else cast(recorder, x, 4)
+        z = linear(recorder, dropout(recorder, wide, self.setup.recipe.adapter_dropout), layer.down)
+        z = scaled(recorder, linear(recorder, z, layer.up))
+        if packed and not recorder.autocast:
+            z = cast(recorder, z, y.width)
+        z = add(recorder, y, z)
+        return cast(recorder, z, y.width)
 
     def _on_base(self, layer: Linear, x: Tensor) -> Tensor:
         """Run the base of a projection. One in few bits computes in the type that it is unpacked to, gives the type of
         its input, and adapters work on a copy of what it gives (bitsandbytes, and peft's layer over it).
         """
-        tape, weight = self.tape, layer.weight
+        recorder, weight = self.recorder, layer.weight
         if not weight.packed:
-            return linear(tape, x, weight, layer.bias)
-        narrow = cast(tape, x, weight.width)
-        y = cast(tape, linear(tape, narrow, weight, layer.bias), x.width)
+            return linear(recorder, x, weight, layer.bias)
+        narrow = cast(recorder, x, weight.width)
+        y = cast(recorder, linear(recorder, narrow, weight, layer.bias), x.width)
         del narrow
-        return y if layer.down is None or tape.compiled else copied(tape, y)
+        return y if layer.down is None or recorder.compiled else copied(recorder, y)

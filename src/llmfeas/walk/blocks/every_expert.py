@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..operators.basic import added_in_place, cast, mul, unary_of_output
-from ..operators.products import linear, stacked_product
-from ..operators.routing import scattered, summed, top
-from ..operators.views import copy, repeated, respread, split
+from ...autograd.basic import added_in_place, cast, mul, unary_of_output
+from ...autograd.graph import Tensor
+from ...autograd.products import linear, stacked_product
+from ...autograd.routing import scattered, summed, top
+from ...autograd.views import copy, repeated, respread, split
 from .activations import activated
 from .context import Context
 from .feedforward import FeedForward
@@ -33,33 +33,33 @@ class EveryExpert:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Gather the tokens of this rank's group, run the experts, spread them again."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         whole = context.sizes.bs * context.setup.architecture.hidden
-        return respread(tape, self._forward(respread(tape, x, whole)), x.n)
+        return respread(recorder, self._forward(respread(recorder, x, whole)), x.n)
 
     def _forward(self, x: Tensor) -> Tensor:
         """Score, repeat, run all experts, sum them into the shared one's output."""
-        tape = self.context.tape
+        recorder = self.context.recorder
         scores = self._scores(x)
-        rows = repeated(tape, x, self.count)
-        rows = mul(tape, rows, copy(tape, scores))
+        rows = repeated(recorder, x, self.count)
+        rows = mul(recorder, rows, copy(recorder, scores))
         routed = self._routed(rows)
         if self.shared is None:
-            return summed(tape, routed, x.n)
+            return summed(recorder, routed, x.n)
         out = self.shared(x)
-        return added_in_place(tape, out, summed(tape, routed, out.n))
+        return added_in_place(recorder, out, summed(recorder, routed, out.n))
 
     def _scores(self, x: Tensor) -> Tensor:
-        tape, a = self.context.tape, self.context.setup.architecture
+        recorder, a = self.context.recorder, self.context.setup.architecture
         assert a.experts is not None
-        logits = linear(tape, x, self.router)
-        values, index = top(tape, logits, a.experts.top_k * self.context.sizes.bs)
-        scores = scattered(tape, values, index, logits.n)
-        return cast(tape, unary_of_output(tape, cast(tape, scores, 4)), logits.width)
+        logits = linear(recorder, x, self.router)
+        values, index = top(recorder, logits, a.experts.top_k * self.context.sizes.bs)
+        scores = scattered(recorder, values, index, logits.n)
+        return cast(recorder, unary_of_output(recorder, cast(recorder, scores, 4)), logits.width)
 
     def _routed(self, rows: Tensor) -> Tensor:
-        tape = self.context.tape
-        hidden = stacked_product(tape, rows, self.joint)
-        gate, up = split(tape, hidden, hidden.n // 2, hidden.n // 2)
-        product = mul(tape, up, activated(tape, gate, self.context.setup.architecture.activation))
-        return stacked_product(tape, product, self.down)
+        recorder = self.context.recorder
+        hidden = stacked_product(recorder, rows, self.joint)
+        gate, up = split(recorder, hidden, hidden.n // 2, hidden.n // 2)
+        product = mul(recorder, up, activated(recorder, gate, self.context.setup.architecture.activation))
+        return stacked_product(recorder, product, self.down)

@@ -5,9 +5,7 @@ Tokens spread evenly over experts: all sizes follow from the number of routed ro
 
 from __future__ import annotations
 
-from ...catalog.architecture import Experts as ExpertTraits
-from ..graph import Parameter, Tensor
-from ..operators.basic import (
+from ...autograd.basic import (
     add,
     added_in_place,
     cast,
@@ -15,8 +13,10 @@ from ..operators.basic import (
     unary_of_output,
     weighed_in_place,
 )
-from ..operators.routing import added_at, grouped, one_by_one, rows, summed
-from ..operators.views import respread, split
+from ...autograd.graph import Parameter, Tensor
+from ...autograd.routing import added_at, grouped, one_by_one, rows, summed
+from ...autograd.views import respread, split
+from ...catalog.architecture import Experts as ExpertTraits
 from .activations import activated, activation_kind, gated, gated_clamped
 from .context import Context, Linear
 from .feedforward import FeedForward
@@ -56,7 +56,7 @@ class Experts:
         self.down_bias = context.parameter(count, a.hidden) if experts.bias else None
         if context.setup.implementation.router == "sigmoid":
             # The correction of each expert's score is a buffer.
-            context.buffers.append(context.tape.new(experts.count, 4))
+            context.buffers.append(context.recorder.new(experts.count, 4))
         self.adapters = self._adapters()
         self.choice = ROUTERS[context.setup.implementation.router]
         self.shared: FeedForward | None = None
@@ -82,90 +82,92 @@ class Experts:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Gather the tokens of this rank's group, route them through the experts, spread them again."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         whole = context.sizes.bs * context.setup.architecture.hidden
-        return respread(tape, self._forward(respread(tape, x, whole)), x.n)
+        return respread(recorder, self._forward(respread(recorder, x, whole)), x.n)
 
     def _forward(self, x: Tensor) -> Tensor:
         """Route, run the experts, weigh and sum, add the shared ones."""
-        tape = self.context.tape
-        router = merged_router(tape, self.adapters[2]) if self.adapters else self.router
+        recorder = self.context.recorder
+        router = merged_router(recorder, self.adapters[2]) if self.adapters else self.router
         weights, index = self.choice(self.context, router, self.router_bias, x)
         if self.context.setup.implementation.gate_up == "kernel":
-            weights = cast(tape, weights, x.width)
+            weights = cast(recorder, weights, x.width)
         out = self._routed(x, weights, index)
         if self.shared is None:
             return out
-        return add(tape, out, self._shared(x))
+        return add(recorder, out, self._shared(x))
 
     def _shared(self, x: Tensor) -> Tensor:
         assert self.shared is not None
-        tape = self.context.tape
+        recorder = self.context.recorder
         out = self.shared(x)
         if self.shared_gate is None:
             return out
-        return mul(tape, unary_of_output(tape, self.context.apply(self.shared_gate, x)), out)
+        return mul(recorder, unary_of_output(recorder, self.context.apply(self.shared_gate, x)), out)
 
     def _routed(self, x: Tensor, weights: Tensor, index: Tensor) -> Tensor:
         """Rows in the order of their experts, through gate, up and down, back into the order of tokens."""
-        a, tape = self.context.setup.architecture, self.context.tape
+        a, recorder = self.context.setup.architecture, self.context.recorder
         experts = a.experts
         assert experts is not None
         routed = min(weights.n, _reached(self.context))
         factors = [adapter.factors() for adapter in self.adapters[:2]] if self.adapters else []
         if self.context.setup.implementation.experts_one_by_one:
             return self._one_by_one(x, weights, routed, factors)
-        sorted_index, order = tape.new(routed, 8), tape.new(routed, 8)
-        picked = rows(tape, x, tape.new(routed, 8), routed * a.hidden)
-        weight = rows(tape, weights, order, routed)
-        offsets = tape.new(experts.count, 4)
+        sorted_index, order = recorder.new(routed, 8), recorder.new(routed, 8)
+        picked = rows(recorder, x, recorder.new(routed, 8), routed * a.hidden)
+        weight = rows(recorder, weights, order, routed)
+        offsets = recorder.new(experts.count, 4)
         joint = self.adapters[1].merged(factors[1]) if self.adapters else self.joint
         added = self._biases(self.joint_bias, sorted_index)
-        hidden = grouped(tape, cast(tape, picked, joint.width), joint, offsets, routed * joint.shape[1])
+        hidden = grouped(recorder, cast(recorder, picked, joint.width), joint, offsets, routed * joint.shape[1])
         if added is not None:
-            hidden = added_in_place(tape, hidden, added)
+            hidden = added_in_place(recorder, hidden, added)
         hidden = self._activated(hidden)
         early = self.context.setup.implementation.gate_up == "kernel"
         if early:
-            hidden = weighed_in_place(tape, hidden, weight)
+            hidden = weighed_in_place(recorder, hidden, weight)
         added = self._biases(self.down_bias, sorted_index)
         down = self.adapters[0].merged(factors[0]) if self.adapters else self.down
-        hidden = grouped(tape, cast(tape, hidden, down.width), down, offsets, routed * a.hidden)
+        hidden = grouped(recorder, cast(recorder, hidden, down.width), down, offsets, routed * a.hidden)
         if added is not None:
-            hidden = added_in_place(tape, hidden, added)
-        weighted = hidden if early else mul(tape, hidden, weight)
-        weighted = rows(tape, weighted, tape.new(routed, 8), routed * a.hidden)
-        out = summed(tape, weighted, x.n)
+            hidden = added_in_place(recorder, hidden, added)
+        weighted = hidden if early else mul(recorder, hidden, weight)
+        weighted = rows(recorder, weighted, recorder.new(routed, 8), routed * a.hidden)
+        out = summed(recorder, weighted, x.n)
         del sorted_index, index
-        return cast(tape, out, x.width)
+        return cast(recorder, out, x.width)
 
     def _one_by_one(self, x: Tensor, weights: Tensor, routed: int, factors: list[tuple[Tensor, Tensor]]) -> Tensor:
         """A loop over experts, each on its rows, added into the result (LongCat)."""
-        a, tape = self.context.setup.architecture, self.context.tape
+        a, recorder = self.context.setup.architecture, self.context.recorder
         joint = self.adapters[1].merged(factors[1]) if self.adapters else self.joint
         down = self.adapters[0].merged(factors[0]) if self.adapters else self.down
-        out = tape.new(x.n, x.width)
-        _chosen = tape.new(weights.n * self.router.shape[0], 8)
-        index, order = tape.new(routed, 8), tape.new(routed, 8)
-        picked = rows(tape, x, index, routed * a.hidden)
-        weight = rows(tape, weights, order, routed)
-        values = one_by_one(tape, picked, joint, down, weight, routed * down.shape[2], gated=a.gated)
-        return added_at(tape, out, cast(tape, values, x.width), index)
+        out = recorder.new(x.n, x.width)
+        _chosen = recorder.new(weights.n * self.router.shape[0], 8)
+        index, order = recorder.new(routed, 8), recorder.new(routed, 8)
+        picked = rows(recorder, x, index, routed * a.hidden)
+        weight = rows(recorder, weights, order, routed)
+        values = one_by_one(recorder, picked, joint, down, weight, routed * down.shape[2], gated=a.gated)
+        return added_at(recorder, out, cast(recorder, values, x.width), index)
 
     def _biases(self, bias: Parameter | None, index: Tensor) -> Tensor | None:
         """The bias of each row's expert."""
-        return rows(self.context.tape, bias, index, index.n * bias.shape[1]) if bias is not None else None
+        return rows(self.context.recorder, bias, index, index.n * bias.shape[1]) if bias is not None else None
 
     def _activated(self, hidden: Tensor) -> Tensor:
-        a, tape = self.context.setup.architecture, self.context.tape
+        a, recorder = self.context.setup.architecture, self.context.recorder
         if a.gated and self.context.setup.implementation.gate_up in ("kernel", "compiled"):
-            return gated(tape, hidden)
+            return gated(recorder, hidden)
         if self.context.setup.implementation.gate_up == "clamped":
-            return gated_clamped(tape, hidden)
+            return gated_clamped(recorder, hidden)
         if not a.gated:
-            return activated(tape, hidden, activation_kind(self.context.setup.implementation.activation, a.activation))
-        gate, up = split(tape, hidden, hidden.n // 2, hidden.n // 2)
-        return mul(tape, activated(tape, gate, a.activation), up)
+            return activated(
+                recorder, hidden, activation_kind(self.context.setup.implementation.activation, a.activation)
+            )
+        gate, up = split(recorder, hidden, hidden.n // 2, hidden.n // 2)
+        return mul(recorder, activated(recorder, gate, a.activation), up)
 
 
 def _shared_width(experts: ExpertTraits) -> int:

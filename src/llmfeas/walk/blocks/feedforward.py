@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..operators.adapted import Adapted, adapted_feed_forward
-from ..operators.basic import mul
-from ..operators.views import copy, split
+from ...autograd.adapted import Adapted, adapted_feed_forward
+from ...autograd.basic import mul
+from ...autograd.graph import Tensor
+from ...autograd.views import copy, split
 from .activations import activated, activation_kind, gated
 from .context import Context, Linear
 
@@ -32,25 +32,26 @@ class FeedForward:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Run it on x."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         if self.joint:
             up = context.apply(self.up, x)
-            gate, up = split(tape, up, up.n // 2, up.n // 2)
+            gate, up = split(recorder, up, up.n // 2, up.n // 2)
             if context.setup.implementation.patched:
-                return context.apply(self.down, gated(tape, copy(tape, gate), copy(tape, up)))
-            up = mul(tape, up, activated(tape, gate, self.kind))
+                return context.apply(self.down, gated(recorder, copy(recorder, gate), copy(recorder, up)))
+            up = mul(recorder, up, activated(recorder, gate, self.kind))
             return context.apply(self.down, up)
         adapted = self._adapted()
         if adapted is not None:
-            return adapted_feed_forward(tape, x, *adapted)
+            return adapted_feed_forward(recorder, x, *adapted)
         if self.gate is not None and self._in_one():
-            return context.apply(self.down, gated(tape, context.apply(self.gate, x), context.apply(self.up, x)))
+            return context.apply(self.down, gated(recorder, context.apply(self.gate, x), context.apply(self.up, x)))
         if self.gate is None:
             hidden = context.apply(self.up, x)
-            hidden = activated(tape, hidden, self.kind)
+            hidden = activated(recorder, hidden, self.kind)
             return context.apply(self.down, hidden)
         return context.apply(
-            self.down, mul(tape, activated(tape, context.apply(self.gate, x), self.kind), context.apply(self.up, x))
+            self.down,
+            mul(recorder, activated(recorder, context.apply(self.gate, x), self.kind), context.apply(self.up, x)),
         )
 
     def _in_one(self) -> bool:

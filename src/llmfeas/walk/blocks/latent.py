@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor, view
-from ..operators.basic import add, mul
-from ..operators.views import expanded, joined, overwritten, sliced, split
-from ..tape import Tape
+from ...autograd.basic import add, mul
+from ...autograd.graph import Tensor, view
+from ...autograd.recorder import Recorder
+from ...autograd.views import expanded, joined, overwritten, sliced, split
 from .attend import eager, fused, turned
 from .context import Context, Linear
 from .norms import Norm
@@ -38,24 +38,26 @@ class LatentAttention:
     def _queries(self, x: Tensor) -> Tensor:
         if self.q_down is None or self.q_norm is None:
             return self.context.apply(self.q, x)
-        return self.context.apply(self.q, self.q_norm(self.context.tape, self.context.apply(self.q_down, x)))
+        return self.context.apply(self.q, self.q_norm(self.context.recorder, self.context.apply(self.q_down, x)))
 
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
         """Attend; also gives the scores that eager code returns."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         mla = context.setup.architecture.mla
         assert mla is not None
         rows = context.sizes.bs
-        q = turned(tape, self._queries(x))
-        q_pass, q_turn = split(tape, q, rows * self.heads * mla.nope_head_dim, rows * self.heads * mla.rope_head_dim)
+        q = turned(recorder, self._queries(x))
+        q_pass, q_turn = split(
+            recorder, q, rows * self.heads * mla.nope_head_dim, rows * self.heads * mla.rope_head_dim
+        )
         compressed = context.apply(self.kv_down, x)
-        latent, k_turn = split(tape, compressed, rows * mla.kv_lora_rank, rows * mla.rope_head_dim)
-        latent = self.kv_norm(tape, latent)
+        latent, k_turn = split(recorder, compressed, rows * mla.kv_lora_rank, rows * mla.rope_head_dim)
+        latent = self.kv_norm(recorder, latent)
         turn = LATENT_ROTATIONS.get(context.setup.implementation.rotation, _interleaved)
         if around.rotation is not None:
-            q_turn, k_turn = turn(tape, q_turn, around.rotation), turn(tape, k_turn, around.rotation)
+            q_turn, k_turn = turn(recorder, q_turn, around.rotation), turn(recorder, k_turn, around.rotation)
         latent, k_turn = context.cached(latent), context.cached(k_turn)
-        query = joined(tape, q_pass, q_turn)
+        query = joined(recorder, q_pass, q_turn)
         query.heads_first = True
         key, value = self._expanded(latent, k_turn)
         weights: Tensor | None = None
@@ -67,26 +69,26 @@ class LatentAttention:
 
     def _expanded(self, latent: Tensor, k_turn: Tensor) -> tuple[Tensor, Tensor]:
         """Keys written into a fresh tensor, head by head; values as a view of the product."""
-        tape = self.context.tape
+        recorder = self.context.recorder
         mla = self.context.setup.architecture.mla
         assert mla is not None
         rows = self.context.sizes.bs * self.heads
-        both = turned(tape, self.context.apply(self.kv_up, latent))
-        k_pass, value = split(tape, both, rows * mla.nope_head_dim, rows * mla.v_head_dim)
-        shared = expanded(tape, k_turn, rows * mla.rope_head_dim)
-        key = tape.new(rows * (mla.nope_head_dim + mla.rope_head_dim), both.width)
-        key = overwritten(tape, key, k_pass)
-        return overwritten(tape, key, shared), value
+        both = turned(recorder, self.context.apply(self.kv_up, latent))
+        k_pass, value = split(recorder, both, rows * mla.nope_head_dim, rows * mla.v_head_dim)
+        shared = expanded(recorder, k_turn, rows * mla.rope_head_dim)
+        key = recorder.new(rows * (mla.nope_head_dim + mla.rope_head_dim), both.width)
+        key = overwritten(recorder, key, k_pass)
+        return overwritten(recorder, key, shared), value
 
 
-def _interleaved(tape: Tape, x: Tensor, rotation: Rotation) -> Tensor:
+def _interleaved(recorder: Recorder, x: Tensor, rotation: Rotation) -> Tensor:
     """Even and odd halves turned against each other, then joined."""
     cos, sin = (view(table.storage, table.n // 2, table.width) for table in rotation)
     half = x.n // 2
-    even, odd = sliced(tape, x, half), sliced(tape, x, half)
-    first = add(tape, mul(tape, even, cos), mul(tape, odd, sin))
-    second = add(tape, mul(tape, odd, cos), mul(tape, even, sin))
-    return joined(tape, first, second)
+    even, odd = sliced(recorder, x, half), sliced(recorder, x, half)
+    first = add(recorder, mul(recorder, even, cos), mul(recorder, odd, sin))
+    second = add(recorder, mul(recorder, odd, cos), mul(recorder, even, sin))
+    return joined(recorder, first, second)
 
 
 LATENT_ROTATIONS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..operators.basic import add, added_in_place, dropout, scaled
+from ...autograd.basic import add, added_in_place, dropout, scaled
+from ...autograd.graph import Tensor
 from .attention import Attention
 from .context import Context
 from .delta import DeltaNet
@@ -26,7 +26,7 @@ class Layer:
         self.scores: Tensor | None = None
         """Attention weights that the code returns beside the stream, named until the next layer has returned."""
         if context.setup.implementation.layer_buffer_bytes:
-            context.buffers.append(context.tape.new(context.setup.implementation.layer_buffer_bytes, 1))
+            context.buffers.append(context.recorder.new(context.setup.implementation.layer_buffer_bytes, 1))
         self.norms = [Norm(context, a.hidden, bias=a.norm_bias, streams=True) for _ in range(a.norms_per_layer)]
         self.attention: Attention | LatentAttention | DeltaNet
         if a.is_linear_layer(index):
@@ -48,58 +48,58 @@ class Layer:
 
     def _serial(self, x: Tensor, around: Around) -> Tensor:
         """Attention into the stream, then feed-forward into it; norms before, after, or both."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         norms, post = self.norms, context.setup.architecture.norm_position == "post"
         many = len(norms) == 4
         residual = x
-        hidden = x if post else norms[0](tape, x)
+        hidden = x if post else norms[0](recorder, x)
         hidden, weights = self.attention(hidden, around)
         self._returned(weights)
         hidden = self._branch(hidden, norms[1] if many else norms[0] if post else None)
         _attended = hidden if context.setup.implementation.names_attended else None
-        hidden = add(tape, residual, hidden)
+        hidden = add(recorder, residual, hidden)
         residual = hidden
         if not post:
-            hidden = norms[2 if many else -1](tape, hidden)
+            hidden = norms[2 if many else -1](recorder, hidden)
         hidden = self.feed_forward(hidden)
         hidden = self._branch(hidden, norms[3] if many else norms[-1] if post else None)
-        return add(tape, residual, hidden)
+        return add(recorder, residual, hidden)
 
     def _returned(self, weights: Tensor | None) -> None:
-        if self.context.setup.implementation.returns_scores and self.context.tape.replay is None:
+        if self.context.setup.implementation.returns_scores and self.context.recorder.replay is None:
             self.scores = weights
 
     def _branch(self, x: Tensor, norm: Norm | None) -> Tensor:
         """What a branch passes through before it joins the stream."""
-        context, tape = self.context, self.context.tape
-        x = dropout(tape, x, context.setup.recipe.drop_residual)
+        context, recorder = self.context, self.context.recorder
+        x = dropout(recorder, x, context.setup.recipe.drop_residual)
         if norm is not None:
-            x = norm(tape, x)
+            x = norm(recorder, x)
         if context.setup.implementation.scales_residual:
-            x = scaled(tape, x)
+            x = scaled(recorder, x)
         return x
 
     def _parallel(self, x: Tensor, around: Around) -> Tensor:
         """Attention and feed-forward on the same stream, through one norm or each its own."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         traits, drop = context.setup.implementation, context.setup.recipe.drop_residual
         norms = self.norms
         if len(norms) == 1 or traits.norms_first:
-            before = norms[0](tape, x)
-            other = before if len(norms) == 1 else norms[1](tape, x)
+            before = norms[0](recorder, x)
+            other = before if len(norms) == 1 else norms[1](recorder, x)
             attended, weights = self.attention(before, around)
             self._returned(weights)
-            attended = dropout(tape, attended, drop)
+            attended = dropout(recorder, attended, drop)
             fed = self.feed_forward(other)
         else:
-            attended, weights = self.attention(norms[0](tape, x), around)
+            attended, weights = self.attention(norms[0](recorder, x), around)
             self._returned(weights)
-            attended = dropout(tape, attended, drop)
-            fed = self.feed_forward(norms[-1](tape, x))
+            attended = dropout(recorder, attended, drop)
+            fed = self.feed_forward(norms[-1](recorder, x))
         if traits.adds_in_place:
-            fed = added_in_place(tape, fed, attended)
-            return add(tape, x, dropout(tape, fed, drop))
-        fed = dropout(tape, fed, drop)
+            fed = added_in_place(recorder, fed, attended)
+            return add(recorder, x, dropout(recorder, fed, drop))
+        fed = dropout(recorder, fed, drop)
         if traits.adds_attended_first:
-            return add(tape, add(tape, x, attended), fed)
-        return add(tape, add(tape, attended, fed), x)
+            return add(recorder, add(recorder, x, attended), fed)
+        return add(recorder, add(recorder, attended, fed), x)

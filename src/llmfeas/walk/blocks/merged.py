@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..graph import Parameter, Tensor
-from ..operators.basic import add, cast, scaled
-from ..operators.products import linear, low_rank_sum
-from ..tape import Tape
+from ...autograd.basic import add, cast, scaled
+from ...autograd.graph import Parameter, Tensor
+from ...autograd.products import linear, low_rank_sum
+from ...autograd.recorder import Recorder
 from .context import Context
 
 
@@ -23,21 +23,21 @@ class Merged:
 
     def factors(self) -> tuple[Tensor, Tensor]:
         """The factors in the weight's type; registering them forms the sum once, for nothing."""
-        tape = self.context.tape
-        high, low = cast(tape, self.high, self.weight.width), cast(tape, self.low, self.weight.width)
-        tape.new(self.weight.n, self.weight.width)
+        recorder = self.context.recorder
+        high, low = cast(recorder, self.high, self.weight.width), cast(recorder, self.low, self.weight.width)
+        recorder.new(self.weight.n, self.weight.width)
         return high, low
 
     def merged(self, factors: tuple[Tensor, Tensor]) -> Parameter:
         """The weight plus the product of its factors."""
-        return low_rank_sum(self.context.tape, self.weight, *factors)
+        return low_rank_sum(self.context.recorder, self.weight, *factors)
 
 
-def merged_router(tape: Tape, router: Merged) -> Parameter:
+def merged_router(recorder: Recorder, router: Merged) -> Parameter:
     """A router's weight plus its adapters' product, formed in fp32."""
     weight = router.weight
-    product = scaled(tape, linear(tape, router.low, router.high, out=weight.n))
-    total = add(tape, weight, cast(tape, product, weight.width))
+    product = scaled(recorder, linear(recorder, router.low, router.high, out=weight.n))
+    total = add(recorder, weight, cast(recorder, product, weight.width))
     found = Parameter(total.storage, weight.shape, weight.width, None)
     found.node = total.node
     found.shared = False

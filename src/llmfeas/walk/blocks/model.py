@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...autograd.basic import add, dropout, scaled
+from ...autograd.graph import Parameter, Tensor, view
+from ...autograd.loss import LOSSES, LOSSES_WITH_HEAD
+from ...autograd.products import embedding, linear
+from ...autograd.recorder import Recorder
+from ...autograd.storage import ACTIVATIONS, HOST, LOGITS, stored
+from ...autograd.views import respread
 from ...record import dataclass
-from ..graph import Parameter, Tensor, view
-from ..operators.basic import add, dropout, scaled
-from ..operators.loss import LOSSES, LOSSES_WITH_HEAD
-from ..operators.products import embedding, linear
-from ..operators.views import respread
-from ..storage import ACTIVATIONS, HOST, LOGITS, stored
-from ..tape import Tape
 from .attend import softcapped
 from .attention import rotary_width
 from .context import Context, Linear
@@ -51,13 +51,13 @@ class Model:
         learned = setup.embeds and a.learned_positions
         self.positions = context.parameter(a.learned_positions or 0, a.hidden) if learned else None
         self.layers: list[Layer | ShortcutLayer] = []
-        self.built = [context.tape.ledger.level]
+        self.built = [context.recorder.ledger.level]
         self.indices = layers
         for context.place, index in enumerate(layers, 1):
             self._add_indexer()
             kind = ShortcutLayer if a.attention_blocks == 2 else Layer
             self.layers.append(kind(context, index))
-            self.built.append(context.tape.ledger.level)
+            self.built.append(context.recorder.ledger.level)
         context.place = 0
         self.final: Norm | None = None
         self.leave: Linear | None = None
@@ -70,14 +70,14 @@ class Model:
             self.head.ranks = context.ranks if width == a.hidden else 1
             self.head_bias = context.parameter(a.vocab) if a.head_bias else None
         if context.setup.implementation.mask_buffer and a.learned_positions:
-            context.buffers.append(context.tape.new(a.learned_positions**2, 1))
+            context.buffers.append(context.recorder.new(a.learned_positions**2, 1))
         if context.setup.implementation.scales_embedding == "table":
-            context.buffers.append(context.tape.new(1, 4))
+            context.buffers.append(context.recorder.new(1, 4))
         if a.positions == "rope":
             # Inverse frequencies, and the copy of them that dynamic scaling starts from.
             width = a.mla.rope_head_dim if a.mla is not None else a.head_dim
             for _ in range(2 * context.setup.implementation.rotary_tables):
-                context.buffers.append(context.tape.new(width // 2, 4))
+                context.buffers.append(context.recorder.new(width // 2, 4))
 
     def _add_ngram_tables(self) -> None:
         """Weights of hashed n-gram tables; what their look-ups make is as small as the embedding."""
@@ -105,59 +105,59 @@ class Model:
         """Where inputs of checkpointed blocks come back from the host: one is read while the next one arrives."""
         context, recipe = self.context, self.context.setup.recipe
         if context.setup.implementation.streams_inputs and recipe.checkpointing in ("full", "selective"):
-            context.buffers.append(context.tape.new(2 * context.stream, recipe.weight_bytes))
+            context.buffers.append(context.recorder.new(2 * context.stream, recipe.weight_bytes))
 
     def _embedded(self, ids: Tensor) -> Tensor:
         """The token embedding, or what the stage before sends."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         setup = context.setup
         recipe = setup.recipe
         if self.table is None or not setup.embeds:
-            received = tape.new(context.sizes.bs * setup.architecture.hidden, recipe.weight_bytes)
+            received = recorder.new(context.sizes.bs * setup.architecture.hidden, recipe.weight_bytes)
             received.node = context.input_leaf(received)
             return received
-        embedded = embedding(tape, self.table, ids)
+        embedded = embedding(recorder, self.table, ids)
         scales = setup.implementation.scales_embedding
         if scales == "table":
-            embedded = scaled(tape, embedded)
+            embedded = scaled(recorder, embedded)
         if recipe.adapters and recipe.checkpointing in ("full", "selective"):
             # Checkpointed blocks of a frozen base need an input with a gradient.
             embedded.node = context.input_leaf(embedded)
-        return scaled(tape, embedded) if scales == "model" else embedded
+        return scaled(recorder, embedded) if scales == "model" else embedded
 
     def body(self, ids: Tensor) -> Tensor:
         """Run everything below the head."""
-        context, tape, sizes = self.context, self.context.tape, self.context.sizes
+        context, recorder, sizes = self.context, self.context.recorder, self.context.sizes
         setup = context.setup
         self._add_buffers()
         embedded = self._embedded(ids)
-        places = tape.new(sizes.bs if setup.implementation.positions_per_sequence else sizes.s, 8)
+        places = recorder.new(sizes.bs if setup.implementation.positions_per_sequence else sizes.s, 8)
         hidden = embedded
         if self.positions is not None:
             placed = self._placed(self.positions, places)
             if self.enter is not None:
                 embedded = context.apply(self.enter, embedded)
-            hidden = add(tape, embedded, placed)
+            hidden = add(recorder, embedded, placed)
         if self.embedding_norm is not None:
-            hidden = self.embedding_norm(tape, hidden)
-        hidden = respread(tape, hidden, context.stream) if context.ranks > 1 else hidden
+            hidden = self.embedding_norm(recorder, hidden)
+        hidden = respread(recorder, hidden, context.stream) if context.ranks > 1 else hidden
         masks = self._masks(embedded.width)
         bias = self._position_bias(hidden.width)
-        hidden = dropout(tape, hidden, setup.recipe.drop_embedding)
+        hidden = dropout(recorder, hidden, setup.recipe.drop_embedding)
         rotations = self._rotations(embedded.width)
         passed = places if setup.implementation.passes_places else None
         for place, (index, layer) in enumerate(zip(self.indices, self.layers, strict=True), 1):
-            tape.ledger.enter(place)
+            recorder.ledger.enter(place)
             windowed = setup.architecture.window_of(index) is not None
             turn = rotations[windowed] if rotations else None
             hidden = self._layer(layer, hidden, Around(masks[windowed], turn, bias, passed))
             if place > 1:
                 self.layers[place - 2].scores = None
-        tape.ledger.enter(len(self.layers) + 1)
+        recorder.ledger.enter(len(self.layers) + 1)
         for layer in self.layers:
             layer.scores = None
         if self.final is not None:
-            hidden = self.final(tape, hidden)
+            hidden = self.final(recorder, hidden)
         if self.leave is not None:
             hidden = context.apply(self.leave, hidden)
         return hidden
@@ -169,35 +169,35 @@ class Model:
         if a.positions != "alibi":
             return None
         if "bias" in context.setup.implementation.scores:
-            return context.tape.new(a.heads * sizes.s, 4)
-        return context.tape.new(a.heads * sizes.bs, width)
+            return context.recorder.new(a.heads * sizes.s, 4)
+        return context.recorder.new(a.heads * sizes.bs, width)
 
     def _placed(self, table: Parameter, places: Tensor) -> Tensor:
         if self.context.setup.implementation.positions_per_sequence:
             # The table's first rows are for padding: places are shifted.
-            places = self.context.tape.new(places.n, 8)
-        return embedding(self.context.tape, table, places)
+            places = self.context.recorder.new(places.n, 8)
+        return embedding(self.context.recorder, table, places)
 
     def _masks(self, width: int) -> tuple[Tensor | None, Tensor | None]:
         """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
-        setup, tape, sizes = self.context.setup, self.context.tape, self.context.sizes
+        setup, recorder, sizes = self.context.setup, self.context.recorder, self.context.sizes
         a, recipe = setup.architecture, setup.recipe
         kinds = {a.window_of(index) is not None for index in self.indices}
         if "fill" in setup.implementation.scores:
-            mask = tape.new(sizes.bss, 1)
+            mask = recorder.new(sizes.bss, 1)
             return mask, mask
         if "choose" in setup.implementation.scores:
-            mask = tape.new(sizes.bss, width)
+            mask = recorder.new(sizes.bss, width)
             return mask, mask
         if recipe.eager and setup.implementation.compiled:
             return None, None
         if recipe.eager:
-            whole, windowed = (tape.new(sizes.bss, width) if kind in kinds else None for kind in (False, True))
+            whole, windowed = (recorder.new(sizes.bss, width) if kind in kinds else None for kind in (False, True))
             return whole, windowed
         always = setup.implementation.always_masks
         if not (recipe.windowed or always):
             return None, None
-        truth = tape.new(sizes.ss, 1)
+        truth = recorder.new(sizes.ss, 1)
         mask = view(truth.storage, sizes.bss, 1)
         return mask if always else None, mask
 
@@ -206,30 +206,30 @@ class Model:
         a, traits = self.context.setup.architecture, self.context.setup.implementation
         if a.positions != "rope":
             return None
-        tape = self.context.tape
+        recorder = self.context.recorder
         turning = a.mla.rope_head_dim if a.mla is not None else rotary_width(a.head_dim, a.rope_fraction)
         n = self.context.sizes.s * turning
         if traits.rotation == "apart":
             n //= 2
         width = 4 if traits.rotation_fp32 else width
         if traits.rotation == "complex":
-            table = tape.new(n, 4)
+            table = recorder.new(n, 4)
             return (table, table), (table, table)
         if not traits.rotary_tables:
             # Each layer makes its own; only their size is known here.
-            nothing = stored(tape.ledger, 0, ACTIVATIONS)
+            nothing = stored(recorder.ledger, 0, ACTIVATIONS)
             table = view(nothing, n, width)
             return (table, table), (table, table)
-        whole = tape.new(n, width), tape.new(n, width)
-        return whole, (tape.new(n, width), tape.new(n, width)) if traits.rotary_tables > 1 else whole
+        whole = recorder.new(n, width), recorder.new(n, width)
+        return whole, (recorder.new(n, width), recorder.new(n, width)) if traits.rotary_tables > 1 else whole
 
     def _layer(self, layer: Layer | ShortcutLayer, x: Tensor, around: Around) -> Tensor:
         if self.context.setup.recipe.checkpointing in ("full", "selective"):
-            tape, streams = self.context.tape, self.context.setup.implementation.streams_inputs
-            if streams or tape.offloads:
+            recorder, streams = self.context.recorder, self.context.setup.implementation.streams_inputs
+            if streams or recorder.offloads:
                 # The stream itself lives as long as it has a name.
                 x = view(x.storage.copied(HOST), x.n, x.width, x.node)
-            return tape.checkpoint(Replay(layer, x, around, None if streams else tape))
+            return recorder.checkpoint(Replay(layer, x, around, None if streams else recorder))
         return layer(x, around)
 
     def loss(self, ids: Tensor) -> Tensor:
@@ -239,23 +239,23 @@ class Model:
             return hidden
         loss = self.context.setup.implementation.loss
         if loss in LOSSES_WITH_HEAD:
-            return LOSSES_WITH_HEAD[loss](self.context.tape, hidden, self.head, self.head_bias)
-        logits = linear(self.context.tape, hidden, self.head, self.head_bias, logits=True)
+            return LOSSES_WITH_HEAD[loss](self.context.recorder, hidden, self.head, self.head_bias)
+        logits = linear(self.context.recorder, hidden, self.head, self.head_bias, logits=True)
         logits = self._shaped(logits)
-        return LOSSES[loss](self.context.tape, logits)
+        return LOSSES[loss](self.context.recorder, logits)
 
     def _shaped(self, logits: Tensor) -> Tensor:
         """Logits through a cap or times a number, each step replacing the one before."""
-        context, tape = self.context, self.context.tape
+        context, recorder = self.context, self.context.recorder
         if context.setup.implementation.compiled:
             # Part of the loss's kernels.
             return logits
-        before, tape.component = tape.component, LOGITS
+        before, recorder.component = recorder.component, LOGITS
         if context.setup.architecture.softcap:
-            logits = softcapped(tape, logits)
+            logits = softcapped(recorder, logits)
         if context.setup.implementation.scales_logits:
-            logits = scaled(tape, logits)
-        tape.component = before
+            logits = scaled(recorder, logits)
+        recorder.component = before
         return logits
 
 
@@ -266,12 +266,12 @@ class Replay:
     layer: Layer | ShortcutLayer
     x: Tensor
     around: Around
-    tape: Tape | None
+    recorder: Recorder | None
     """On which an input comes back from the host as a tensor; None: it is read through a buffer."""
 
     def __call__(self) -> Tensor:
         """Run the layer."""
         x = self.x
-        if self.tape is not None and self.tape.offloads and self.tape.replay is not None:
+        if self.recorder is not None and self.recorder.offloads and self.recorder.replay is not None:
             x = view(x.storage.copied(ACTIVATIONS), x.n, x.width, x.node)
         return self.layer(x, self.around)

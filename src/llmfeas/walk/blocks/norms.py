@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..graph import Parameter, Tensor
-from ..operators.basic import cast, less, mean, mul, power, rsqrt, shifted
-from ..operators.products import compiled_norm, layer_norm, patched_norm
-from ..tape import Tape
+from ...autograd.basic import cast, less, mean, mul, power, rsqrt, shifted
+from ...autograd.graph import Parameter, Tensor
+from ...autograd.products import compiled_norm, layer_norm, patched_norm
+from ...autograd.recorder import Recorder
 from .context import Context
 
 
@@ -37,9 +37,9 @@ class Norm:
         # A written-out layer norm without weights is the kernel.
         self.run = NORMS["kernel" if self.weight is None and kind == "centred" else kind]
 
-    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+    def __call__(self, recorder: Recorder, x: Tensor) -> Tensor:
         """Normalise x over its last `width` elements."""
-        return self.run(tape, self, x)
+        return self.run(recorder, self, x)
 
 
 def _kind(context: Context, streams: bool) -> str:
@@ -59,33 +59,33 @@ def _has_weight(context: Context, kind: str) -> bool:
     return kind != "plain" and not plain
 
 
-def _kernel(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
-    return layer_norm(tape, x, norm.weight, norm.bias, x.n // norm.width)
+def _kernel(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
+    return layer_norm(recorder, x, norm.weight, norm.bias, x.n // norm.width)
 
 
-def _compiled(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _compiled(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """One generated kernel, which writes the type that the products read; a norm of the embedding writes the stream."""
-    width = 2 if tape.autocast and norm.streams else x.width
-    return compiled_norm(tape, x, norm.weight, norm.bias, x.n // norm.width, width)
+    width = 2 if recorder.autocast and norm.streams else x.width
+    return compiled_norm(recorder, x, norm.weight, norm.bias, x.n // norm.width, width)
 
 
-def _patched(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _patched(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """One kernel in the stream's type."""
-    return patched_norm(tape, x, norm.weight, x.n // norm.width)
+    return patched_norm(recorder, x, norm.weight, x.n // norm.width)
 
 
-def _kernel_fp32(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _kernel_fp32(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """OLMo: a kernel without weights, on an fp32 copy."""
-    out = layer_norm(tape, cast(tape, x, 4), norm.weight, norm.bias, x.n // norm.width)
-    return cast(tape, out, x.width)
+    out = layer_norm(recorder, cast(recorder, x, 4), norm.weight, norm.bias, x.n // norm.width)
+    return cast(recorder, out, x.width)
 
 
-def _normalised(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _normalised(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """x times the inverse root of its mean square, in fp32."""
     rows = x.n // norm.width
-    wide = cast(tape, x, 4)
-    variance = mean(tape, power(tape, wide), rows)
-    return mul(tape, wide, rsqrt(tape, shifted(tape, variance)))
+    wide = cast(recorder, x, 4)
+    variance = mean(recorder, power(recorder, wide), rows)
+    return mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
 
 
 def _weight(norm: Norm) -> Parameter:
@@ -93,58 +93,58 @@ def _weight(norm: Norm) -> Parameter:
     return norm.weight
 
 
-def _cast_scale(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _cast_scale(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """Llama: back to the stream's type, then times the weight."""
     rows = x.n // norm.width
-    wide = cast(tape, x, 4)
-    variance = mean(tape, power(tape, wide), rows)
-    wide = mul(tape, wide, rsqrt(tape, shifted(tape, variance)))
-    return mul(tape, _weight(norm), cast(tape, wide, x.width))
+    wide = cast(recorder, x, 4)
+    variance = mean(recorder, power(recorder, wide), rows)
+    wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
+    return mul(recorder, _weight(norm), cast(recorder, wide, x.width))
 
 
-def _scale_cast(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _scale_cast(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """OLMo-2: times the weight in fp32, then back to the stream's type."""
     rows = x.n // norm.width
-    wide = cast(tape, x, 4)
-    variance = mean(tape, power(tape, wide), rows)
-    wide = mul(tape, wide, rsqrt(tape, shifted(tape, variance)))
-    return cast(tape, mul(tape, _weight(norm), wide), x.width)
+    wide = cast(recorder, x, 4)
+    variance = mean(recorder, power(recorder, wide), rows)
+    wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
+    return cast(recorder, mul(recorder, _weight(norm), wide), x.width)
 
 
-def _plain(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _plain(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """Llama 4's norm of heads: no weight, back to the type it came in."""
-    return cast(tape, _normalised(tape, norm, cast(tape, x, 4)), x.width)
+    return cast(recorder, _normalised(recorder, norm, cast(recorder, x, 4)), x.width)
 
 
-def _wide_scale_cast(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _wide_scale_cast(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """Helium: times an fp32 copy of the weight, then back to the stream's type."""
     rows = x.n // norm.width
-    wide = cast(tape, x, 4)
-    variance = mean(tape, power(tape, wide), rows)
-    wide = mul(tape, wide, rsqrt(tape, shifted(tape, variance)))
-    return cast(tape, mul(tape, cast(tape, _weight(norm), 4), wide), x.width)
+    wide = cast(recorder, x, 4)
+    variance = mean(recorder, power(recorder, wide), rows)
+    wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
+    return cast(recorder, mul(recorder, cast(recorder, _weight(norm), 4), wide), x.width)
 
 
-def _centred(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _centred(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """Cohere: a layer norm written out, times the weight in fp32, back to the stream's type."""
     rows = x.n // norm.width
-    wide = cast(tape, x, 4)
-    average = mean(tape, wide, rows)
-    variance = mean(tape, power(tape, less(tape, wide, average)), rows)
-    wide = mul(tape, less(tape, wide, average), rsqrt(tape, shifted(tape, variance)))
-    wide = mul(tape, cast(tape, _weight(norm), 4), wide)
-    return cast(tape, wide, x.width)
+    wide = cast(recorder, x, 4)
+    average = mean(recorder, wide, rows)
+    variance = mean(recorder, power(recorder, less(recorder, wide, average)), rows)
+    wide = mul(recorder, less(recorder, wide, average), rsqrt(recorder, shifted(recorder, variance)))
+    wide = mul(recorder, cast(recorder, _weight(norm), 4), wide)
+    return cast(recorder, wide, x.width)
 
 
-def _one_plus(tape: Tape, norm: Norm, x: Tensor) -> Tensor:
+def _one_plus(recorder: Recorder, norm: Norm, x: Tensor) -> Tensor:
     """Gemma: times (1 + weight) in fp32, then back to the stream's type."""
-    out = _normalised(tape, norm, x)
-    out = mul(tape, out, shifted(tape, cast(tape, _weight(norm), 4)))
-    return cast(tape, out, x.width)
+    out = _normalised(recorder, norm, x)
+    out = mul(recorder, out, shifted(recorder, cast(recorder, _weight(norm), 4)))
+    return cast(recorder, out, x.width)
 
 
 LAYER_NORMS = ("kernel", "kernel-fp32", "centred")
-NORMS: dict[str, Callable[[Tape, Norm, Tensor], Tensor]] = {
+NORMS: dict[str, Callable[[Recorder, Norm, Tensor], Tensor]] = {
     "fused": _kernel,
     "compiled": _compiled,
     "patched": _patched,

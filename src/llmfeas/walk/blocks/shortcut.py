@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..operators.basic import add
+from ...autograd.basic import add
+from ...autograd.graph import Tensor
 from .attention import Attention
 from .context import Context
 from .experts import Experts
@@ -31,19 +31,19 @@ class ShortcutLayer:
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
         """Run the layer on the stream."""
-        tape = self.context.tape
+        recorder = self.context.recorder
         x = self._attended(x, 0, around)
-        hidden = self.norms[1](tape, x)
+        hidden = self.norms[1](recorder, x)
         shortcut = self.experts(hidden) if self.experts is not None else None
         hidden = self.feed_forwards[0](hidden)
-        hidden = add(tape, x, hidden)
+        hidden = add(recorder, x, hidden)
         x = self._attended(hidden, 1, around)
-        hidden = self.feed_forwards[1](self.norms[3](tape, x))
-        hidden = add(tape, x, hidden)
-        return add(tape, hidden, shortcut) if shortcut is not None else hidden
+        hidden = self.feed_forwards[1](self.norms[3](recorder, x))
+        hidden = add(recorder, x, hidden)
+        return add(recorder, hidden, shortcut) if shortcut is not None else hidden
 
     def _attended(self, x: Tensor, half: int, around: Around) -> Tensor:
-        tape = self.context.tape
-        hidden = self.norms[2 * half](tape, x)
+        recorder = self.context.recorder
+        hidden = self.norms[2 * half](recorder, x)
         hidden, _weights = self.attentions[half](hidden, around)
-        return add(tape, x, hidden)
+        return add(recorder, x, hidden)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.walk.storage import (
+from llmfeas.autograd.storage import (
     ACTIVATIONS,
     BLOCK_BYTES,
     GRADIENTS,

@@ -1,4 +1,4 @@
-"""A shape-only tape: tensors without values, nodes that keep storages, and a backward pass that only allocates.
+"""A shape-only autograd: operators open nodes that keep storages, and a backward pass runs them and only allocates.
 
 It follows PyTorch's autograd engine: nodes run newest first; a node's results are reduced and cast to the type of its
 forward inputs while its kept tensors and incoming gradients are still alive; gradients that meet are added in place
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 
-from .graph import Edge, Frame, Leaf, Node, Parameter, Rule, StopReplay, Tensor, node_of, tensor_of, view
+from .graph import AccumulateGrad, Edge, Frame, Node, Parameter, Rule, StopReplay, Tensor, node_of, tensor_of, view
 from .storage import (
     ACTIVATIONS,
     ARRIVING,
@@ -28,7 +28,7 @@ from .storage import (
 )
 
 
-class Tape:
+class Recorder:
     """Records forward operators and runs them backward, on one ledger."""
 
     def __init__(self, sizes: Sizes, *, autocast: bool, recording: bool = True) -> None:
@@ -43,7 +43,7 @@ class Tape:
         self.replay: Frame | None = None
         self.replayed = 0
         self.copied: list[Parameter] = []
-        self.leaves: list[Leaf] = []
+        self.leaves: list[AccumulateGrad] = []
         self.selective = False
         """Checkpointed blocks keep every second product and what attention kernels make."""
         self.produced = 0
@@ -73,7 +73,7 @@ class Tape:
             n *= extent
         leaf = None
         if trains:
-            leaf = Leaf()
+            leaf = AccumulateGrad()
             self.leaves.append(leaf)
         return Parameter(stored(self.ledger, n * width, WEIGHTS), shape, width, leaf)
 
@@ -93,7 +93,7 @@ class Tape:
     def open(
         self, rule: Rule, inputs: Sequence[Tensor | None], data: tuple[int, ...] = (), slots: int = 1
     ) -> Node | None:
-        """Open a node if any input needs a gradient and the tape records."""
+        """Open a node if any input needs a gradient and the recorder records."""
         if not self.recording:
             return None
         edges: list[Edge | None] = []
@@ -107,7 +107,7 @@ class Tape:
                 self.order = order = self.order + 1
                 node = node_of(order, rule, edges, data, slots, self.ledger.here[1])
             edges.append((target, x.slot, x.n, x.width))  # type: ignore[union-attr]
-            if type(target) is Leaf and self.replay is None:
+            if type(target) is AccumulateGrad and self.replay is None:
                 target.uses += 1
         return node
 
@@ -171,6 +171,28 @@ class Tape:
             self.leave_autocast()
             self.component, self.ledger.here = before
 
+    def gradient(self, node: Node, index: int, width: int, plain: bool = True) -> Tensor | None:
+        """The gradient of a node's forward input `index`, newly allocated; None where none is needed."""
+        edge = node.edges[index]
+        if edge is None:
+            return None
+        component = ARRIVING if type(edge[0]) is AccumulateGrad else self.component
+        x = tensor_of(self.ledger, edge[2], width, component, None)
+        x.plain = plain
+        return x
+
+    def overwritten(self, node: Node, index: int) -> Tensor | None:
+        """The gradient of a node's forward input `index`, written by a compiled kernel over that input, the kept tensor
+        of the same number.
+
+        What checkpointing replayed is a tensor of the replay's own, so a new one stands for both; so does one for what
+        came back from the host.
+        """
+        edge, kept = node.edges[index], node.saved[index]
+        if edge is None or not isinstance(kept, Storage) or kept.component == HOST:
+            return self.gradient(node, index, edge[3] if edge else 0)
+        return view(kept, edge[2], edge[3])
+
     def _unpacked(self, node: Node) -> list[Storage]:
         """Give what comes into being for a node's backward alone: replayed, or back from the host."""
         storages: list[Storage] = []
@@ -188,19 +210,20 @@ class Tape:
 
     def _waits(self, edge: Edge) -> bool:
         """Tell whether a compiled step leaves a gradient in 2 bytes until the others of its weight are there."""
-        return self.compiled and isinstance(edge[0], Leaf) and edge[0].left > 1
+        return self.compiled and isinstance(edge[0], AccumulateGrad) and edge[0].left > 1
 
     def _fitted(self, gradient: Tensor, edge: Edge) -> Tensor:
         """Reduce and cast a result to its forward input's size and type."""
-        component = ARRIVING if type(edge[0]) is Leaf else LOGITS if gradient.storage.component == LOGITS else -1
+        logits = LOGITS if gradient.storage.component == LOGITS else -1
+        component = ARRIVING if type(edge[0]) is AccumulateGrad else logits
         if gradient.n != edge[2]:
             gradient = self.new(edge[2], gradient.width, component=component)
         if gradient.width != edge[3]:
             gradient = self.new(edge[2], edge[3], component=component)
         return gradient
 
-    def backward(self, loss: Tensor, seed: Tensor | None = None) -> None:
-        """Run all nodes behind `loss`, newest first; `seed` is its gradient where it is no scalar."""
+    def backward(self, loss: Tensor) -> None:
+        """Run all nodes behind `loss`, newest first."""
         self.component = WORKSPACE
         for leaf in self.leaves:
             leaf.left = leaf.uses
@@ -208,8 +231,8 @@ class Tape:
         root = loss.node
         assert isinstance(root, Node)
         # The caller holds the root's gradient until the end.
-        held = seed if seed is not None else self.new(loss.n, loss.width)
-        root.grads = [held]
+        _held = self.new(loss.n, loss.width)
+        root.grads = [_held]
         heap: list[tuple[int, Node]] = [(-root.order, root)]
         del root
         while heap:
@@ -241,7 +264,7 @@ class Tape:
             results[i] = None
             if result is not None:
                 target = edge[0]
-                if type(target) is Leaf:
+                if type(target) is AccumulateGrad:
                     self._arrive(target, result)
                 else:
                     self._deliver(target, edge[1], result, heap)  # type: ignore[arg-type]
@@ -260,7 +283,7 @@ class Tape:
             return first
         return self.new(first.n, first.width)
 
-    def _arrive(self, leaf: Leaf, gradient: Tensor) -> None:
+    def _arrive(self, leaf: AccumulateGrad, gradient: Tensor) -> None:
         leaf.left -= 1
         if leaf.buffer is not None:
             first, leaf.buffer = leaf.buffer, None
@@ -278,7 +301,7 @@ class Tape:
         return self.new(first.n, second.width, component=ARRIVING)
 
 
-class _Probe(Tape):
+class _Probe(Recorder):
     """Counts the references to a gradient, and to its storage, that nothing but the sum of two holds."""
 
     counted = (0, 0)
@@ -290,11 +313,11 @@ class _Probe(Tape):
 
 def _unshared() -> tuple[int, int]:
     """Tell how often this Python counts what has no other holder: since 3.14 locals may lend their reference."""
-    tape = _Probe(SYMBOLIC, autocast=False)
-    node = node_of(1, lambda tape, node, grads: (), [], (), 1, 0)
-    node.grads = [tape.new(1, 1)]
-    tape._deliver(node, 0, tape.new(1, 1), [])
-    return tape.counted
+    recorder = _Probe(SYMBOLIC, autocast=False)
+    node = node_of(1, lambda recorder, node, grads: (), [], (), 1, 0)
+    node.grads = [recorder.new(1, 1)]
+    recorder._deliver(node, 0, recorder.new(1, 1), [])
+    return recorder.counted
 
 
 _UNSHARED = _unshared()

@@ -1,24 +1,20 @@
-"""What a tape is made of: tensors without values, nodes that keep storages, and where gradients of weights arrive."""
+"""What is recorded: tensors without values, nodes that keep storages, and where gradients of weights arrive."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from .storage import ARRIVING, BLOCK_BYTES, FIELD_MASK, HOST, Ledger, Storage
+from .storage import BLOCK_BYTES, FIELD_MASK, Ledger, Storage
 
-if TYPE_CHECKING:
-    from .tape import Tape
-
-Rule = Callable[["Tape", "Node", "list[Tensor | None]"], "Sequence[Tensor | None]"]
-"""A node's backward: incoming gradients (one a forward output) to the gradients of its inputs."""
+Rule = Callable[..., "Sequence[Tensor | None]"]
+"""A node's backward: recorder, node and incoming gradients (one a forward output) to the gradients of its inputs."""
 
 
 class StopReplay(Exception):  # noqa: N818 - control flow, as in PyTorch
     """The last kept tensor of a replayed block exists: nothing after it need run."""
 
 
-class Leaf:
+class AccumulateGrad:
     """Where a trained weight's gradient arrives: it waits for all its contributions, then stays."""
 
     __slots__ = ("buffer", "gradient", "held", "left", "uses")
@@ -45,7 +41,7 @@ class Tensor:
     storage: Storage
     n: int
     width: int
-    node: Node | Leaf | None
+    node: Node | AccumulateGrad | None
     slot: int
     plain: bool
     """False for a matrix product's result seen through a reshape: no in-place addition into it."""
@@ -57,7 +53,7 @@ class Tensor:
     """The copy that all who read it share: in another type, where a compiler makes it, or gathered from ranks."""
 
 
-def view(storage: Storage, n: int, width: int, node: Node | Leaf | None = None) -> Tensor:
+def view(storage: Storage, n: int, width: int, node: Node | AccumulateGrad | None = None) -> Tensor:
     """See a storage as a tensor."""
     tensor = Tensor()
     tensor.storage = storage
@@ -71,7 +67,7 @@ def view(storage: Storage, n: int, width: int, node: Node | Leaf | None = None) 
     return tensor
 
 
-def tensor_of(ledger: Ledger, n: int, width: int, component: int, node: Node | Leaf | None) -> Tensor:
+def tensor_of(ledger: Ledger, n: int, width: int, component: int, node: Node | AccumulateGrad | None) -> Tensor:
     """Allocate a tensor: what `stored` and `view` do, in one go, since most of a walk's time goes here."""
     size = n * width
     if size <= FIELD_MASK:
@@ -100,7 +96,7 @@ class Parameter(Tensor):
 
     __slots__ = ("copied", "packed", "place", "ranks", "routed", "shape", "shared")
 
-    def __init__(self, storage: Storage, shape: tuple[int, ...], width: int, leaf: Leaf | None) -> None:
+    def __init__(self, storage: Storage, shape: tuple[int, ...], width: int, leaf: AccumulateGrad | None) -> None:
         n = 1
         for extent in shape:
             n *= extent
@@ -126,7 +122,7 @@ class Parameter(Tensor):
         """Belongs to routed experts."""
 
 
-Edge = tuple["Node | Leaf", int, int, int]
+Edge = tuple["Node | AccumulateGrad", int, int, int]
 """Target, its output slot, elements and width of the forward input."""
 
 
@@ -143,27 +139,6 @@ class Node:
     place: int
     saved: list[Storage | tuple[Frame, int]]
     grads: list[Tensor | None] | None
-
-    def result(self, tape: Tape, index: int, width: int, plain: bool = True) -> Tensor | None:
-        """Allocate the gradient of forward input `index` (None where none is needed)."""
-        edge = self.edges[index]
-        if edge is None:
-            return None
-        x = tensor_of(tape.ledger, edge[2], width, ARRIVING if type(edge[0]) is Leaf else tape.component, None)
-        x.plain = plain
-        return x
-
-    def overwritten(self, tape: Tape, index: int) -> Tensor | None:
-        """Give the gradient of forward input `index`, written by a compiled kernel over that input, the kept tensor
-        of the same number.
-
-        What checkpointing replayed is a tensor of the replay's own, so a new one stands for both; so does one for what
-        came back from the host.
-        """
-        edge, kept = self.edges[index], self.saved[index]
-        if edge is None or not isinstance(kept, Storage) or kept.component == HOST:
-            return self.result(tape, index, edge[3] if edge else 0)
-        return view(kept, edge[2], edge[3])
 
     def wants(self, index: int) -> bool:
         """Tell whether forward input `index` needs a gradient."""

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from llmfeas.walk.graph import Parameter, Tensor, node_of
-from llmfeas.walk.operators.basic import add, dropout, mul, scaled, unary_of_output
-from llmfeas.walk.operators.products import linear
-from llmfeas.walk.storage import ACTIVATIONS, COMPONENT_BITS, GRADIENTS, HOST, WEIGHTS, numeric_sizes, packed_fields
-from llmfeas.walk.tape import Tape
+from llmfeas.autograd.basic import add, dropout, mul, scaled, unary_of_output
+from llmfeas.autograd.graph import Parameter, Tensor, node_of
+from llmfeas.autograd.products import linear
+from llmfeas.autograd.recorder import Recorder
+from llmfeas.autograd.storage import ACTIVATIONS, COMPONENT_BITS, GRADIENTS, HOST, WEIGHTS, numeric_sizes, packed_fields
 
 WIDTH = 512
 """Elements of 4 bytes: four blocks a tensor."""
 BYTES = 4 * WIDTH
 
 
-def tape(*, autocast: bool = False) -> Tape:
-    return Tape(numeric_sizes(1, 1), autocast=autocast)
+def recorder(*, autocast: bool = False) -> Recorder:
+    return Recorder(numeric_sizes(1, 1), autocast=autocast)
 
 
-def weight(on: Tape, *, trains: bool = True) -> Parameter:
+def weight(on: Recorder, *, trains: bool = True) -> Parameter:
     return on.parameter((WIDTH, WIDTH), width=4, trains=trains)
 
 
-def made(on: Tape, x: Tensor, w: Parameter) -> Tensor:
+def made(on: Recorder, x: Tensor, w: Parameter) -> Tensor:
     return scaled(on, linear(on, x, w))
 
 
-def alive(on: Tape) -> int:
+def alive(on: Recorder) -> int:
     return packed_fields(on.ledger.level, ACTIVATIONS)[0]
 
 
 def test_a_product_keeps_its_input_only_for_a_weight_that_trains() -> None:
     for trains, kept in ((True, BYTES), (False, 0)):
-        on = tape()
+        on = recorder()
         w, head = weight(on, trains=trains), weight(on)
         out = made(on, made(on, on.new(WIDTH, 4), w), head)
         assert alive(on) - BYTES - BYTES == kept  # the result and the head's input beside it
@@ -39,14 +39,14 @@ def test_a_product_keeps_its_input_only_for_a_weight_that_trains() -> None:
 
 
 def test_an_input_without_gradient_costs_nothing() -> None:
-    on = tape()
+    on = recorder()
     out = made(on, on.new(WIDTH, 4), weight(on, trains=False))
     assert out.node is None
     assert alive(on) == BYTES
 
 
 def test_dropout_without_effect_is_its_input_and_with_effect_keeps_a_byte_an_element() -> None:
-    on = tape()
+    on = recorder()
     x = linear(on, on.new(WIDTH, 4), weight(on))
     before = alive(on)
     assert dropout(on, x, False) is x
@@ -57,7 +57,7 @@ def test_dropout_without_effect_is_its_input_and_with_effect_keeps_a_byte_an_ele
 
 def test_a_residual_stream_adds_its_gradients_in_place_and_two_products_do_not() -> None:
     def highest(meet_at_products: bool) -> int:
-        on = tape()
+        on = recorder()
         narrow = on.parameter((WIDTH, 1), width=4, trains=True)
         x = unary_of_output(on, linear(on, on.new(1, 4), narrow))
         weights = [weight(on, trains=False) for _ in range(2)]
@@ -77,7 +77,7 @@ def test_a_residual_stream_adds_its_gradients_in_place_and_two_products_do_not()
 
 
 def test_gradients_of_weights_stay_and_everything_else_goes() -> None:
-    on = tape()
+    on = recorder()
     x = on.new(WIDTH, 4)
     weights = [weight(on), weight(on)]
     out = made(on, made(on, x, weights[0]), weights[1])
@@ -88,7 +88,7 @@ def test_gradients_of_weights_stay_and_everything_else_goes() -> None:
 
 
 def test_a_replay_stops_when_the_last_kept_tensor_exists() -> None:
-    on = tape()
+    on = recorder()
     first, last = weight(on), weight(on)
     runs: list[str] = []
     x = unary_of_output(on, linear(on, on.new(WIDTH, 4), weight(on)))
@@ -106,7 +106,7 @@ def test_a_replay_stops_when_the_last_kept_tensor_exists() -> None:
 
 
 def test_autocast_shares_one_copy_of_a_weight_until_its_region_ends() -> None:
-    on = tape(autocast=True)
+    on = recorder(autocast=True)
     w, x = weight(on, trains=True), on.new(WIDTH, 2)
     on.enter_autocast()
     first, second = linear(on, x, w), linear(on, x, w)
@@ -118,7 +118,7 @@ def test_autocast_shares_one_copy_of_a_weight_until_its_region_ends() -> None:
 
 
 def test_a_product_of_two_tensors_keeps_each_for_the_other() -> None:
-    on = tape()
+    on = recorder()
     a = scaled(on, linear(on, on.new(WIDTH, 4), weight(on)))
     b = scaled(on, linear(on, on.new(WIDTH, 4), weight(on)))
     before = alive(on)
@@ -131,8 +131,8 @@ def test_a_product_of_two_tensors_keeps_each_for_the_other() -> None:
 
 def test_gradients_that_meet_are_added_in_place_only_where_nobody_else_holds_the_first() -> None:
     for is_held in (False, True):
-        on = tape()
-        node = node_of(1, lambda tape, node, grads: (), [], (), 1, 0)
+        on = recorder()
+        node = node_of(1, lambda recorder, node, grads: (), [], (), 1, 0)
         node.grads = [on.new(WIDTH, 4)]
         held = node.grads[0] if is_held else None
         before = alive(on)
