@@ -16,7 +16,7 @@ LAYERS = (
     {"errors", "ranges", "record", "text", "units"},
     {"autograd"},
     {"catalog", "options", "request", "scenario"},
-    {"tape", "importers"},
+    {"model", "importers"},
     {"walk"},
     {"estimate"},
     {"planning"},
@@ -25,7 +25,7 @@ LAYERS = (
 )
 """A module may import from its own layer and from those before it."""
 
-NEIGHBOURS = {("evidence", "render"), ("render", "evidence"), ("tape", "importers")}
+NEIGHBOURS = {("evidence", "render"), ("render", "evidence"), ("model", "importers")}
 """Packages of one layer that do not know each other."""
 
 CORNERS = {

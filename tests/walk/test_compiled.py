@@ -14,9 +14,9 @@ from levels import level_bytes
 
 from llmfeas.autograd.storage import numeric_sizes
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import compiles, fused_implementation, implementation, implementation_names
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import compiles, fused_implementation, implementation, implementation_names
-from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import Walked, walked_step
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "compiled_memory.json").read_text())["rows"]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
 from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import implementation
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk import fold
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import implementation
 from llmfeas.walk.moments import Held, Line, upper_lines
-from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
 
 MODELS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import fused_implementation, implementation, implementation_names
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import fused_implementation, implementation, implementation_names
 from llmfeas.walk.moments import Moments
-from llmfeas.walk.setup import Recipe, Setup
 
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""

@@ -11,12 +11,12 @@ import pytest
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.parameters import parameters
-from llmfeas.tape import build
+from llmfeas.model.build import build
+from llmfeas.model.implementation import implementation
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import implementation
 from llmfeas.walk.inventory import Inventory
 from llmfeas.walk.parallel import VOCAB_GRAIN, rank_architecture
-from llmfeas.walk.setup import Recipe, Setup
 
 COUNTED = {
     row["id"]: row["total"]

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import implementation
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import implementation
 from llmfeas.walk.inventory import Inventory
 from llmfeas.walk.optimizers import OPTIMIZERS
-from llmfeas.walk.setup import Recipe, Setup
 
 
 def inventory(**recipe: int) -> Inventory:

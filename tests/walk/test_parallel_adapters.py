@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import fused_implementation
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import fused_implementation
 from llmfeas.walk.moments import Held, Moments
 from llmfeas.walk.parallel import rank_architecture
-from llmfeas.walk.setup import Recipe, Setup
 
 LLAMA = catalog().models["llama-2-70b"].architecture
 RANK = 16

@@ -7,10 +7,10 @@ from levels import folded_top, walked_top
 
 from llmfeas.autograd.storage import COMPONENT_BITS, numeric_sizes
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import fused_implementation, implementation, implementation_names
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import fused_implementation, implementation, implementation_names
 from llmfeas.walk.moments import Moments
-from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Model
-from llmfeas.walk.implementation import implementation
+from llmfeas.model.implementation import implementation
 from llmfeas.walk.prefill import prefill_bytes, prefill_polynomials
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "prefill.json").read_text())["rows"]

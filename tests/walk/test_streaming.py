@@ -9,10 +9,10 @@ from levels import folded_top, walked_top
 
 from llmfeas.autograd.storage import COMPONENT_BITS, HOST, numeric_sizes
 from llmfeas.catalog.store import catalog
+from llmfeas.model.implementation import fused_implementation
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
-from llmfeas.walk.implementation import fused_implementation
 from llmfeas.walk.moments import Held, Moments
-from llmfeas.walk.setup import Recipe, Setup
 from llmfeas.walk.step import walked_step
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture

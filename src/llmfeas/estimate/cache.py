@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
-from ..tape import DeltaRule, build
+from ..model.build import build
+from ..model.delta import DeltaRule
 
 
 @lru_cache(maxsize=8192)

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Literal
 
 from ..catalog.architecture import Architecture
+from ..model.build import Block, build
+from ..model.operator import AttentionKernel, LoraTargets, Operator, Weight
 from ..record import dataclass
-from ..tape import AttentionKernel, Block, LoraTargets, Operator, Weight, build
 from .parameters import matrix_parameters, parameters
 
 Checkpointing = Literal["none", "selective", "full"]

@@ -8,10 +8,11 @@ from functools import lru_cache
 from ..catalog.architecture import Architecture
 from ..catalog.quantization import quantization
 from ..catalog.runtime import InferenceBehaviour, runtime
+from ..model.build import build
+from ..model.implementation import implementation
+from ..model.operator import Operator
 from ..record import dataclass
 from ..scenario import Scenario
-from ..tape import Operator, build
-from ..walk.implementation import implementation
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes

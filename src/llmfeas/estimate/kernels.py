@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from ..catalog.engine import Engine
 from ..catalog.store import catalog
+from ..model.implementation import Implementation, compiles, fused_implementation, implementation, lies_over, patches
 from ..scenario import Scenario
-from ..walk.implementation import Implementation, compiles, fused_implementation, implementation, lies_over, patches
 from .time.rates import is_unified
 
 

@@ -7,9 +7,14 @@ from functools import lru_cache
 from typing import Final
 
 from ..catalog.architecture import Architecture, Model
+from ..model.build import Block, build
+from ..model.embedding import Embedding, Ngrams
+from ..model.experts import RoutedExperts
+from ..model.feedforward import FeedForward
+from ..model.head import Head
+from ..model.implementation import implementation
+from ..model.operator import LoraTargets, Operator, Weight
 from ..record import dataclass
-from ..tape import Block, Embedding, FeedForward, Head, LoraTargets, Ngrams, Operator, RoutedExperts, Weight, build
-from ..walk.implementation import implementation
 
 
 @dataclass(frozen=True, slots=True)

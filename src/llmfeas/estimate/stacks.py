@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..catalog.quantization import quantization
 from ..catalog.runtime import runtime
+from ..model.implementation import implementation
 from ..scenario import Scenario, whatever_the_batch
 from ..units import format_bytes
-from ..walk.implementation import implementation
 from .kernels import runs_fused
 from .result import Note
 from .weights import weight_bytes

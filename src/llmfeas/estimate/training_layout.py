@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from ..model.setup import Setup
 from ..record import dataclass
 from ..scenario import Scenario
 from ..walk.moments import Held, Moments
 from ..walk.optimizers import OPTIMIZERS
-from ..walk.setup import Setup
 from .kernels import runs_compiled, runs_fused
 from .weights import weight_bytes
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture, Dropout
+from ..model.implementation import Implementation
+from ..model.setup import Recipe, Setup
 from ..record import dataclass
 from ..scenario import Scenario
 from ..walk.fold import training_moments
-from ..walk.implementation import Implementation
 from ..walk.moments import Held, MomentLines, Moments, Peak
 from ..walk.parallel import rank_architecture
-from ..walk.setup import Recipe, Setup
 from .kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
 from .training_layout import Layout, host_bytes, layout_of, rank_held
 

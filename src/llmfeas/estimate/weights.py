@@ -8,8 +8,9 @@ from functools import lru_cache
 from ..catalog.architecture import Architecture, Model
 from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, quantization
 from ..catalog.stored import StoredWeights
+from ..model.build import build
+from ..model.operator import Operator, Weight
 from ..record import dataclass
-from ..tape import Operator, Weight, build
 
 PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}
 """Bytes of an unquantized weight in inference; all other precisions keep 16 bits."""

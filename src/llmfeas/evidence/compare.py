@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ..errors import LlmfeasError
 from ..estimate.result import Estimate
 from ..estimate.weights import native_bytes, weight_bytes
+from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..scenario import Scenario
-from ..tape.sums import architecture_sums
 from . import naive
 from .measurements import Kind, Measurement, settings_of
 

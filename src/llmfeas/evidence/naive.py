@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..model.sums import architecture_sums
 from ..scenario import Scenario
-from ..tape.sums import architecture_sums
 
 MFU = 0.4
 BANDWIDTH_SHARE = 0.7

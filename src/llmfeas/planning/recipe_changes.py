@@ -10,9 +10,9 @@ from ..estimate.kernels import has_host, runs_public_code
 from ..estimate.resolve.lengths import FINETUNE_TOKENS
 from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
+from ..model.implementation import fused_implementation
 from ..scenario import Scenario
 from ..units import format_count
-from ..walk.implementation import fused_implementation
 from .change import AUTO, Change, Source
 
 LARGEST_MICRO_BATCH_TOKENS = 65536

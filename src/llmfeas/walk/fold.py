@@ -24,11 +24,11 @@ from ..autograd.storage import (
     packed_fields,
     with_experts,
 )
+from ..model.setup import Setup
 from ..record import dataclass
 from .inventory import Weight, inventory_of
 from .moments import Candidate, Moments
 from .pattern import Outline, layer_kinds, outlined
-from .setup import Setup
 from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
 from .step import Walked
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..model.setup import Setup
 from ..record import dataclass
-from .setup import Setup
 
 MAX_PERIOD = 12
 """Layers after which a pattern repeats, at most."""

@@ -16,11 +16,11 @@ from ..autograd.storage import (
     packed_fields,
 )
 from ..catalog.architecture import Architecture
+from ..model.implementation import Implementation
+from ..model.setup import Recipe, Setup
 from .blocks.context import Context
 from .blocks.model import Model
-from .implementation import Implementation
 from .pattern import layer_kinds, repeated_pattern
-from .setup import Recipe, Setup
 
 _MASK = (1 << COMPONENT_BITS) - 1
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 from math import prod
 
 from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
+from ..model.setup import Setup
 from .inventory import Weight
 from .pattern import Outline, layer_kinds
-from .setup import Setup
 from .step import Walked, walked_step
 
 Layers = tuple[int, ...]

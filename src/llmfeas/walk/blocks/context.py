@@ -10,8 +10,8 @@ from ...autograd.graph import AccumulateGrad, Parameter, Tensor
 from ...autograd.products import linear
 from ...autograd.recorder import Recorder
 from ...autograd.storage import WEIGHTS, Sizes
+from ...model.setup import Setup
 from ...record import dataclass
-from ..setup import Setup
 
 
 class Linear:

@@ -7,12 +7,12 @@ from functools import lru_cache
 from ..catalog.architecture import Architecture
 from ..record import dataclass
 from .attention import attention
+from .delta import delta_rule
 from .embedding import embeddings
 from .experts import routed_experts
 from .feedforward import feed_forward
 from .head import head
 from .latent import Indexer, latent_attention
-from .linear_attention import delta_rule
 from .norm import norm
 from .operator import Operator
 

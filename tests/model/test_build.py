@@ -6,7 +6,14 @@ from dataclasses import replace
 import pytest
 
 from llmfeas.catalog.architecture import Architecture, Experts, Model, Window
-from llmfeas.tape import Attention, DeltaRule, FeedForward, Head, LatentAttention, Norm, RoutedExperts, build
+from llmfeas.model.attention import Attention
+from llmfeas.model.build import build
+from llmfeas.model.delta import DeltaRule
+from llmfeas.model.experts import RoutedExperts
+from llmfeas.model.feedforward import FeedForward
+from llmfeas.model.head import Head
+from llmfeas.model.latent import LatentAttention
+from llmfeas.model.norm import Norm
 
 PLAIN = Architecture(layers=6, hidden=64, heads=4, vocab=100, ffn=128)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Model
 from llmfeas.estimate.flops import training_flop
 from llmfeas.estimate.parameters import matrix_parameters, parameters
-from llmfeas.tape.sums import Span, architecture_sums
+from llmfeas.model.sums import Span, architecture_sums
 
 LONG = 1 << 17
 

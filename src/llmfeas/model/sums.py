@@ -8,11 +8,11 @@ from ..catalog.architecture import Architecture
 from ..record import dataclass
 from .attention import Attention
 from .build import Block, build
+from .delta import DeltaRule
 from .experts import RoutedExperts
 from .feedforward import FeedForward
 from .head import Head
 from .latent import LatentAttention
-from .linear_attention import DeltaRule
 from .operator import Operator
 
 STREAM_READS = 14
