@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Model
 from llmfeas.estimate.flops import training_flop
 from llmfeas.estimate.parameters import matrix_parameters, parameters
-from llmfeas.model.sums import Span, architecture_sums
+from llmfeas.model.sums import AttentionSpan, architecture_sums
 
 LONG = 1 << 17
 
@@ -33,8 +33,8 @@ def test_flops_over_the_full_square_are_those_of_the_flop_fold(models: dict[str,
 
 @given(st.integers(1, LONG), st.integers(1, LONG))
 def test_a_causal_block_sees_half_of_the_square_and_a_window_less(tokens: int, window: int) -> None:
-    whole = Span(blocks=1, width=1.0, cached=1, window=None)
-    narrow = Span(blocks=1, width=1.0, cached=1, window=window)
+    whole = AttentionSpan(blocks=1, width=1.0, cached=1, window=None)
+    narrow = AttentionSpan(blocks=1, width=1.0, cached=1, window=window)
     assert whole.seen(tokens) == tokens / 2
     assert 0 < narrow.seen(tokens) <= whole.seen(tokens) * (1 + 1e-12)
     assert narrow.cached_values(tokens) == min(tokens, window)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
-from llmfeas.catalog.architecture import Architecture
+from llmfeas.catalog.architecture import Architecture, Experts, LayerKind, LinearAttention, Window, runs_of
 from llmfeas.catalog.store import catalog
 from llmfeas.model.implementation import implementation
 from llmfeas.model.setup import Recipe, Setup
@@ -93,6 +93,47 @@ def test_a_first_stage_without_head_folds_to_its_own_plain_walk(model: str, reci
     plain = max(bytes_of(level) for level, _, _ in walked.marks)
     held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
     assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
+
+
+KINDS = st.builds(
+    LayerKind,
+    mixer=st.sampled_from(["attention", "linear_attention"]),
+    feed_forward=st.sampled_from(["dense", "experts"]),
+    windowed=st.booleans(),
+    rotates=st.booleans(),
+)
+HYBRID = Architecture(
+    layers=1,
+    hidden=128,
+    heads=4,
+    kv_heads=2,
+    vocab=1000,
+    ffn=256,
+    window=Window(size=64),
+    linear_attention=LinearAttention(key_heads=2, value_heads=4, key_head_dim=16, value_head_dim=16, conv_kernel=4),
+    experts=Experts(count=4, top_k=2, width=64),
+)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(KINDS, st.integers(1, 3)), min_size=1, max_size=6),
+    st.sampled_from([RECIPES["mixed"], RECIPES["pure, checkpointed"], RECIPES["eager"]]),
+)
+def test_layers_in_any_order_fold_to_their_plain_walk(runs: list[tuple[LayerKind, int]], recipe: Recipe) -> None:
+    kinds = [kind for kind, times in runs for _ in range(times)]
+    asked = Setup(
+        architecture=replace(HYBRID, layers=len(kinds), layer_runs=runs_of(kinds)),
+        implementation=implementation("hf-llama"),
+        recipe=replace(recipe, windowed=True),
+    )
+    b, s = 3, 512
+    walked = walked_step(asked, numeric_sizes(b, s))
+    plain = max(bytes_of(level) for level, _, _ in walked.marks)
+    held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    peak = training_moments(asked).peak(b, s, held)
+    assert peak.bytes >= plain * (1 - 1e-4)
+    assert peak.moment == "optimizer" or peak.bytes <= plain * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("recipe", ["mixed", "adapters"])

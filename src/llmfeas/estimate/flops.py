@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import Literal
 
 from ..catalog.architecture import Architecture
-from ..model.build import Block, build
+from ..model.build import build
+from ..model.layer import Layer
 from ..model.operator import AttentionKernel, LoraTargets, Operator, Weight
 from ..record import dataclass
 from .parameters import matrix_parameters, parameters
@@ -132,7 +133,7 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
 
 def _decode_sum(operator: Operator, cached: int, count: int) -> float:
     """Sum `decode_flop` over `count` tokens behind `cached` ones; it is linear up to the operator's reach."""
-    growing = count if operator.reach is None else max(0, min(count, operator.reach - cached))
+    growing = count if operator.window is None else max(0, min(count, operator.window - cached))
     middle = operator.decode_flop(cached + (growing - 1) / 2) * growing if growing else 0.0
     return middle + operator.decode_flop(cached + count) * (count - growing)
 
@@ -164,15 +165,15 @@ def _plan(architecture: Architecture, checkpointing: Checkpointing, lora: Lora |
     forward, backward = sum(each.forward for each in passes), sum(each.backward for each in passes)
     replayed = 0.0
     scores: list[_Scores] = []
-    for block in tape.blocks:
-        inside = [_passes(operator, lora, stream_grad=True) for operator in block.operators]
-        forward += block.repeat * sum(each.forward for each in inside)
-        backward += block.repeat * sum(each.backward for each in inside)
-        replayed += block.repeat * _replay(block, checkpointing, lora, dropout)
-        replays = block.repeat if checkpointing == "full" else 0
-        scores += [_Scores(op, block.repeat, replays) for op in block.operators if op.score_flop(1)]
+    for layer, repeat in tape.kinds:
+        inside = [_passes(operator, lora, stream_grad=True) for operator in layer.operators]
+        forward += repeat * sum(each.forward for each in inside)
+        backward += repeat * sum(each.backward for each in inside)
+        replayed += repeat * _replay(layer, checkpointing, lora, dropout)
+        replays = repeat if checkpointing == "full" else 0
+        scores += [_Scores(op, repeat, replays) for op in layer.operators if op.score_flop(1)]
     if lora is not None and checkpointing == "none" and not any(_adapted(operator, lora) for operator in tape.before):
-        backward -= _spared(tape.blocks[0], lora, architecture.parallel_block)
+        backward -= _spared(tape.kinds[0][0], lora)
     return _Plan(forward, backward, replayed, tuple(scores))
 
 
@@ -209,26 +210,26 @@ def _adapted(operator: Operator, lora: Lora) -> bool:
     return any(weight.takes_adapter(lora.targets) for weight in operator.weights)
 
 
-def _spared(block: Block, lora: Lora, parallel: bool) -> float:
-    """Give the backward FLOPs that the first layer saves, whose input needs no gradient before an adapter joins it."""
+def _spared(layer: Layer, lora: Lora) -> float:
+    """Backward FLOPs that the first layer saves, whose input needs no gradient before an adapter joins it."""
     spared = 0.0
-    for operator in block.operators:
+    for operator in layer.operators:
         spared += _passes(operator, lora, stream_grad=True).backward
         spared -= _passes(operator, lora, stream_grad=False).backward
-        if _adapted(operator, lora) and not parallel:
+        if _adapted(operator, lora) and not layer.parallel:
             break
     return spared
 
 
-def _replay(block: Block, checkpointing: Checkpointing, lora: Lora | None, dropout: float) -> float:
-    """Give one token's forward FLOPs that checkpointing computes again in one layer's products."""
+def _replay(layer: Layer, checkpointing: Checkpointing, lora: Lora | None, dropout: float) -> float:
+    """One token's forward FLOPs that checkpointing computes again in one layer's products."""
     if checkpointing == "none":
         return 0.0
     if checkpointing == "selective":
-        products = [weight for operator in block.operators for weight in operator.weights if weight.flop_per_token]
+        products = [weight for operator in layer.operators for weight in operator.weights if weight.flop_per_token]
         return sum(weight.flop_per_token for weight in products[1::2])
-    whole = sum(_passes(operator, lora, stream_grad=True).forward for operator in block.operators)
-    tail = block.operators[-1].tail
+    whole = sum(_passes(operator, lora, stream_grad=True).forward for operator in layer.operators)
+    tail = layer.operators[-1].tail
     if tail is None or dropout > 0:
         return whole
     return whole - (_pair_flop(tail, lora)[1] or tail.flop_per_token)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..catalog.architecture import Architecture
 from ..catalog.quantization import quantization
 from ..catalog.runtime import InferenceBehaviour, runtime
 from ..model.build import build
 from ..model.implementation import implementation
+from ..model.layer import Layer
 from ..model.operator import Operator
 from ..record import dataclass
 from ..scenario import Scenario
@@ -18,9 +18,6 @@ from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes
 from .serving import Serving, serving_of
 from .weights import weight_bytes
-
-Kind = tuple[bool, bool, int | None]
-"""What tells layers apart: linear attention, routed experts, window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +90,10 @@ def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
 def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
     weights = weight_bytes(s.architecture, s.quant, s.engine, s.native, s.stored)
-    kinds = _kinds(s.architecture)
-    caches = {kind: _caches(s, behaviour, kind) for kind in set(kinds)}
-    layers = [
-        (layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in zip(weights.layers, kinds, strict=True)
-    ]
+    tape = build(s.architecture)
+    caches = [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
+    held = zip(weights.layers, tape.layers, strict=True)
+    layers = [(layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in held]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
     chosen = quantization().format(s.quant, s.engine)
@@ -137,10 +133,10 @@ def _start(stage: int, layers: int, stages: int) -> int:
     return stage * size + min(stage, more)
 
 
-def _caches(s: Serving, behaviour: InferenceBehaviour, kind: Kind) -> tuple[float, float]:
+def _caches(s: Serving, behaviour: InferenceBehaviour, layer: Layer) -> tuple[float, float]:
     """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
-    block, window = behaviour.block_tokens, kind[2]
-    operators = _operators(s.architecture)[kind]
+    block, window = behaviour.block_tokens, layer.window
+    operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes]
     whole = -(-s.context // block) * block
     prompt = whole if behaviour.cache != "growing" else -(-s.prompt // block) * block
     if behaviour.window_extra is not None and window is not None:
@@ -156,21 +152,6 @@ def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool)
     fixed = operator.state_bytes > 0
     values = operator.cached_values(tokens) if windowed or fixed else operator.cached_values(1) * tokens
     return s.sequences * (values * s.value + operator.state_bytes) / (1 if fixed else ranks)
-
-
-@lru_cache(maxsize=1024)
-def _operators(a: Architecture) -> dict[Kind, tuple[Operator, ...]]:
-    """Operators with a cache, by kind of layer."""
-    kinds = _kinds(a)
-    return {
-        kinds[block.first]: tuple(op for op in block.operators if op.cached_values(1) or op.state_bytes)
-        for block in build(a).blocks
-    }
-
-
-@lru_cache(maxsize=1024)
-def _kinds(a: Architecture) -> tuple[Kind, ...]:
-    return tuple((a.is_linear_layer(i), a.is_expert_layer(i), a.window_of(i)) for i in range(a.layers))
 
 
 def _moments(s: Serving, behaviour: InferenceBehaviour, part: Part) -> dict[str, dict[str, float]]:

@@ -7,12 +7,13 @@ from functools import lru_cache
 from typing import Final
 
 from ..catalog.architecture import Architecture, Model
-from ..model.build import Block, build
+from ..model.build import build
 from ..model.embedding import Embedding, Ngrams
 from ..model.experts import RoutedExperts
 from ..model.feedforward import FeedForward
 from ..model.head import Head
 from ..model.implementation import implementation
+from ..model.layer import Layer
 from ..model.operator import LoraTargets, Operator, Weight
 from ..record import dataclass
 
@@ -58,8 +59,6 @@ class BlockParameters:
     """Parameters of one kind of layer."""
 
     repeat: int
-    first: int
-    """Index of the first layer of this kind."""
     total: int
     routed: int
     matrices: int
@@ -132,7 +131,7 @@ def matrix_parameters(architecture: Architecture) -> MatrixParameters:
 @lru_cache(maxsize=1024)
 def block_parameters(architecture: Architecture) -> tuple[BlockParameters, ...]:
     """Count the parameters of each kind of layer, that of layer 0 first."""
-    return tuple(_block(block) for block in build(architecture).blocks)
+    return tuple(_block(layer, repeat) for layer, repeat in build(architecture).kinds)
 
 
 def _sum(architecture: Architecture, count: Callable[[Operator, Weight], int]) -> int:
@@ -175,13 +174,12 @@ def _reached(architecture: Architecture) -> tuple[int, int, int]:
     return round(low), round(expected), round(high)
 
 
-def _block(block: Block) -> BlockParameters:
-    weights = [weight for operator in block.operators for weight in operator.weights]
+def _block(layer: Layer, repeat: int) -> BlockParameters:
+    weights = [weight for operator in layer.operators for weight in operator.weights]
     return BlockParameters(
-        repeat=block.repeat,
-        first=block.first,
+        repeat=repeat,
         total=sum(weight.elements for weight in weights),
-        routed=sum(_routed(operator) for operator in block.operators),
+        routed=sum(_routed(operator) for operator in layer.operators),
         matrices=sum(weight.elements for weight in weights if weight.is_matrix),
         tensors=len(weights),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..catalog.architecture import Architecture, QkNorm
+from dataclasses import replace
+
+from ..catalog.architecture import Architecture, LayerKind, QkNorm
 from ..record import dataclass
-from .operator import AttentionKernel, Operator, Weight, linear, row_linear, vector
+from .operator import AttentionKernel, Operator, SpanShape, Weight, linear, row_linear, vector
 
 _COUNTER_BYTES = 8
 """A windowed cache layer holds its window as one 64-bit number."""
@@ -35,11 +37,11 @@ class Attention(Operator):
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: QkNorm = "none"
-    qk_norm_bias: bool = False
     gate: bool = False
     sinks: bool = False
     fused_qkv: bool = False
     relative: bool = False
+    rotates: bool = True
     window: int | None = None
     window_in_cache: bool = True
 
@@ -65,8 +67,6 @@ class Attention(Operator):
         if self.qk_norm in ("head", "full"):
             widths = (self.head_dim, self.head_dim) if self.qk_norm == "head" else (q_width, kv_width)
             found += [vector("q_norm", widths[0]), vector("k_norm", widths[1])]
-            if self.qk_norm_bias:
-                found += [vector("q_norm.bias", widths[0]), vector("k_norm.bias", widths[1])]
         if self.sinks:
             found.append(vector("sinks", self.heads, split="tensor"))
         if self.relative:
@@ -102,9 +102,18 @@ class Attention(Operator):
         return 2 * self.kv_heads * self.head_dim * held
 
     @property
-    def reach(self) -> int | None:
-        """The window."""
-        return self.window
+    def span(self) -> SpanShape:
+        """All heads over keys and values of the window."""
+        return float(self.heads * self.head_dim), 2 * self.kv_heads * self.head_dim, self.window
+
+    @property
+    def stream_width(self) -> float:
+        """2 of all heads."""
+        return 2 * self.head_dim * (self.heads + 2 * self.kv_heads)
+
+    def without_window(self) -> Attention:
+        """The same without its window."""
+        return self if self.window is None else replace(self, window=None)
 
     @property
     def counter_bytes(self) -> int:
@@ -112,8 +121,9 @@ class Attention(Operator):
         return _COUNTER_BYTES if self.window is not None and self.window_in_cache else 0
 
 
-def attention(architecture: Architecture, window: int | None) -> Attention:
-    """Give the softmax attention of an architecture."""
+def attention(architecture: Architecture, kind: LayerKind) -> Attention:
+    """The softmax attention of a layer."""
+    window = architecture.window
     return Attention(
         architecture.hidden,
         architecture.heads,
@@ -126,6 +136,7 @@ def attention(architecture: Architecture, window: int | None) -> Attention:
         sinks=architecture.sinks,
         fused_qkv=architecture.fused_qkv,
         relative=architecture.positions == "relative-xl",
-        window=window,
-        window_in_cache=architecture.window is None or architecture.window.in_cache,
+        rotates=architecture.positions == "rope" and kind.rotates,
+        window=window.size if window is not None and kind.windowed else None,
+        window_in_cache=window is None or window.in_cache,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..catalog.architecture import Architecture, LinearAttention
+from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .operator import AttentionKernel, Operator, Weight, linear, row_linear, vector
 
 _CHUNK = 64
+_LONG = 1 << 16
 _FP32_BYTES = 4
 
 
@@ -84,13 +85,25 @@ class DeltaRule(Operator):
         return self._mixed * self.kernel if tokens else 0
 
     @property
+    def state_flop(self) -> float:
+        """Of a long sequence, whose last chunk and padding no longer show."""
+        return self.score_flop(_LONG) / _LONG
+
+    @property
+    def stream_width(self) -> float:
+        """2 of queries, keys and values."""
+        return 2 * self._mixed
+
+    @property
     def state_bytes(self) -> int:
         """The recurrent state, kept in 32 bits."""
         return _FP32_BYTES * self.value_heads * self.key_dim * self.value_dim
 
 
-def delta_rule(architecture: Architecture, linear_attention: LinearAttention) -> DeltaRule:
-    """Give the linear attention of an architecture."""
+def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
+    """The linear attention of an architecture."""
+    linear_attention = architecture.linear_attention
+    assert linear_attention is not None
     return DeltaRule(
         architecture.hidden,
         linear_attention.key_heads,

@@ -61,6 +61,11 @@ class RoutedExperts(Operator):
         return self.router + self.routed + self.shared
 
     @property
+    def stream_width(self) -> float:
+        """3 of each tensor between the products of the experts that a token reaches, and of the shared ones."""
+        return 3 * (2 if self.gated else 1) * (self.real * self.width + self.shared_width)
+
+    @property
     def tail(self) -> Weight | None:
         """The shared experts' `down` if no gate follows; routing weights follow the routed experts."""
         if not self.shared_width or self.shared_gate:

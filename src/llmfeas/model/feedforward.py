@@ -27,6 +27,11 @@ class FeedForward(Operator):
         return linear("gate", self.hidden, self.width, bias=self.bias) + up + down if self.gated else up + down
 
     @property
+    def stream_width(self) -> float:
+        """3 of each tensor between its products."""
+        return 3 * (2 if self.gated else 1) * self.width
+
+    @property
     def tail(self) -> Weight:
         """`down`."""
         return next(weight for weight in self.weights if weight.name == "down")

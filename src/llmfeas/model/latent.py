@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..catalog.architecture import Architecture, Mla
+from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .attention import softmax_backward_flop, softmax_flop
-from .operator import AttentionKernel, Operator, Weight, linear, row_linear, vector
+from .operator import AttentionKernel, Operator, SpanShape, Weight, linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,19 @@ class LatentAttention(Operator):
         """The latent and the rotated key."""
         return (self.kv_rank + self.rope) * tokens
 
+    @property
+    def span(self) -> SpanShape:
+        """All heads, written out, over the latent."""
+        return self.heads * (self.nope + self.rope + self.v_dim) / 2, self.kv_rank + self.rope, None
+
+    @property
+    def stream_width(self) -> float:
+        """3 of all heads."""
+        return 3 * self.heads * (self.nope + self.rope + self.v_dim)
+
 
 @dataclass(frozen=True, slots=True)
-class Indexer(Operator):
+class TokenIndexer(Operator):
     """Picks the cached tokens that sparse attention reads; its own keys are not counted in the cache."""
 
     hidden: int
@@ -90,8 +100,10 @@ class Indexer(Operator):
         return 2.0 * (cached + 1) * self.heads * self.head_dim
 
 
-def latent_attention(architecture: Architecture, mla: Mla) -> LatentAttention:
-    """Give the latent attention of an architecture."""
+def latent_attention(architecture: Architecture, kind: LayerKind) -> LatentAttention:
+    """The latent attention of an architecture."""
+    mla = architecture.mla
+    assert mla is not None
     return LatentAttention(
         architecture.hidden,
         architecture.heads,
@@ -103,3 +115,11 @@ def latent_attention(architecture: Architecture, mla: Mla) -> LatentAttention:
         architecture.qkv_bias,
         architecture.out_bias,
     )
+
+
+def indexer(architecture: Architecture) -> tuple[TokenIndexer, ...]:
+    """The indexer of an architecture's latent attention, if it has one."""
+    if architecture.indexer is None or architecture.mla is None:
+        return ()
+    rank = architecture.mla.q_lora_rank or architecture.hidden
+    return (TokenIndexer(architecture.hidden, rank, architecture.indexer.heads, architecture.indexer.head_dim),)

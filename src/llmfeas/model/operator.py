@@ -17,6 +17,11 @@ Split = Literal["tensor", "expert", "none"]
 """What a weight divides over: the tensor-parallel ranks, those and the expert-parallel ones, or nothing."""
 
 
+SpanShape = tuple[float, int, int | None]
+"""Elements of all heads together, the mean of queries and values (they differ under MLA); values cached for a token;
+how far back it looks (None: to the start)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weight:
     """One parameter tensor, or `copies` of them side by side.
@@ -118,14 +123,35 @@ class Operator:
         return 0
 
     @property
+    def span(self) -> SpanShape | None:
+        """How a cache is read that grows with the tokens; None: there is none."""
+        return None
+
+    @property
+    def stream_width(self) -> float:
+        """Elements a token that its pointwise parts read and write: 2 of q, k, v that are rotated, 3 of each tensor
+        inside a feed-forward.
+        """
+        return 0.0
+
+    @property
+    def state_flop(self) -> float:
+        """Forward FLOP of one token, without weights, where they do not grow with the tokens before it."""
+        return 0.0
+
+    @property
     def tail(self) -> Weight | None:
         """The product that comes last and behind which nothing is kept: a replay for the backward pass skips it."""
         return None
 
     @property
-    def reach(self) -> int | None:
-        """Tokens beyond which `decode_flop` no longer grows."""
+    def window(self) -> int | None:
+        """Tokens that it sees at most, beyond which `decode_flop` no longer grows; None: all."""
         return None
+
+    def without_window(self) -> Operator:
+        """The operator as sequences shorter than its window meet it."""
+        return self
 
     @property
     def state_bytes(self) -> int:

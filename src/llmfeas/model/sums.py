@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
+from math import prod
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass
-from .attention import Attention
-from .build import Block, build
-from .delta import DeltaRule
-from .experts import RoutedExperts
-from .feedforward import FeedForward
-from .head import Head
-from .latent import LatentAttention
-from .operator import Operator
+from .build import build
+from .layer import Layer
 
-STREAM_READS = 14
-"""Times that one attention block with its feed-forward moves the residual stream (norms, sums, projections' ends)."""
+STREAM_READS = 7
+"""Times that a branch moves the residual stream (norms, sums, projections' ends)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+@dataclass(frozen=True, slots=True)
+class AttentionSpan:
     """Equal softmax attention blocks: how many, how wide their heads, how far back they look (None: to the start)."""
 
     blocks: int
@@ -52,7 +48,6 @@ class Sums:
     hidden: int
     heads: int
     vocab: int
-    ffn_matrices: int
     parameters: int
     dense_weights: int
     """Matrix weights of all layers outside routed experts, without the output head."""
@@ -63,7 +58,7 @@ class Sums:
     experts_per_token: float
     stream_width: float
     """Elements a token that the pointwise operators of one forward move, summed over the layers."""
-    spans: tuple[Span, ...]
+    spans: tuple[AttentionSpan, ...]
     linear_flop: float
     """Forward FLOP of a token in linear attention, outside its matrices."""
     state_bytes: int
@@ -94,72 +89,38 @@ class Sums:
 
 @lru_cache(maxsize=1024)
 def architecture_sums(architecture: Architecture) -> Sums:
-    """Add up an architecture for the time model."""
+    """An architecture added up for the time model."""
     tape = build(architecture)
-    moe = [(operator, repeat) for operator, repeat in tape.operators if isinstance(operator, RoutedExperts)]
-    routed = sum(repeat * sum(w.elements for w in operator.routed if w.is_matrix) for operator, repeat in moe)
-    linear = [(operator, repeat) for operator, repeat in tape.operators if isinstance(operator, DeltaRule)]
-    spans = tuple(_span(operator, repeat) for operator, repeat in tape.operators if _is_softmax(operator))
+    counted = [(weight, repeat) for operator, repeat in tape.operators for weight in operator.weights]
+    products = [(weight, repeat) for weight, repeat in counted if weight.is_matrix and weight.uses]
+    routed = [(weight, repeat) for weight, repeat in products if weight.split == "expert"]
+    heads = [weight for weight, _ in products if weight.name == "head"]
+    experts = next((weight for weight, _ in routed), None)
+    spans: Counter[tuple[float, int, int | None]] = Counter()
+    for operator, repeat in tape.operators:
+        if operator.span is not None:
+            spans[operator.span] += repeat
     return Sums(
-        layers=architecture.layers,
-        moe_layers=sum(repeat for _, repeat in moe),
-        blocks=architecture.layers * architecture.attention_blocks,
+        layers=len(tape.layers),
+        moe_layers=sum(n for layer, n in tape.kinds if any(w.split == "expert" for w in layer.weights)),
+        blocks=sum(n * sum(branch.mixes for branch in layer.branches) for layer, n in tape.kinds),
         hidden=architecture.hidden,
         heads=architecture.heads,
         vocab=architecture.vocab,
-        ffn_matrices=architecture.ffn_matrices,
-        parameters=sum(repeat * w.elements for operator, repeat in tape.operators for w in operator.weights),
-        dense_weights=_matrix_weights(tape.operators) - routed,
-        head_weights=architecture.vocab * (architecture.embedding_dim or architecture.hidden),
-        routed_weights=routed,
-        experts=moe[0][0].count if moe else 0,
-        experts_per_token=float(moe[0][0].real) if moe else 0.0,
-        stream_width=sum(block.repeat * _stream_width(architecture, block) for block in tape.blocks),
-        spans=spans,
-        linear_flop=sum(repeat * operator.score_flop(1 << 16) for operator, repeat in linear) / (1 << 16),
-        state_bytes=sum(repeat * operator.state_bytes for operator, repeat in linear),
+        parameters=sum(n * weight.elements for weight, n in counted),
+        dense_weights=sum(n * w.elements for w, n in products if w.split != "expert" and w.name != "head"),
+        head_weights=sum(prod(weight.shape) for weight in heads),
+        routed_weights=sum(n * weight.elements for weight, n in routed),
+        experts=experts.copies if experts else 0,
+        experts_per_token=float(experts.uses) if experts else 0.0,
+        stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
+        spans=tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items()),
+        linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
+        state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
     )
 
 
-def _matrix_weights(operators: tuple[tuple[Operator, int], ...]) -> int:
-    return sum(
-        repeat * weight.elements
-        for operator, repeat in operators
-        for weight in operator.weights
-        if weight.is_matrix and weight.uses and not (isinstance(operator, Head) and weight.name == "head")
-    )
-
-
-def _is_softmax(operator: Operator) -> bool:
-    return isinstance(operator, Attention | LatentAttention)
-
-
-def _span(operator: Operator, repeat: int) -> Span:
-    if isinstance(operator, LatentAttention):
-        width = operator.heads * (operator.nope + operator.rope + operator.v_dim) / 2
-        return Span(blocks=repeat, width=width, cached=operator.kv_rank + operator.rope, window=None)
-    assert isinstance(operator, Attention)
-    width = float(operator.heads * operator.head_dim)
-    cached = 2 * operator.kv_heads * operator.head_dim
-    return Span(blocks=repeat, width=width, cached=cached, window=operator.window)
-
-
-def _stream_width(architecture: Architecture, block: Block) -> float:
-    """Elements a token that norms, residuals, rotation and activation of one layer read and write.
-
-    14 of the stream's width for each attention block, 2 of all its heads, 3 of each feed-forward tensor that a token
-    passes through.
-    """
-    total = float(STREAM_READS * architecture.hidden * architecture.attention_blocks)
-    for operator in block.operators:
-        if isinstance(operator, Attention):
-            total += 2 * operator.head_dim * (operator.heads + 2 * operator.kv_heads)
-        elif isinstance(operator, LatentAttention):
-            total += 3 * operator.heads * (operator.nope + operator.rope + operator.v_dim)
-        elif isinstance(operator, DeltaRule):
-            total += 2 * (operator.key_heads * 2 * operator.key_dim + operator.value_heads * operator.value_dim)
-        elif isinstance(operator, FeedForward):
-            total += 3 * (architecture.ffn_matrices - 1) * operator.width
-        elif isinstance(operator, RoutedExperts):
-            total += 3 * (architecture.ffn_matrices - 1) * (operator.real * operator.width + operator.shared_width)
-    return total
+def _stream_width(hidden: int, layer: Layer) -> float:
+    """Elements a token that norms, residuals, rotation and activation of one layer read and write."""
+    reads = STREAM_READS * hidden * len(layer.branches)
+    return reads + sum(operator.stream_width for operator in layer.operators)

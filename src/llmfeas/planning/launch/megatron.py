@@ -105,7 +105,7 @@ def experts(architecture: Architecture) -> Options:
     found = architecture.experts
     if found is None:
         return []
-    pattern = [int(architecture.is_expert_layer(index)) for index in range(architecture.layers)]
+    pattern = [int(kind.feed_forward == "experts") for kind in architecture.layer_kinds]
     shared = found.shared * (found.shared_width or found.width)
     return [
         ("--num-experts", found.count),

@@ -29,13 +29,13 @@ class Layer:
             context.buffers.append(context.recorder.new(context.setup.implementation.layer_buffer_bytes, 1))
         self.norms = [Norm(context, a.hidden, bias=a.norm_bias, streams=True) for _ in range(a.norms_per_layer)]
         self.attention: Attention | LatentAttention | DeltaNet
-        if a.is_linear_layer(index):
+        if a.layer_kinds[index].mixer == "linear_attention":
             self.attention = DeltaNet(context, index)
         else:
             self.attention = LatentAttention(context, index) if a.mla is not None else Attention(context, index)
         traits = context.setup.implementation
         self.feed_forward: FeedForward | Experts | EveryExpert
-        if a.is_expert_layer(index):
+        if a.layer_kinds[index].feed_forward == "experts":
             self.feed_forward = EveryExpert(context) if traits.every_expert else Experts(context)
         else:
             assert a.ffn is not None

@@ -148,7 +148,7 @@ class Model:
         passed = places if setup.implementation.passes_places else None
         for place, (index, layer) in enumerate(zip(self.indices, self.layers, strict=True), 1):
             recorder.ledger.enter(place)
-            windowed = setup.architecture.window_of(index) is not None
+            windowed = setup.architecture.layer_kinds[index].windowed
             turn = rotations[windowed] if rotations else None
             hidden = self._layer(layer, hidden, Around(masks[windowed], turn, bias, passed))
             if place > 1:
@@ -182,7 +182,7 @@ class Model:
         """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
         setup, recorder, sizes = self.context.setup, self.context.recorder, self.context.sizes
         a, recipe = setup.architecture, setup.recipe
-        kinds = {a.window_of(index) is not None for index in self.indices}
+        kinds = {a.layer_kinds[index].windowed for index in self.indices}
         if "fill" in setup.implementation.scores:
             mask = recorder.new(sizes.bss, 1)
             return mask, mask

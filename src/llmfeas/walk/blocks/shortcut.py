@@ -27,7 +27,7 @@ class ShortcutLayer:
         self.norms = [Norm(context, a.hidden, streams=True) for _ in range(4)]
         self.attentions = [attention(context, index) for _ in range(2)]
         self.feed_forwards = [FeedForward(context, a.ffn) for _ in range(2)]
-        self.experts = Experts(context) if a.is_expert_layer(index) else None
+        self.experts = Experts(context) if a.layer_kinds[index].feed_forward == "experts" else None
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
         """Run the layer on the stream."""
