@@ -6,21 +6,19 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Model
 from llmfeas.estimate.flops import training_flop
-from llmfeas.estimate.parameters import matrix_parameters, parameters
 from llmfeas.model.sums import AttentionSpan, architecture_sums
 
 LONG = 1 << 17
 
 
-def test_weights_are_those_of_the_parameter_fold(models: dict[str, Model]) -> None:
-    for name, model in models.items():
-        sums, counted = architecture_sums(model.architecture), matrix_parameters(model.architecture)
-        assert sums.dense_weights == counted.dense, name
-        assert sums.head_weights == counted.head, name
-        assert sums.routed_weights == counted.routed, name
-        assert sums.routed_active == pytest.approx(counted.routed_active), name
-        assert sums.moe_layers == counted.expert_layers, name
-        assert sums.parameters == parameters(model).total, name
+def test_matrices_that_a_token_meets_are_told_apart(models: dict[str, Model]) -> None:
+    sums = architecture_sums(models["mixtral-8x7b"].architecture)
+    layers, hidden, width, kv = 32, 4096, 14336, 1024
+    assert sums.dense_weights == layers * (2 * hidden * hidden + 2 * hidden * kv + 8 * hidden)
+    assert sums.routed_weights == layers * 8 * 3 * hidden * width
+    assert sums.routed_active == sums.routed_weights / 4
+    assert (sums.moe_layers, sums.head_weights) == (layers, 32000 * hidden)
+    assert architecture_sums(models["gpt2"].architecture).head_weights == 50257 * 768
 
 
 def test_flops_over_the_full_square_are_those_of_the_flop_fold(models: dict[str, Model]) -> None:

@@ -8,9 +8,11 @@ from typing import Literal
 from ..catalog.architecture import Architecture
 from ..model.build import build
 from ..model.layer import Layer
-from ..model.operator import AttentionKernel, LoraTargets, Operator, Weight
+from ..model.operator import AttentionKernel, Operator
+from ..model.sums import architecture_sums
+from ..model.weight import LoraTargets, Weight
 from ..record import dataclass
-from .parameters import matrix_parameters, parameters
+from .parameters import parameters
 
 Checkpointing = Literal["none", "selective", "full"]
 
@@ -80,12 +82,6 @@ def step_flop(
     return StepFlop(forward, backward, replayed)
 
 
-@lru_cache(maxsize=8192)
-def forward_flop(architecture: Architecture, sequences: int, seq_len: int) -> float:
-    """Count one forward pass over `sequences` of `seq_len` tokens, all logits included."""
-    return step_flop(architecture, sequences, seq_len).forward
-
-
 def training_flop(
     architecture: Architecture,
     tokens: float,
@@ -121,7 +117,7 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
     last token of the prompt and for each generated one but the last. `rule_of_thumb` is 2 N D.
     """
     plan = _plan(architecture, "none", None, 0.0)
-    logits = 2.0 * matrix_parameters(architecture).head
+    logits = 2.0 * architecture_sums(architecture).head_weights
     tokens = prompt + generated
     work = (plan.forward - logits) * tokens + logits * max(generated, 1)
     for scores in plan.scores:

@@ -9,7 +9,8 @@ from ..catalog.architecture import Architecture, Model
 from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, quantization
 from ..catalog.stored import StoredWeights
 from ..model.build import build
-from ..model.operator import Operator, Weight
+from ..model.operator import Operator
+from ..model.weight import Weight
 from ..record import dataclass
 
 PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ..catalog.architecture import Architecture, LayerKind, QkNorm
 from ..record import dataclass
-from .operator import AttentionKernel, Operator, SpanShape, Weight, linear, row_linear, vector
+from .operator import AttentionKernel, Operator, SpanShape
+from .weight import Weight, column_linear, row_linear, vector
 
 _COUNTER_BYTES = 8
 """A windowed cache layer holds its window as one 64-bit number."""
@@ -58,7 +59,7 @@ class Attention(Operator):
         return tuple(
             weight
             for name, outputs in parts
-            for weight in linear(name, self.hidden, outputs, bias=self.qkv_bias, adapter="attention")
+            for weight in column_linear(name, self.hidden, outputs, bias=self.qkv_bias, adapter="attention")
         )
 
     def _small(self) -> tuple[Weight, ...]:

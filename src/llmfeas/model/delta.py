@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
-from .operator import AttentionKernel, Operator, Weight, linear, row_linear, vector
+from .operator import AttentionKernel, Operator
+from .weight import Weight, column_linear, row_linear, vector
 
 _CHUNK = 64
 _LONG = 1 << 16
@@ -42,11 +43,11 @@ class DeltaRule(Operator):
 
     def _projections(self, values: int) -> tuple[Weight, ...]:
         if not self.apart:
-            joint = linear("qkvz", self.hidden, self._mixed + values, adapter="attention")
-            return joint + linear("ba", self.hidden, 2 * self.value_heads, adapter="attention")
+            joint = column_linear("qkvz", self.hidden, self._mixed + values, adapter="attention")
+            return joint + column_linear("ba", self.hidden, 2 * self.value_heads, adapter="attention")
         widths = {"qkv": self._mixed, "z": values, "b": self.value_heads, "a": self.value_heads}
         return tuple(
-            weight for name, n in widths.items() for weight in linear(name, self.hidden, n, adapter="attention")
+            weight for name, n in widths.items() for weight in column_linear(name, self.hidden, n, adapter="attention")
         )
 
     def score_flop(self, tokens: int) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture, NgramEmbedding
 from ..record import dataclass
-from .operator import Operator, Weight, row_linear, table
+from .operator import Operator
+from .weight import Weight, row_linear, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class Ngrams(Operator):
             found.append(table("ngram", rows + 2 * index + 1, width))
             found.extend(row_linear("ngram_projection", width, self.hidden))
         return tuple(found)
+
+    @property
+    def idle_elements(self) -> int:
+        """All of them: a token reads one row of each table."""
+        return sum(weight.elements for weight in self.weights)
 
 
 def embeddings(architecture: Architecture) -> tuple[Operator, ...]:

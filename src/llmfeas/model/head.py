@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass
-from .operator import Operator, Weight, linear, vector
+from .operator import Operator
+from .weight import Weight, column_linear, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Head(Operator):
         """Rows of the vocabulary divide over tensor-parallel ranks; LoRA leaves the head alone."""
         found: tuple[Weight, ...] = ()
         if self.width != self.hidden:
-            found += linear("project_out", self.hidden, self.width)
+            found += column_linear("project_out", self.hidden, self.width)
         copies = 0 if self.tied else 1
         found += (Weight("head", (self.vocab, self.width), copies),)
         return (*found, vector("head.bias", self.vocab, split="tensor")) if self.bias else found

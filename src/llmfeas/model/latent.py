@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .attention import softmax_backward_flop, softmax_flop
-from .operator import AttentionKernel, Operator, SpanShape, Weight, linear, row_linear, vector
+from .operator import AttentionKernel, Operator, SpanShape
+from .weight import Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,13 @@ class LatentAttention(Operator):
     def weights(self) -> tuple[Weight, ...]:
         """Down-projections are whole on every tensor-parallel rank, up-projections divide by heads."""
         latent = (
-            *linear(
+            *column_linear(
                 "kv_a", self.hidden, self.kv_rank + self.rope, bias=self.qkv_bias, adapter="attention", split="none"
             ),
             vector("kv_norm", self.kv_rank),
-            *linear("kv_b", self.kv_rank, self.heads * (self.nope + self.v_dim), adapter="attention", inner=True),
+            *column_linear(
+                "kv_b", self.kv_rank, self.heads * (self.nope + self.v_dim), adapter="attention", inner=True
+            ),
         )
         output = row_linear("o", self.heads * self.v_dim, self.hidden, bias=self.out_bias, adapter="attention")
         return self._queries() + latent + output
@@ -38,11 +41,11 @@ class LatentAttention(Operator):
     def _queries(self) -> tuple[Weight, ...]:
         width = self.heads * (self.nope + self.rope)
         if self.q_rank is None:
-            return linear("q", self.hidden, width, adapter="attention")
+            return column_linear("q", self.hidden, width, adapter="attention")
         return (
-            *linear("q_a", self.hidden, self.q_rank, bias=self.qkv_bias, adapter="attention", split="none"),
+            *column_linear("q_a", self.hidden, self.q_rank, bias=self.qkv_bias, adapter="attention", split="none"),
             vector("q_norm", self.q_rank),
-            *linear("q_b", self.q_rank, width, adapter="attention", inner=True),
+            *column_linear("q_b", self.q_rank, width, adapter="attention", inner=True),
         )
 
     def score_flop(self, tokens: int) -> float:
@@ -85,10 +88,10 @@ class TokenIndexer(Operator):
     def weights(self) -> tuple[Weight, ...]:
         """Query and key projections, the key's norm, and the weight of each head."""
         return (
-            *linear("index_q", self.q_rank, self.heads * self.head_dim, adapter="attention", inner=True),
-            *linear("index_k", self.hidden, self.head_dim, adapter="attention", split="none"),
+            *column_linear("index_q", self.q_rank, self.heads * self.head_dim, adapter="attention", inner=True),
+            *column_linear("index_k", self.hidden, self.head_dim, adapter="attention", split="none"),
             vector("index_norm", self.head_dim),
-            *linear("index_weights", self.hidden, self.heads, adapter="attention"),
+            *column_linear("index_weights", self.hidden, self.heads, adapter="attention"),
         )
 
     def score_flop(self, tokens: int) -> float:

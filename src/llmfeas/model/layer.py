@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ..record import dataclass
 from .norm import Norm
-from .operator import Operator, Weight
+from .operator import Operator
+from .weight import Weight
 
 
 @dataclass(frozen=True, slots=True)

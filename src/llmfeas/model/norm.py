@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass
-from .operator import Operator, Weight, vector
+from .operator import Operator
+from .weight import Weight, vector
 
 
 @dataclass(frozen=True, slots=True)

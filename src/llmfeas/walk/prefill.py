@@ -16,9 +16,9 @@ from ..autograd.storage import (
     packed_fields,
 )
 from ..catalog.architecture import Architecture
+from ..model.context import Context
 from ..model.implementation import Implementation
 from ..model.setup import Recipe, Setup
-from .blocks.context import Context
 from .blocks.model import Model
 from .pattern import layer_kinds, repeated_pattern
 

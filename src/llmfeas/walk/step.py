@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..autograd.graph import AccumulateGrad, Parameter
 from ..autograd.recorder import Recorder
 from ..autograd.storage import Sizes
+from ..model.context import Context
 from ..model.setup import Setup
 from ..record import dataclass
-from .blocks.context import Context
 from .blocks.model import Model
 from .inventory import Weight
 

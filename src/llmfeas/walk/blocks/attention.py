@@ -8,10 +8,10 @@ from ...autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_outp
 from ...autograd.graph import Tensor
 from ...autograd.recorder import Recorder
 from ...autograd.views import copy, gathered, repeated, sliced, split
-from .attend import eager, fused, turned
-from .context import Context, Linear
+from ...model.context import Context, Linear
+from ...model.rotation import Around, Rotation, respread, rotated
+from ...model.scores import eager, fused, turned
 from .norms import Norm
-from .rotation import Around, Rotation, respread, rotated
 
 
 class Attention:
@@ -20,7 +20,7 @@ class Attention:
     __slots__ = ("context", "groups", "heads", "k", "k_norm", "o", "q", "q_norm", "qkv", "rotates", "sinks", "v")
 
     def __init__(self, context: Context, index: int) -> None:
-        a, traits = context.setup.architecture, context.setup.implementation
+        a, traits = context.setup.architecture, context.traits
         self.context = context
         self.heads = a.heads
         self.groups = a.heads // a.kv_heads
@@ -28,12 +28,12 @@ class Attention:
         self.rotates = a.positions == "rope" and not (every and (index + 1) % every == 0)
         self.qkv: Linear | None = None
         if traits.qkv == "separate" or a.output_gate:
-            self.q = context.linear(a.hidden, a.q_width * (2 if a.output_gate else 1), bias=a.qkv_bias, reads=True)
-            self.k = context.linear(a.hidden, a.kv_width, bias=a.qkv_bias, reads=True)
-            self.v = context.linear(a.hidden, a.kv_width, bias=a.qkv_bias, reads=True)
+            self.q = context.linear(a.hidden, a.q_width * (2 if a.output_gate else 1), bias=a.qkv_bias, stream="reads")
+            self.k = context.linear(a.hidden, a.kv_width, bias=a.qkv_bias, stream="reads")
+            self.v = context.linear(a.hidden, a.kv_width, bias=a.qkv_bias, stream="reads")
         else:
-            self.qkv = context.linear(a.hidden, a.q_width + 2 * a.kv_width, bias=a.qkv_bias, reads=True)
-        self.o = context.linear(a.q_width, a.hidden, bias=a.out_bias, writes=True)
+            self.qkv = context.linear(a.hidden, a.q_width + 2 * a.kv_width, bias=a.qkv_bias, stream="reads")
+        self.o = context.linear(a.q_width, a.hidden, bias=a.out_bias, stream="writes")
         if a.positions == "relative-xl":
             # A projection of relative positions and two biases; what they make is taken to be nothing.
             context.linear(a.hidden, a.q_width)
@@ -43,7 +43,7 @@ class Attention:
 
     def _head_norms(self) -> tuple[Norm | None, Norm | None]:
         context = self.context
-        a, traits = context.setup.architecture, context.setup.implementation
+        a, traits = context.setup.architecture, context.traits
         kind = traits.norm
         if a.qk_norm == "head":
             return Norm(context, a.head_dim, kind=kind), Norm(context, a.head_dim, kind=kind)
@@ -60,7 +60,7 @@ class Attention:
 
     def _projected(self, x: Tensor, joint: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         context, recorder = self.context, self.context.recorder
-        a, traits = context.setup.architecture, context.setup.implementation
+        a, traits = context.setup.architecture, context.traits
         bs = context.sizes.bs
         if joint is not None:
             widths = a.q_width * bs, a.kv_width * bs, a.kv_width * bs
@@ -86,14 +86,14 @@ class Attention:
 
     def _copies(self, which: int) -> bool:
         """Tell whether the gradient of q, k or v (0, 1, 2) arrives as [b, heads, s, d]."""
-        late = self.context.setup.implementation.rotation in ("complex", "in-place")
-        return (self.rotates and which < 2 and not late) or self.context.setup.recipe.eager
+        late = self.context.traits.rotation in ("complex", "in-place")
+        return (self.rotates and which < 2 and not late) or self.context.recipe.eager
 
     def _seen(self, x: Tensor, norm: Norm | None, copied: bool) -> Tensor:
         recorder = self.context.recorder
         whole = self.context.setup.architecture.qk_norm == "full"
         late = self.context.setup.architecture.qk_norm == "l2"
-        if self.context.setup.implementation.clips_qkv:
+        if self.context.traits.clips_qkv:
             x = clipped_in_place(recorder, x)
         if norm is not None and whole:
             x = norm(recorder, x)
@@ -119,10 +119,10 @@ class Attention:
             query, key = self._normed_late(query, key)
         key, value = context.cached(key), context.cached(value)
         weights: Tensor | None = None
-        picked = context.setup.implementation.qkv == "picked"
-        if context.setup.recipe.checkpointing == "core":
+        picked = context.traits.qkv == "picked"
+        if context.recipe.checkpointing == "core":
             out = context.recorder.checkpoint(partial(self._core, query, key, value, around))
-        elif context.setup.recipe.eager:
+        elif context.recipe.eager:
             groups = 1 if picked and key.n == query.n else self.groups
             if picked and context.recorder.autocast:
                 key = cast(context.recorder, key, 2)
@@ -160,14 +160,14 @@ class Attention:
         if self.q_norm is not None and self.k_norm is not None:
             query = self.q_norm(recorder, query)
             return query, self.k_norm(recorder, key)
-        if self.context.setup.implementation.tempers_query:
+        if self.context.traits.tempers_query:
             wide = mul(recorder, query, recorder.new(self.context.sizes.s, 4))
             query = cast(recorder, wide, query.width)
         return query, key
 
     def _rotated(self, query: Tensor, key: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
         a, recorder = self.context.setup.architecture, self.context.recorder
-        traits = self.context.setup.implementation
+        traits = self.context.traits
         kind, joins = traits.rotation, traits.rotation_joins
         if traits.respreads_tables:
             rotation = respread(recorder, rotation)

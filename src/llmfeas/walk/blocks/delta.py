@@ -22,10 +22,10 @@ from ...autograd.products import matmul
 from ...autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
 from ...autograd.routing import summed
 from ...autograd.views import copy, joined, recast, repeated, sliced, split
-from .attend import turned
-from .context import Context
+from ...model.context import Context
+from ...model.rotation import Around
+from ...model.scores import turned
 from .norms import Norm
-from .rotation import Around
 
 CHUNK: Final = 64
 
@@ -44,13 +44,13 @@ class DeltaNet:
         self.convolution = context.parameter(2 * keys + values, 1, linear.conv_kernel)
         apart = linear.apart
         first = (2 * keys + values, values) if apart else (2 * keys + 2 * values,)
-        self.projections = [context.linear(a.hidden, width, reads=True) for width in first]
+        self.projections = [context.linear(a.hidden, width, stream="reads") for width in first]
         gates = (linear.value_heads,) * 2 if apart else (2 * linear.value_heads,)
-        self.gates = [context.linear(a.hidden, width, reads=True) for width in gates]
+        self.gates = [context.linear(a.hidden, width, stream="reads") for width in gates]
         self.dt_bias = context.parameter(linear.value_heads)
         self.a_log = context.parameter(linear.value_heads)
         self.norm = Norm(context, linear.value_head_dim, kind="cast-scale")
-        self.o = context.linear(values, a.hidden, writes=True)
+        self.o = context.linear(values, a.hidden, stream="writes")
 
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, None]:
         """Run it on x; there are no scores to return."""
@@ -60,7 +60,7 @@ class DeltaNet:
         rows = context.sizes.bs
         keys, values = linear.key_heads * linear.key_head_dim, linear.value_heads * linear.value_head_dim
         mixed, z, b, a = self._apart(x) if len(self.gates) == 2 else self._joint(x)
-        if context.setup.implementation.gate_up == "kernel":
+        if context.traits.gate_up == "kernel":
             return self._in_kernels(mixed, z, b, a), None
         mixed = self._convolved(mixed)
         q, k, v = split(recorder, mixed, rows * keys, rows * keys, rows * values)

@@ -6,10 +6,10 @@ from ...autograd.basic import add, mul
 from ...autograd.graph import Tensor, view
 from ...autograd.recorder import Recorder
 from ...autograd.views import expanded, joined, overwritten, sliced, split
-from .attend import eager, fused, turned
-from .context import Context, Linear
+from ...model.context import Context, Linear
+from ...model.rotation import Around, Rotation, turned_as_complex, turned_by_kernel
+from ...model.scores import eager, fused, turned
 from .norms import Norm
-from .rotation import Around, Rotation, turned_as_complex, turned_by_kernel
 
 
 class LatentAttention:
@@ -27,13 +27,15 @@ class LatentAttention:
         self.q_down: Linear | None = None
         self.q_norm: Norm | None = None
         if mla.q_lora_rank is not None:
-            self.q_down = context.linear(a.hidden, mla.q_lora_rank, bias=a.qkv_bias, reads=True)
+            self.q_down = context.linear(a.hidden, mla.q_lora_rank, bias=a.qkv_bias, stream="reads")
             self.q_norm = Norm(context, mla.q_lora_rank)
-        self.q = context.linear(mla.q_lora_rank or a.hidden, width, reads=mla.q_lora_rank is None)
-        self.kv_down = context.linear(a.hidden, mla.kv_lora_rank + mla.rope_head_dim, bias=a.qkv_bias, reads=True)
+        self.q = context.linear(
+            mla.q_lora_rank or a.hidden, width, stream="reads" if mla.q_lora_rank is None else "apart"
+        )
+        self.kv_down = context.linear(a.hidden, mla.kv_lora_rank + mla.rope_head_dim, bias=a.qkv_bias, stream="reads")
         self.kv_norm = Norm(context, mla.kv_lora_rank)
         self.kv_up = context.linear(mla.kv_lora_rank, a.heads * (mla.nope_head_dim + mla.v_head_dim))
-        self.o = context.linear(a.heads * mla.v_head_dim, a.hidden, bias=a.out_bias, writes=True)
+        self.o = context.linear(a.heads * mla.v_head_dim, a.hidden, bias=a.out_bias, stream="writes")
 
     def _queries(self, x: Tensor) -> Tensor:
         if self.q_down is None or self.q_norm is None:
@@ -53,7 +55,7 @@ class LatentAttention:
         compressed = context.apply(self.kv_down, x)
         latent, k_turn = split(recorder, compressed, rows * mla.kv_lora_rank, rows * mla.rope_head_dim)
         latent = self.kv_norm(recorder, latent)
-        turn = LATENT_ROTATIONS.get(context.setup.implementation.rotation, _interleaved)
+        turn = LATENT_ROTATIONS.get(context.traits.rotation, _interleaved)
         if around.rotation is not None:
             q_turn, k_turn = turn(recorder, q_turn, around.rotation), turn(recorder, k_turn, around.rotation)
         latent, k_turn = context.cached(latent), context.cached(k_turn)
@@ -61,7 +63,7 @@ class LatentAttention:
         query.heads_first = True
         key, value = self._expanded(latent, k_turn)
         weights: Tensor | None = None
-        if context.setup.recipe.eager:
+        if context.recipe.eager:
             out, weights = eager(context, query, key, value, groups=1, heads=self.heads, around=around)
         else:
             out = fused(context, query, key, value, groups=1, heads=self.heads, mask=around.mask)

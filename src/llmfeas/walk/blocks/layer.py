@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from ...autograd.basic import add, added_in_place, dropout, scaled
 from ...autograd.graph import Tensor
+from ...model.context import Context
+from ...model.experts import ExpertsProgram, routed_experts
+from ...model.feedforward import FeedForwardProgram, feed_forward
+from ...model.rotation import Around
 from .attention import Attention
-from .context import Context
 from .delta import DeltaNet
-from .every_expert import EveryExpert
-from .experts import Experts
-from .feedforward import FeedForward
 from .latent import LatentAttention
 from .norms import Norm
-from .rotation import Around
 
 
 class Layer:
@@ -25,21 +24,20 @@ class Layer:
         self.context = context
         self.scores: Tensor | None = None
         """Attention weights that the code returns beside the stream, named until the next layer has returned."""
-        if context.setup.implementation.layer_buffer_bytes:
-            context.buffers.append(context.recorder.new(context.setup.implementation.layer_buffer_bytes, 1))
+        if context.traits.layer_buffer_bytes:
+            context.buffers.append(context.recorder.new(context.traits.layer_buffer_bytes, 1))
         self.norms = [Norm(context, a.hidden, bias=a.norm_bias, streams=True) for _ in range(a.norms_per_layer)]
         self.attention: Attention | LatentAttention | DeltaNet
         if a.layer_kinds[index].mixer == "linear_attention":
             self.attention = DeltaNet(context, index)
         else:
             self.attention = LatentAttention(context, index) if a.mla is not None else Attention(context, index)
-        traits = context.setup.implementation
-        self.feed_forward: FeedForward | Experts | EveryExpert
-        if a.layer_kinds[index].feed_forward == "experts":
-            self.feed_forward = EveryExpert(context) if traits.every_expert else Experts(context)
+        self.feed_forward: FeedForwardProgram | ExpertsProgram
+        if a.experts is not None and a.layer_kinds[index].feed_forward == "experts":
+            self.feed_forward = routed_experts(a, a.experts).laid_out(context.traits).program(context)
         else:
             assert a.ffn is not None
-            self.feed_forward = FeedForward(context, a.ffn)
+            self.feed_forward = feed_forward(a, a.ffn).laid_out(context.traits).program(context)
         self.run = self._parallel if a.parallel_block else self._serial
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
@@ -56,7 +54,7 @@ class Layer:
         hidden, weights = self.attention(hidden, around)
         self._returned(weights)
         hidden = self._branch(hidden, norms[1] if many else norms[0] if post else None)
-        _attended = hidden if context.setup.implementation.names_attended else None
+        _attended = hidden if context.traits.names_attended else None
         hidden = add(recorder, residual, hidden)
         residual = hidden
         if not post:
@@ -66,23 +64,23 @@ class Layer:
         return add(recorder, residual, hidden)
 
     def _returned(self, weights: Tensor | None) -> None:
-        if self.context.setup.implementation.returns_scores and self.context.recorder.replay is None:
+        if self.context.traits.returns_scores and self.context.recorder.replay is None:
             self.scores = weights
 
     def _branch(self, x: Tensor, norm: Norm | None) -> Tensor:
         """What a branch passes through before it joins the stream."""
         context, recorder = self.context, self.context.recorder
-        x = dropout(recorder, x, context.setup.recipe.drop_residual)
+        x = dropout(recorder, x, context.recipe.drop_residual)
         if norm is not None:
             x = norm(recorder, x)
-        if context.setup.implementation.scales_residual:
+        if context.traits.scales_residual:
             x = scaled(recorder, x)
         return x
 
     def _parallel(self, x: Tensor, around: Around) -> Tensor:
         """Attention and feed-forward on the same stream, through one norm or each its own."""
         context, recorder = self.context, self.context.recorder
-        traits, drop = context.setup.implementation, context.setup.recipe.drop_residual
+        traits, drop = context.traits, context.recipe.drop_residual
         norms = self.norms
         if len(norms) == 1 or traits.norms_first:
             before = norms[0](recorder, x)

@@ -11,13 +11,13 @@ from ...autograd.products import embedding, linear
 from ...autograd.recorder import Recorder
 from ...autograd.storage import ACTIVATIONS, HOST, LOGITS, stored
 from ...autograd.views import respread
+from ...model.context import Context, Linear
+from ...model.rotation import Around, Rotation
+from ...model.scores import softcapped
 from ...record import dataclass
-from .attend import softcapped
 from .attention import rotary_width
-from .context import Context, Linear
 from .layer import Layer
 from .norms import Norm
-from .rotation import Around, Rotation
 from .shortcut import ShortcutLayer
 
 
@@ -69,14 +69,14 @@ class Model:
             self.head = self.table if a.tied and self.table is not None else context.parameter(a.vocab, width)
             self.head.ranks = context.ranks if width == a.hidden else 1
             self.head_bias = context.parameter(a.vocab) if a.head_bias else None
-        if context.setup.implementation.mask_buffer and a.learned_positions:
+        if context.traits.mask_buffer and a.learned_positions:
             context.buffers.append(context.recorder.new(a.learned_positions**2, 1))
-        if context.setup.implementation.scales_embedding == "table":
+        if context.traits.scales_embedding == "table":
             context.buffers.append(context.recorder.new(1, 4))
         if a.positions == "rope":
             # Inverse frequencies, and the copy of them that dynamic scaling starts from.
             width = a.mla.rope_head_dim if a.mla is not None else a.head_dim
-            for _ in range(2 * context.setup.implementation.rotary_tables):
+            for _ in range(2 * context.traits.rotary_tables):
                 context.buffers.append(context.recorder.new(width // 2, 4))
 
     def _add_ngram_tables(self) -> None:
@@ -103,8 +103,8 @@ class Model:
 
     def _add_buffers(self) -> None:
         """Where inputs of checkpointed blocks come back from the host: one is read while the next one arrives."""
-        context, recipe = self.context, self.context.setup.recipe
-        if context.setup.implementation.streams_inputs and recipe.checkpointing in ("full", "selective"):
+        context, recipe = self.context, self.context.recipe
+        if context.traits.streams_inputs and recipe.checkpointing in ("full", "selective"):
             context.buffers.append(context.recorder.new(2 * context.stream, recipe.weight_bytes))
 
     def _embedded(self, ids: Tensor) -> Tensor:
@@ -168,12 +168,12 @@ class Model:
         a = context.setup.architecture
         if a.positions != "alibi":
             return None
-        if "bias" in context.setup.implementation.scores:
+        if "bias" in context.traits.scores:
             return context.recorder.new(a.heads * sizes.s, 4)
         return context.recorder.new(a.heads * sizes.bs, width)
 
     def _placed(self, table: Parameter, places: Tensor) -> Tensor:
-        if self.context.setup.implementation.positions_per_sequence:
+        if self.context.traits.positions_per_sequence:
             # The table's first rows are for padding: places are shifted.
             places = self.context.recorder.new(places.n, 8)
         return embedding(self.context.recorder, table, places)
@@ -203,7 +203,7 @@ class Model:
 
     def _rotations(self, width: int) -> tuple[Rotation, Rotation] | None:
         """The tables of whole and of windowed layers."""
-        a, traits = self.context.setup.architecture, self.context.setup.implementation
+        a, traits = self.context.setup.architecture, self.context.traits
         if a.positions != "rope":
             return None
         recorder = self.context.recorder
@@ -224,8 +224,8 @@ class Model:
         return whole, (recorder.new(n, width), recorder.new(n, width)) if traits.rotary_tables > 1 else whole
 
     def _layer(self, layer: Layer | ShortcutLayer, x: Tensor, around: Around) -> Tensor:
-        if self.context.setup.recipe.checkpointing in ("full", "selective"):
-            recorder, streams = self.context.recorder, self.context.setup.implementation.streams_inputs
+        if self.context.recipe.checkpointing in ("full", "selective"):
+            recorder, streams = self.context.recorder, self.context.traits.streams_inputs
             if streams or recorder.offloads:
                 # The stream itself lives as long as it has a name.
                 x = view(x.storage.copied(HOST), x.n, x.width, x.node)
@@ -237,7 +237,7 @@ class Model:
         hidden = self.body(ids)
         if self.head is None:
             return hidden
-        loss = self.context.setup.implementation.loss
+        loss = self.context.traits.loss
         if loss in LOSSES_WITH_HEAD:
             return LOSSES_WITH_HEAD[loss](self.context.recorder, hidden, self.head, self.head_bias)
         logits = linear(self.context.recorder, hidden, self.head, self.head_bias, logits=True)
@@ -247,13 +247,13 @@ class Model:
     def _shaped(self, logits: Tensor) -> Tensor:
         """Logits through a cap or times a number, each step replacing the one before."""
         context, recorder = self.context, self.context.recorder
-        if context.setup.implementation.compiled:
+        if context.traits.compiled:
             # Part of the loss's kernels.
             return logits
         before, recorder.component = recorder.component, LOGITS
         if context.setup.architecture.softcap:
             logits = softcapped(recorder, logits)
-        if context.setup.implementation.scales_logits:
+        if context.traits.scales_logits:
             logits = scaled(recorder, logits)
         recorder.component = before
         return logits

@@ -8,7 +8,7 @@ from ...autograd.basic import cast, less, mean, mul, power, rsqrt, shifted
 from ...autograd.graph import Parameter, Tensor
 from ...autograd.products import compiled_norm, layer_norm, patched_norm
 from ...autograd.recorder import Recorder
-from .context import Context
+from ...model.context import Context
 
 
 class Norm:
@@ -44,10 +44,10 @@ class Norm:
 
 def _kind(context: Context, streams: bool) -> str:
     """The program's norm, or the plainest of the architecture's kind where the two differ (an imported model)."""
-    kind, norm = context.setup.implementation.norm, context.setup.architecture.norm
+    kind, norm = context.traits.norm, context.setup.architecture.norm
     if kind in ("fused", "compiled"):
         return kind
-    if norm == "rms" and streams and context.setup.implementation.patched:
+    if norm == "rms" and streams and context.traits.patched:
         return "patched"
     if norm == "rms":
         return "cast-scale" if kind in LAYER_NORMS else kind

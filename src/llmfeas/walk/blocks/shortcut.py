@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...autograd.basic import add
 from ...autograd.graph import Tensor
+from ...model.context import Context
+from ...model.experts import routed_experts
+from ...model.feedforward import feed_forward
+from ...model.rotation import Around
 from .attention import Attention
-from .context import Context
-from .experts import Experts
-from .feedforward import FeedForward
 from .latent import LatentAttention
 from .norms import Norm
-from .rotation import Around
 
 
 class ShortcutLayer:
@@ -26,8 +26,10 @@ class ShortcutLayer:
         attention = LatentAttention if a.mla is not None else Attention
         self.norms = [Norm(context, a.hidden, streams=True) for _ in range(4)]
         self.attentions = [attention(context, index) for _ in range(2)]
-        self.feed_forwards = [FeedForward(context, a.ffn) for _ in range(2)]
-        self.experts = Experts(context) if a.layer_kinds[index].feed_forward == "experts" else None
+        self.feed_forwards = [feed_forward(a, a.ffn).laid_out(context.traits).program(context) for _ in range(2)]
+        self.experts = None
+        if a.experts is not None and a.layer_kinds[index].feed_forward == "experts":
+            self.experts = routed_experts(a, a.experts).laid_out(context.traits).program(context)
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
         """Run the layer on the stream."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from ...autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
-from ...autograd.graph import Node, Tensor, view
-from ...autograd.products import efficient_kernel, flash_kernel, matmul
-from ...autograd.recorder import Recorder
-from ...autograd.routing import top
-from ...autograd.rules import made
-from ...autograd.views import copy, joined, repeated, sliced, spread_heads
-from ...record import dataclass
+from ..autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
+from ..autograd.graph import Node, Tensor, view
+from ..autograd.products import efficient_kernel, flash_kernel, matmul
+from ..autograd.recorder import Recorder
+from ..autograd.routing import top
+from ..autograd.rules import made
+from ..autograd.views import copy, joined, repeated, sliced, spread_heads
+from ..record import dataclass
 from .context import Context
 from .rotation import Around
 
@@ -78,14 +78,14 @@ def eager(
     sinks: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Scores, softmax and values written out; also returns the last tensor of scores, which the block names."""
-    recorder, steps = context.recorder, context.setup.implementation.scores
+    recorder, steps = context.recorder, context.traits.scores
     if "fp32" in steps:
         query, key = cast(recorder, query, 4), cast(recorder, key, 4)
-    grow = spread_heads if context.setup.recipe.single and groups == heads > 1 else repeated
+    grow = spread_heads if context.recipe.single and groups == heads > 1 else repeated
     keys, values = grow(recorder, key, groups), grow(recorder, value, groups)
     n = context.sizes.bss * heads
     scores = Scores(context, _product(context, query, keys, groups, n), around, query.width, value.width, sinks)
-    if context.setup.implementation.compiled:
+    if context.traits.compiled:
         _at_once(scores, steps)
     else:
         for step in steps:
@@ -100,7 +100,7 @@ def _at_once(x: Scores, steps: tuple[str, ...]) -> None:
     """All steps in one generated kernel: keeps the narrower of what goes into softmax and what comes out, and the mask
     of dropout.
     """
-    recorder, scores, drops = x.context.recorder, x.weights, x.context.setup.recipe.drop_attention
+    recorder, scores, drops = x.context.recorder, x.weights, x.context.recipe.drop_attention
     wide = 4 if recorder.autocast or not UPCASTS.isdisjoint(steps) else scores.width
     node = recorder.open(_rescored, (scores,))
     # Autocast adds an fp32 mask, after which the scores are as wide as their softmax.
@@ -184,7 +184,7 @@ def _as_value(x: Scores) -> None:
 
 
 def _drop(x: Scores) -> None:
-    x.weights = dropout(x.context.recorder, x.weights, x.context.setup.recipe.drop_attention)
+    x.weights = dropout(x.context.recorder, x.weights, x.context.recipe.drop_attention)
 
 
 def _with_sinks(x: Scores) -> None:
@@ -250,7 +250,7 @@ def _product(context: Context, query: Tensor, keys: Tensor, groups: int, n: int)
     k, q = keys, query
     if recorder.autocast:
         k, q = cast(recorder, keys, 2), cast(recorder, query, 2)
-    as_they_lie = context.setup.recipe.single
+    as_they_lie = context.recipe.single
     if not (q.heads_first or as_they_lie):
         q = copy(recorder, q)
     if groups == 1 and not as_they_lie:
@@ -260,7 +260,7 @@ def _product(context: Context, query: Tensor, keys: Tensor, groups: int, n: int)
 
 def _weighted(context: Context, weights: Tensor, values: Tensor, groups: int, n: int) -> Tensor:
     recorder = context.recorder
-    copied = groups == 1 and not context.setup.recipe.single
+    copied = groups == 1 and not context.recipe.single
     out = matmul(recorder, weights, copy(recorder, values) if copied else values, n)
     out.heads_first = True
     return out

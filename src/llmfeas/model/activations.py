@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...autograd.basic import add, clamped, mul, power, scaled, shifted, silu, unary_of_input, unary_of_output
-from ...autograd.graph import Node, Tensor
-from ...autograd.recorder import Recorder
-from ...autograd.views import sliced
+from ..autograd.basic import add, clamped, mul, power, scaled, shifted, silu, unary_of_input, unary_of_output
+from ..autograd.graph import Node, Tensor
+from ..autograd.recorder import Recorder
+from ..autograd.views import sliced
 
 
 def gelu_written(recorder: Recorder, x: Tensor) -> Tensor:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...autograd.basic import add, cast, scaled
-from ...autograd.graph import Parameter, Tensor
-from ...autograd.products import linear, low_rank_sum
-from ...autograd.recorder import Recorder
+from ..autograd.basic import add, cast, scaled
+from ..autograd.graph import Parameter, Tensor
+from ..autograd.products import linear, low_rank_sum
+from ..autograd.recorder import Recorder
 from .context import Context
 
 
