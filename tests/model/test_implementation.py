@@ -10,12 +10,12 @@ from llmfeas.catalog.architecture import Architecture, Experts, LinearAttention,
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
 from llmfeas.model.implementation import implementation, implementation_names
+from llmfeas.model.latent import LATENT_ROTATIONS
+from llmfeas.model.norm import NORMS
 from llmfeas.model.rotation import ROTATIONS
 from llmfeas.model.routers import ROUTERS
 from llmfeas.model.scores import SCORE_STEPS
 from llmfeas.model.setup import Recipe, Setup
-from llmfeas.walk.blocks.latent import LATENT_ROTATIONS
-from llmfeas.walk.blocks.norms import NORMS
 from llmfeas.walk.fold import training_moments
 
 NAMES = implementation_names()

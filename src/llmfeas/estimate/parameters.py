@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
-from ..model.build import build
+from ..model.build import build, laid_out
 from ..model.implementation import implementation
 from ..model.weight import LoraTargets
 from ..record import dataclass
@@ -74,12 +74,9 @@ def parameters(
 
 def _adapter_elements(architecture: Architecture, rank: int, targets: LoraTargets) -> int:
     """Parameters of the low-rank pairs of a model, its weights laid out as public code has them."""
-    traits = implementation(architecture.implementation)
-    return sum(
-        repeat * weight.lora_elements(rank, targets)
-        for operator, repeat in build(architecture).operators
-        for weight in operator.laid_out(traits).weights
-    )
+    tape = laid_out(architecture, implementation(architecture.implementation))
+    counted = ((weight, repeat) for operator, repeat in tape.operators for weight in operator.weights)
+    return sum(repeat * weight.lora_elements(rank, targets) for weight, repeat in counted)
 
 
 @lru_cache(maxsize=1024)

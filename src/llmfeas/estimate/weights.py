@@ -34,6 +34,7 @@ ROLES = {
     "shared_gate": "router",
     "conv": "vector",
     "positions": "vector",
+    "relative": "vector",
     "embedding": "embedding",
     "ngram": "embedding",
     "head": "head",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -10,32 +11,69 @@ from ..catalog.architecture import Architecture, LayerKind, Mixer
 from ..record import dataclass
 from .attention import attention
 from .delta import delta_rule
-from .embedding import embeddings
+from .embedding import Embedding, Positions, ngrams, positions, token_embedding
 from .experts import routed_experts
 from .feedforward import feed_forward
-from .head import head
-from .latent import indexer, latent_attention
+from .head import Head, head
+from .implementation import Implementation
+from .indexer import indexer
+from .latent import latent_attention
 from .layer import Branch, Layer
-from .norm import norm
+from .norm import Norm, norm
 from .operator import Operator
+from .setup import Setup
 
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """A model as operators: the look-ups, the kinds of layers (that of layer 0 first), what follows the last layer."""
+    """A model as operators: look-ups, kinds of layers (that of layer 0 first), what follows the last layer."""
 
-    before: tuple[Operator, ...]
+    embedding: Embedding
+    positions: Positions | None
+    beside: tuple[Operator, ...]
+    """Further look-ups; what they make is too small to be in a program."""
+    embedding_norm: Norm | None
     kinds: tuple[tuple[Layer, int], ...]
     """Layers that differ, each with the number of times that the model holds it."""
     layers: tuple[int, ...]
     """For each layer of the model its place in `kinds`."""
-    after: tuple[Operator, ...]
+    final_norm: Norm | None
+    head: Head
+
+    @property
+    def look_ups(self) -> tuple[Operator, ...]:
+        """Tables, that of the tokens first."""
+        return (
+            (self.embedding, *self.beside) if self.positions is None else (self.embedding, self.positions, *self.beside)
+        )
+
+    @property
+    def before(self) -> tuple[Operator, ...]:
+        """What comes before the layers."""
+        return self.look_ups if self.embedding_norm is None else (*self.look_ups, self.embedding_norm)
+
+    @property
+    def after(self) -> tuple[Operator, ...]:
+        """What comes behind the layers."""
+        return (self.head,) if self.final_norm is None else (self.final_norm, self.head)
 
     @property
     def operators(self) -> tuple[tuple[Operator, int], ...]:
         """Every operator with the number of times that the model holds it."""
         inside = tuple((operator, repeat) for layer, repeat in self.kinds for operator in layer.operators)
         return (*((operator, 1) for operator in self.before), *inside, *((operator, 1) for operator in self.after))
+
+    def layer(self, index: int) -> Layer:
+        """Layer `index` of the model, from 0."""
+        return self.kinds[self.layers[index]][0]
+
+    def most(self, count: Callable[[Operator], int]) -> int:
+        """The largest count over the operators of all layers."""
+        return max(count(operator) for layer, _ in self.kinds for operator in layer.operators)
+
+    def changed(self, change: Callable[[Operator], Operator]) -> Tape:
+        """The tape with each operator of its layers changed."""
+        return replace(self, kinds=tuple((layer.changed(change), repeat) for layer, repeat in self.kinds))
 
 
 @lru_cache(maxsize=1024)
@@ -44,12 +82,27 @@ def build(architecture: Architecture) -> Tape:
     places: dict[Layer, int] = {}
     of_kind = {kind: _layer(architecture, kind) for kind in dict.fromkeys(architecture.layer_kinds)}
     layers = tuple(places.setdefault(of_kind[kind], len(places)) for kind in architecture.layer_kinds)
-    before = embeddings(architecture)
-    if architecture.embedding_norm:
-        before += (norm(architecture),)
-    after: tuple[Operator, ...] = (norm(architecture),) if architecture.final_norm else ()
-    kinds = tuple((layer, layers.count(place)) for layer, place in places.items())
-    return Tape(before, kinds, layers, (*after, head(architecture)))
+    return Tape(
+        token_embedding(architecture),
+        positions(architecture),
+        ngrams(architecture),
+        norm(architecture, streams=False) if architecture.embedding_norm else None,
+        tuple((layer, layers.count(place)) for layer, place in places.items()),
+        layers,
+        norm(architecture) if architecture.final_norm else None,
+        head(architecture),
+    )
+
+
+@lru_cache(maxsize=1024)
+def laid_out(architecture: Architecture, traits: Implementation) -> Tape:
+    """The tape of an architecture with its weights as an implementation lays them out."""
+    return build(architecture).changed(lambda operator: operator.laid_out(traits))
+
+
+def tape_of(setup: Setup) -> Tape:
+    """The tape that a setup runs."""
+    return laid_out(setup.architecture, setup.implementation)
 
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
@@ -76,7 +129,7 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
             branches.append(Branch(fed, False, second, behind, shortcut=shortcut))
-    return Layer(tuple(branches), a.parallel_block)
+    return Layer(tuple(branches), a.parallel_block and len(branches) == 2)
 
 
 def _fed(a: Architecture, kind: LayerKind, index: int) -> tuple[Operator | None, Operator | None]:

@@ -13,10 +13,14 @@ from ..autograd.recorder import Recorder
 from ..autograd.storage import WEIGHTS
 from ..record import dataclass
 from .setup import Setup
-from .weight import Weight
+from .weight import LoraTargets, Weight
 
 Stream = Literal["reads", "writes", "apart"]
 """Whether a projection itself gathers the residual stream from sequence-parallel ranks, or scatters into it."""
+
+
+_ADAPTED_ANYWAY = frozenset(("relative", "project_in", "project_out", "ngram_projection"))
+"""Projections that a walk adapts whatever the targets, though no count of adapters does."""
 
 
 class Linear:
@@ -96,7 +100,7 @@ class Context:
         names = {weight.name for weight in weights}
         made = Made({}, {})
         for weight in weights:
-            if weight.projects:
+            if weight.projects or weight.name in _ADAPTED_ANYWAY:
                 made.projections[weight.name] = self._projection(weight, f"{weight.name}.bias" in names, streams)
             elif weight.copies and weight.name.removesuffix(".bias") not in made.projections:
                 made.parameters[weight.name] = self._parameter(weight)
@@ -121,7 +125,8 @@ class Context:
         return self._registered(shape, self.recipe.weight_bytes if parallel else 4, True)
 
     def _projection(self, weight: Weight, bias: bool, streams: bool) -> Linear:
-        adapts = weight.takes_adapter("all-linear" if self.recipe.adapt_mlp else "attention")
+        targets: LoraTargets = "all-linear" if self.recipe.adapt_mlp else "attention"
+        adapts = weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY
         stream: Stream = "writes" if weight.rows else "apart" if weight.inner else "reads"
         n_out, n_in = weight.shape
         return self.linear(n_in, n_out, bias=bias, adapt=adapts, stream=stream if streams else "apart")

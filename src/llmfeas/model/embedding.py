@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..catalog.architecture import Architecture, NgramEmbedding
+from ..catalog.architecture import Architecture
 from ..record import dataclass
 from .operator import Operator
 from .weight import Weight, row_linear, table
@@ -17,10 +17,15 @@ class Embedding(Operator):
     hidden: int
 
     @property
+    def table(self) -> Weight:
+        """A look-up without FLOPs; vocabulary rows divide over tensor-parallel ranks."""
+        return table("embedding", self.vocab, self.width)
+
+    @property
     def weights(self) -> tuple[Weight, ...]:
-        """The table is a look-up without FLOPs; vocabulary rows divide over tensor-parallel ranks."""
-        rows = (table("embedding", self.vocab, self.width),)
-        return rows if self.width == self.hidden else rows + row_linear("project_in", self.width, self.hidden)
+        """The table, and the projection."""
+        projection = () if self.width == self.hidden else row_linear("project_in", self.width, self.hidden)
+        return (self.table, *projection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,10 @@ class Positions(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Ngrams(Operator):
-    """Hashed n-gram tables, each with a projection to the stream (LongCat-Flash-Lite)."""
+    """Hashed n-gram tables, each with a projection to the stream (LongCat-Flash-Lite).
+
+    What their look-ups make is as small as the embedding, and in no program.
+    """
 
     vocab: int
     hidden: int
@@ -64,13 +72,18 @@ class Ngrams(Operator):
         return sum(weight.elements for weight in self.weights)
 
 
-def embeddings(architecture: Architecture) -> tuple[Operator, ...]:
-    """Give the look-ups of an architecture."""
-    width = architecture.embedding_dim or architecture.hidden
-    found: list[Operator] = [Embedding(architecture.vocab, width, architecture.hidden)]
-    if architecture.learned_positions is not None:
-        found.append(Positions(architecture.learned_positions, architecture.hidden))
-    ngram: NgramEmbedding | None = architecture.ngram
-    if ngram is not None:
-        found.append(Ngrams(architecture.vocab, architecture.hidden, ngram.ratio, ngram.max_order, ngram.splits))
-    return tuple(found)
+def token_embedding(architecture: Architecture) -> Embedding:
+    """The token table of an architecture."""
+    return Embedding(architecture.vocab, architecture.embedding_dim or architecture.hidden, architecture.hidden)
+
+
+def positions(architecture: Architecture) -> Positions | None:
+    """The learned positions of an architecture, if it has any."""
+    rows = architecture.learned_positions
+    return None if rows is None else Positions(rows, architecture.hidden)
+
+
+def ngrams(architecture: Architecture) -> tuple[Ngrams, ...]:
+    """The n-gram tables of an architecture, if it has any."""
+    a, ngram = architecture, architecture.ngram
+    return () if ngram is None else (Ngrams(a.vocab, a.hidden, ngram.ratio, ngram.max_order, ngram.splits),)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from ..autograd.basic import add, mul
+from ..autograd.graph import Tensor, view
+from ..autograd.recorder import Recorder
+from ..autograd.views import expanded, joined, overwritten, sliced, split
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
-from .attention import softmax_backward_flop, softmax_flop
+from .context import Context
+from .norm import NormProgram, norm_program
 from .operator import AttentionKernel, Operator, SpanShape
-from .weight import Weight, column_linear, row_linear, vector
+from .rotation import Around, Rotation, turned_as_complex, turned_by_kernel
+from .scores import eager, fused, softmax_backward_flop, softmax_flop, turned
+from .weight import NormKind, Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,7 @@ class LatentAttention(Operator):
     v_dim: int
     qkv_bias: bool = False
     out_bias: bool = False
+    norm: NormKind = "rms"
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -74,33 +82,90 @@ class LatentAttention(Operator):
         """3 of all heads."""
         return 3 * self.heads * (self.nope + self.rope + self.v_dim)
 
-
-@dataclass(frozen=True, slots=True)
-class TokenIndexer(Operator):
-    """Picks the cached tokens that sparse attention reads; its own keys are not counted in the cache."""
-
-    hidden: int
-    q_rank: int
-    heads: int
-    head_dim: int
-
     @property
-    def weights(self) -> tuple[Weight, ...]:
-        """Query and key projections, the key's norm, and the weight of each head."""
-        return (
-            *column_linear("index_q", self.q_rank, self.heads * self.head_dim, adapter="attention", inner=True),
-            *column_linear("index_k", self.hidden, self.head_dim, adapter="attention", split="none"),
-            vector("index_norm", self.head_dim),
-            *column_linear("index_weights", self.hidden, self.heads, adapter="attention"),
+    def rotary_width(self) -> int:
+        """The part of a head that rotates."""
+        return self.rope
+
+    def program(self, context: Context) -> LatentProgram:
+        """Attention with keys and values written out from the latent."""
+        return LatentProgram(context, self)
+
+
+class LatentProgram:
+    """Queries, keys and values through low-rank products, one rotated key for all heads."""
+
+    __slots__ = ("context", "kv_down", "kv_norm", "kv_up", "o", "operator", "q", "q_down", "q_norm")
+
+    def __init__(self, context: Context, operator: LatentAttention) -> None:
+        made = context.made(operator.weights, streams=True)
+        parts, norms, kind = made.projections, made.parameters, norm_program(context, operator.norm)
+        self.context = context
+        self.operator = operator
+        self.q_down = parts.get("q_a")
+        self.q = parts["q" if self.q_down is None else "q_b"]
+        self.kv_down, self.kv_up, self.o = parts["kv_a"], parts["kv_b"], parts["o"]
+        self.kv_norm = NormProgram(operator.kv_rank, norms["kv_norm"], None, kind)
+        self.q_norm = NormProgram(operator.q_rank or 0, norms["q_norm"], None, kind) if self.q_down else None
+
+    def _queries(self, x: Tensor) -> Tensor:
+        if self.q_down is None or self.q_norm is None:
+            return self.context.apply(self.q, x)
+        return self.context.apply(self.q, self.q_norm(self.context.recorder, self.context.apply(self.q_down, x)))
+
+    def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
+        """What it attends to, and the scores that eager code returns."""
+        context, recorder = self.context, self.context.recorder
+        operator, rows = self.operator, context.sizes.bs
+        q = turned(recorder, self._queries(x))
+        q_pass, q_turn = split(
+            recorder, q, rows * operator.heads * operator.nope, rows * operator.heads * operator.rope
         )
+        compressed = context.apply(self.kv_down, x)
+        latent, k_turn = split(recorder, compressed, rows * operator.kv_rank, rows * operator.rope)
+        latent = self.kv_norm(recorder, latent)
+        turn = LATENT_ROTATIONS.get(context.traits.rotation, _interleaved)
+        if around.rotation is not None:
+            q_turn, k_turn = turn(recorder, q_turn, around.rotation), turn(recorder, k_turn, around.rotation)
+        latent, k_turn = context.cached(latent), context.cached(k_turn)
+        query = joined(recorder, q_pass, q_turn)
+        query.heads_first = True
+        key, value = self._expanded(latent, k_turn)
+        weights: Tensor | None = None
+        if context.recipe.eager:
+            out, weights = eager(context, query, key, value, groups=1, heads=operator.heads, around=around)
+        else:
+            out = fused(context, query, key, value, groups=1, heads=operator.heads, mask=around.mask)
+        return context.apply(self.o, out), weights
 
-    def score_flop(self, tokens: int) -> float:
-        """FLOPs of one sequence's index scores, over the full square."""
-        return 2.0 * tokens * tokens * self.heads * self.head_dim
+    def _expanded(self, latent: Tensor, k_turn: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys written into a fresh tensor, head by head; values as a view of the product."""
+        recorder = self.context.recorder
+        operator, rows = self.operator, self.context.sizes.bs * self.operator.heads
+        both = turned(recorder, self.context.apply(self.kv_up, latent))
+        k_pass, value = split(recorder, both, rows * operator.nope, rows * operator.v_dim)
+        shared = expanded(recorder, k_turn, rows * operator.rope)
+        key = recorder.new(rows * (operator.nope + operator.rope), both.width)
+        key = overwritten(recorder, key, k_pass)
+        return overwritten(recorder, key, shared), value
 
-    def decode_flop(self, cached: float) -> float:
-        """FLOPs of one token's index scores."""
-        return 2.0 * (cached + 1) * self.heads * self.head_dim
+
+def _interleaved(recorder: Recorder, x: Tensor, rotation: Rotation) -> Tensor:
+    """Even and odd halves turned against each other, then joined."""
+    cos, sin = (view(table.storage, table.n // 2, table.width) for table in rotation)
+    half = x.n // 2
+    even, odd = sliced(recorder, x, half), sliced(recorder, x, half)
+    first = add(recorder, mul(recorder, even, cos), mul(recorder, odd, sin))
+    second = add(recorder, mul(recorder, odd, cos), mul(recorder, even, sin))
+    return joined(recorder, first, second)
+
+
+LATENT_ROTATIONS = {
+    "interleaved": _interleaved,
+    "complex": turned_as_complex,
+    "kernel": turned_by_kernel,
+    "compiled": turned_by_kernel,
+}
 
 
 def latent_attention(architecture: Architecture, kind: LayerKind) -> LatentAttention:
@@ -117,12 +182,5 @@ def latent_attention(architecture: Architecture, kind: LayerKind) -> LatentAtten
         mla.v_head_dim,
         architecture.qkv_bias,
         architecture.out_bias,
+        architecture.norm,
     )
-
-
-def indexer(architecture: Architecture) -> tuple[TokenIndexer, ...]:
-    """The indexer of an architecture's latent attention, if it has one."""
-    if architecture.indexer is None or architecture.mla is None:
-        return ()
-    rank = architecture.mla.q_lora_rank or architecture.hidden
-    return (TokenIndexer(architecture.hidden, rank, architecture.indexer.heads, architecture.indexer.head_dim),)

@@ -26,7 +26,7 @@ class Operator:
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """Parameters, in the order in which the forward pass meets them; no two have one name."""
+        """Parameters, in the order in which the forward pass meets them."""
         return ()
 
     def laid_out(self, traits: Implementation) -> Operator:
@@ -69,6 +69,16 @@ class Operator:
     def state_flop(self) -> float:
         """Forward FLOP of one token, without weights, where they do not grow with the tokens before it."""
         return 0.0
+
+    @property
+    def rotary_width(self) -> int:
+        """Elements of a head that are rotated by position."""
+        return 0
+
+    @property
+    def biased_heads(self) -> int:
+        """Heads whose scores get a bias by distance (ALiBi)."""
+        return 0
 
     @property
     def idle_elements(self) -> int:

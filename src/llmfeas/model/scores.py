@@ -14,6 +14,7 @@ from ..autograd.rules import made
 from ..autograd.views import copy, joined, repeated, sliced, spread_heads
 from ..record import dataclass
 from .context import Context
+from .operator import AttentionKernel
 from .rotation import Around
 
 
@@ -57,6 +58,7 @@ class Scores:
 
     context: Context
     weights: Tensor
+    heads: int
     around: Around
     query_width: int
     value_width: int
@@ -84,7 +86,7 @@ def eager(
     grow = spread_heads if context.recipe.single and groups == heads > 1 else repeated
     keys, values = grow(recorder, key, groups), grow(recorder, value, groups)
     n = context.sizes.bss * heads
-    scores = Scores(context, _product(context, query, keys, groups, n), around, query.width, value.width, sinks)
+    scores = Scores(context, _product(context, query, keys, groups, n), heads, around, query.width, value.width, sinks)
     if context.traits.compiled:
         _at_once(scores, steps)
     else:
@@ -192,7 +194,7 @@ def _with_sinks(x: Scores) -> None:
     recorder, sizes = x.context.recorder, x.context.sizes
     if x.sinks is None:
         return
-    rows = x.context.setup.architecture.heads * sizes.bs
+    rows = x.heads * sizes.bs
     scores = x.weights
     combined = joined(recorder, scores, spread_heads(recorder, x.sinks, sizes.bs))
     largest, _ = top(recorder, combined, rows)
@@ -264,3 +266,14 @@ def _weighted(context: Context, weights: Tensor, values: Tensor, groups: int, n:
     out = matmul(recorder, weights, copy(recorder, values) if copied else values, n)
     out.heads_first = True
     return out
+
+
+def softmax_flop(pairs: float, heads: int, qk_width: int, v_width: int) -> float:
+    """FLOPs of scores and of the weighted sum of values, `2 pairs heads (qk + v)`."""
+    return 2 * pairs * heads * (qk_width + v_width)
+
+
+def softmax_backward_flop(pairs: float, heads: int, qk_width: int, v_width: int, kernel: AttentionKernel) -> float:
+    """FLOPs of its backward pass: four products; a fused kernel forms the scores again, a fifth."""
+    products = (3 if kernel == "flash" else 2) * qk_width + 2 * v_width
+    return 2 * pairs * heads * products

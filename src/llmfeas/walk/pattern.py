@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.build import build
+from ..model.build import tape_of
 from ..model.setup import Setup
 from ..record import dataclass
 
@@ -27,10 +27,10 @@ def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int]:
 
 def layer_kinds(setup: Setup) -> list[int]:
     """What decides a layer's program, for each layer of the stage."""
-    tape = build(setup.architecture)
+    tape = tape_of(setup)
     # Windowed layers also differ where they have masks or rotation tables of their own.
     windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
-    kinds = [layer if windowed else layer.without_window() for layer, _ in tape.kinds]
+    kinds = [layer if windowed else layer.changed(lambda op: op.without_window()) for layer, _ in tape.kinds]
     same = [kinds.index(kind) for kind in kinds]
     return [same[tape.layers[i]] for i in setup.span]
 

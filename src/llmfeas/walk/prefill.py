@@ -17,9 +17,9 @@ from ..autograd.storage import (
 )
 from ..catalog.architecture import Architecture
 from ..model.context import Context
+from ..model.decoder import Decoder
 from ..model.implementation import Implementation
 from ..model.setup import Recipe, Setup
-from .blocks.model import Model
 from .pattern import layer_kinds, repeated_pattern
 
 _MASK = (1 << COMPONENT_BITS) - 1
@@ -39,7 +39,7 @@ def prefill_polynomials(
     prefix, period = repeated_pattern(layer_kinds(setup))
     recorder = Recorder(SYMBOLIC, autocast=False, recording=False)
     context = Context(recorder, setup, cache=[])
-    model = Model(context, range(min(setup.depth, prefix + 2 * period)))
+    model = Decoder(context, range(min(setup.depth, prefix + 2 * period)))
     ids = recorder.new(recorder.sizes.bs, 8)
     recorder.ledger.marks.clear()
     model.body(ids)

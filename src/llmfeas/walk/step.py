@@ -8,9 +8,9 @@ from ..autograd.graph import AccumulateGrad, Parameter
 from ..autograd.recorder import Recorder
 from ..autograd.storage import Sizes
 from ..model.context import Context
+from ..model.decoder import Decoder
 from ..model.setup import Setup
 from ..record import dataclass
-from .blocks.model import Model
 from .inventory import Weight
 
 Mark = tuple[int, str, int]
@@ -49,7 +49,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None)
     recorder.offloads = setup.recipe.offloads
     recorder.narrow_activations = setup.recipe.narrow_activations
     context = Context(recorder, setup)
-    model = Model(context, setup.span if layers is None else layers)
+    model = Decoder(context, setup.span if layers is None else layers)
     ids = recorder.new(sizes.bs, 8)
     ledger = recorder.ledger
     start = ledger.level
