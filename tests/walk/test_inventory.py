@@ -14,9 +14,9 @@ from llmfeas.estimate.parameters import parameters
 from llmfeas.model.build import build
 from llmfeas.model.implementation import implementation
 from llmfeas.model.setup import Recipe, Setup
+from llmfeas.model.weight import VOCAB_GRAIN
 from llmfeas.walk.fold import training_moments
 from llmfeas.walk.inventory import Inventory
-from llmfeas.walk.parallel import VOCAB_GRAIN, rank_architecture
 
 COUNTED = {
     row["id"]: row["total"]
@@ -27,11 +27,11 @@ RANKS = 2
 
 
 def inventory(a: Architecture, tp: int = 1, adapters: int = 0, targets: str = "all-linear") -> Inventory:
-    recipe = Recipe(weight_bytes=2, autocast=False, tp=tp, adapters=adapters, adapt_mlp=targets == "all-linear")
+    recipe = Recipe(
+        weight_bytes=2, autocast=False, tp=tp, expert_tp=tp, adapters=adapters, adapt_mlp=targets == "all-linear"
+    )
     traits = implementation(a.implementation)
-    return training_moments(
-        Setup(architecture=rank_architecture(a, tp, tp), implementation=traits, recipe=recipe)
-    ).inventory
+    return training_moments(Setup(architecture=a, implementation=traits, recipe=recipe)).inventory
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -11,7 +11,6 @@ from llmfeas.model.implementation import fused_implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import training_moments
 from llmfeas.walk.moments import Held, Moments
-from llmfeas.walk.parallel import rank_architecture
 
 LLAMA = catalog().models["llama-2-70b"].architecture
 RANK = 16
@@ -25,10 +24,18 @@ def moments(
 ) -> Moments:
     """The first layers of a model under adapters of its attention, on one rank."""
     architecture = catalog().models[model].architecture
-    recipe = {"weight_bytes": 2, "autocast": False, "adapters": RANK, "adapt_mlp": False, "tp": tp, **asked}
+    recipe = {
+        "weight_bytes": 2,
+        "autocast": False,
+        "adapters": RANK,
+        "adapt_mlp": False,
+        "tp": tp,
+        "expert_tp": tp,
+        **asked,
+    }
     return training_moments(
         Setup(
-            architecture=rank_architecture(architecture, tp, tp),
+            architecture=architecture,
             implementation=fused_implementation(architecture.implementation, kernels),
             recipe=Recipe(**recipe),
             layers=layers,

@@ -9,7 +9,6 @@ from ..record import dataclass
 from ..scenario import Scenario
 from ..walk.fold import training_moments
 from ..walk.moments import Held, MomentLines, Moments, Peak
-from ..walk.parallel import rank_architecture
 from .kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
 from .training_layout import Layout, host_bytes, layout_of, rank_held
 
@@ -102,9 +101,7 @@ def _planned(scenario: Scenario) -> Plan:
     recipe = recipe_of(scenario, traits, layout)
     stages: list[Stage] = []
     host = 0.0
-    for setup, in_flight in _ranks(
-        scenario, rank_architecture(architecture, scenario.tp, scenario.expert_tp), traits, recipe
-    ):
+    for setup, in_flight in _ranks(scenario, architecture, traits, recipe):
         moments = training_moments(setup)
         stages.append(Stage(moments, rank_held(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
@@ -139,8 +136,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
 
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario."""
-    a = scenario.model.architecture
-    precision = scenario.precision
+    a, precision = scenario.model.architecture, scenario.precision
     full = precision in ("fp32", "tf32")
     mixed = precision.endswith("-mixed")
     adapted = scenario.task in ("lora", "qlora")
@@ -168,6 +164,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         drop_residual=traits.drops_residual and _drops(drop, a.dropout, a.dropout.residual),
         windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
         tp=scenario.tp,
+        expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel
         and not (adapted and traits.adapters != "parallel")
         and a.hidden % scenario.tp == 0,

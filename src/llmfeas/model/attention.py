@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Self
 
 from ..autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_output
 from ..autograd.graph import Tensor
@@ -131,7 +132,7 @@ class Attention(Operator):
         """2 of all heads."""
         return 2 * self.head_dim * (self.heads + 2 * self.kv_heads)
 
-    def without_window(self) -> Attention:
+    def without_window(self) -> Self:
         """The same without its window."""
         return self if self.window is None else replace(self, window=None)
 
@@ -140,7 +141,12 @@ class Attention(Operator):
         """The window's size as PyTorch keeps it beside the keys and values of a windowed layer."""
         return _COUNTER_BYTES if self.window is not None and self.window_in_cache else 0
 
-    def laid_out(self, traits: Implementation) -> Attention:
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its query heads, and as many key-value heads as divide them, at least one."""
+        heads, kv_heads = -(-self.heads // tp), max(1, self.kv_heads // tp)
+        return replace(self, heads=heads, kv_heads=kv_heads if heads % kv_heads == 0 else heads)
+
+    def laid_out(self, traits: Implementation) -> Self:
         """With one projection for queries, keys and values, or three; a gate comes with those of the queries."""
         return replace(self, fused_qkv=traits.qkv != "separate" and not self.gate)
 

@@ -72,8 +72,17 @@ class Tape:
         return max(count(operator) for layer, _ in self.kinds for operator in layer.operators)
 
     def changed(self, change: Callable[[Operator], Operator]) -> Tape:
-        """The tape with each operator of its layers changed."""
+        """The tape with the operators of its layers changed."""
         return replace(self, kinds=tuple((layer.changed(change), repeat) for layer, repeat in self.kinds))
+
+    def on_rank(self, tp: int, expert_tp: int) -> Tape:
+        """The part that one of `tp` tensor-parallel ranks holds; `expert_tp` of them share a routed expert."""
+        return replace(
+            self.changed(lambda operator: operator.on_rank(tp, expert_tp)),
+            embedding=self.embedding.on_rank(tp, expert_tp),
+            beside=tuple(operator.on_rank(tp, expert_tp) for operator in self.beside),
+            head=self.head.on_rank(tp, expert_tp),
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -100,9 +109,15 @@ def laid_out(architecture: Architecture, traits: Implementation) -> Tape:
     return build(architecture).changed(lambda operator: operator.laid_out(traits))
 
 
+@lru_cache(maxsize=1024)
+def _on_rank(architecture: Architecture, traits: Implementation, tp: int, expert_tp: int) -> Tape:
+    tape = laid_out(architecture, traits)
+    return tape.on_rank(tp, expert_tp) if tp > 1 else tape
+
+
 def tape_of(setup: Setup) -> Tape:
-    """The tape that a setup runs."""
-    return laid_out(setup.architecture, setup.implementation)
+    """The tape of what a setup runs: laid out as its implementation does, one rank's part."""
+    return _on_rank(setup.architecture, setup.implementation, setup.recipe.tp, setup.recipe.expert_tp)
 
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:

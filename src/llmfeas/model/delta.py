@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Self
+
 from ..autograd.basic import (
     add,
     cast,
@@ -135,6 +138,10 @@ class DeltaRule(Operator):
     def state_bytes(self) -> int:
         """The recurrent state, kept in 32 bits."""
         return _FP32_BYTES * self.value_heads * self.key_dim * self.value_dim
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its heads of keys and of values, at least one of each."""
+        return replace(self, key_heads=max(1, self.key_heads // tp), value_heads=max(1, self.value_heads // tp))
 
     def program(self, context: Context) -> DeltaProgram:
         """The rule over chunks of the whole sequence."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Self
+
 from ..catalog.architecture import Architecture
 from ..record import dataclass
 from .operator import Operator
-from .weight import Weight, row_linear, table
+from .weight import Weight, rank_vocab, row_linear, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,10 @@ class Embedding(Operator):
         """The table, and the projection."""
         projection = () if self.width == self.hidden else row_linear("project_in", self.width, self.hidden)
         return (self.table, *projection)
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its rows of the vocabulary."""
+        return replace(self, vocab=rank_vocab(self.vocab, tp))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,10 @@ class Ngrams(Operator):
     def idle_elements(self) -> int:
         """All of them: a token reads one row of each table."""
         return sum(weight.elements for weight in self.weights)
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """As many rows a table as follow from the rank's vocabulary."""
+        return replace(self, vocab=rank_vocab(self.vocab, tp))
 
 
 def token_embedding(architecture: Architecture) -> Embedding:

@@ -7,6 +7,7 @@ evenly over experts: all sizes follow from the number of routed rows.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Self
 
 from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
 from ..autograd.graph import Tensor
@@ -116,7 +117,12 @@ class RoutedExperts(Operator):
         fewest, most = max(0, self.top_k - self.zero), min(self.top_k, self.count)
         return fewest * one, self.real * one, most * one
 
-    def laid_out(self, traits: Implementation) -> RoutedExperts:
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its part of each expert's width; shared experts without a width of their own divide as routed ones."""
+        shared = None if self.shared_width is None else -(-self.shared_width // tp)
+        return replace(self, width=-(-self.width // expert_tp), shared_width=shared)
+
+    def laid_out(self, traits: Implementation) -> Self:
         """With adapters on stacked experts or none, shared gate and up in one matrix or two."""
         return replace(self, adapts=traits.adapts_experts, fused=traits.gate_up == "joint")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Self
 
 from ..autograd.adapted import Adapted, adapted_feed_forward
 from ..autograd.basic import mul
@@ -43,7 +44,11 @@ class FeedForward(Operator):
             return up + down
         return column_linear("gate", self.hidden, self.width, bias=self.bias, adapter=adapter) + up + down
 
-    def laid_out(self, traits: Implementation) -> FeedForward:
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its part of the width."""
+        return replace(self, width=-(-self.width // tp))
+
+    def laid_out(self, traits: Implementation) -> Self:
         """With gate and up in one matrix or two; adapters that reach stacked experts take their names, not these."""
         return replace(self, fused=traits.gate_up == "joint", adapts=not traits.adapts_experts)
 

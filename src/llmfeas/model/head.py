@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Self
+
 from ..autograd.basic import scaled
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.loss import LOSSES, LOSSES_WITH_HEAD
@@ -12,7 +15,7 @@ from ..record import dataclass
 from .context import Context
 from .operator import Operator
 from .scores import softcapped
-from .weight import Weight, column_linear, vector
+from .weight import Weight, column_linear, rank_vocab, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,10 @@ class Head(Operator):
         copies = 0 if self.tied else 1
         found += (Weight("head", (self.vocab, self.width), copies),)
         return (*found, vector("head.bias", self.vocab, split="tensor")) if self.bias else found
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its rows of the vocabulary."""
+        return replace(self, vocab=rank_vocab(self.vocab, tp))
 
     def program(self, context: Context, table: Parameter | None = None) -> HeadProgram:
         """Logits and loss; `table` is the embedding's, which a tied head multiplies by."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Self
+
 from ..autograd.basic import add, mul
 from ..autograd.graph import Tensor, view
 from ..autograd.recorder import Recorder
@@ -86,6 +89,10 @@ class LatentAttention(Operator):
     def rotary_width(self) -> int:
         """The part of a head that rotates."""
         return self.rope
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its heads; the latent is whole."""
+        return replace(self, heads=-(-self.heads // tp))
 
     def program(self, context: Context) -> LatentProgram:
         """Attention with keys and values written out from the latent."""

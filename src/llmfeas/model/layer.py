@@ -37,7 +37,7 @@ class Branch:
         return tuple(part for part in parts if part is not None)
 
     def changed(self, change: Callable[[Operator], Operator]) -> Branch:
-        """The branch with each of its operators changed; norms stay as they are."""
+        """The branch with its operators changed; norms stay as they are."""
         return replace(
             self,
             operator=change(self.operator),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from .context import Context
 from .implementation import Implementation
@@ -29,7 +29,14 @@ class Operator:
         """Parameters, in the order in which the forward pass meets them."""
         return ()
 
-    def laid_out(self, traits: Implementation) -> Operator:
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """The part of it that one of `tp` tensor-parallel ranks holds; `expert_tp` of them share a routed expert.
+
+        Uneven parts count as the largest. Source: Shoeybi 2019, Korthikanti 2022.
+        """
+        return self
+
+    def laid_out(self, traits: Implementation) -> Self:
         """The operator with its weights as an implementation lays them out."""
         return self
 
@@ -100,7 +107,7 @@ class Operator:
         """Tokens that it sees at most, beyond which `decode_flop` no longer grows; None: all."""
         return None
 
-    def without_window(self) -> Operator:
+    def without_window(self) -> Self:
         """The operator as sequences shorter than its window meet it."""
         return self
 

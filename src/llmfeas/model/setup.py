@@ -28,6 +28,8 @@ class Recipe:
     windowed: bool = False
     """The sequence reaches the attention window."""
     tp: int = 1
+    expert_tp: int = 1
+    """Tensor-parallel ranks that share a routed expert."""
     sequence_parallel: bool = False
     rank_experts: int = 0
     """Routed experts of a layer that this rank holds; 0: all."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Literal
+from typing import Final, Literal
 
 from ..record import dataclass
 
 LoraTargets = Literal["all-linear", "attention"]
+
+VOCAB_GRAIN: Final = 128
+"""Tables that are divided are padded so that each rank's part is a multiple of this (Megatron)."""
 
 NormKind = Literal["rms", "layer", "layer-plain"]
 
@@ -101,3 +104,8 @@ def vector(name: str, elements: int, *, split: Split = "none") -> Weight:
 def table(name: str, rows: int, width: int, *, split: Split = "tensor") -> Weight:
     """A look-up table: a matrix without FLOPs."""
     return Weight(name, (rows, width), uses=0.0, split=split)
+
+
+def rank_vocab(vocab: int, tp: int) -> int:
+    """Rows of a vocabulary on one of `tp` ranks, padded to a multiple of `VOCAB_GRAIN` (Megatron)."""
+    return -(-vocab // (VOCAB_GRAIN * tp)) * VOCAB_GRAIN
