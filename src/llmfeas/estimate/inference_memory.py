@@ -148,10 +148,9 @@ def _caches(s: Serving, behaviour: InferenceBehaviour, layer: Layer) -> tuple[fl
 
 
 def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool) -> float:
-    ranks = 1 if s.architecture.mla is not None else min(s.tp, s.architecture.kv_heads)
     fixed = operator.state_bytes > 0
     values = operator.cached_values(tokens) if windowed or fixed else operator.cached_values(1) * tokens
-    return s.sequences * (values * s.value + operator.state_bytes) / (1 if fixed else ranks)
+    return s.sequences * (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
 
 
 def _moments(s: Serving, behaviour: InferenceBehaviour, part: Part) -> dict[str, dict[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture, Dropout
+from ..model.build import build
 from ..model.implementation import Implementation
 from ..model.setup import Recipe, Setup
 from ..record import dataclass
@@ -118,7 +119,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
         return "no step with dropout before the adapters was measured under this engine"
     if recipe.fp8:
         return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
-    other = bool(a.experts or a.linear_attention or a.mla)
+    other = not all(operator.is_common for operator, _ in build(a).operators)
     if traits.adapters == "kernel" and (other or not recipe.adapters):
         return "no step of this kind was measured under this engine; adapters on dense models were"
     if unpatched:

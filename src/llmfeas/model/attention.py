@@ -123,6 +123,15 @@ class Attention(Operator):
         return 2 * self.kv_width * held
 
     @property
+    def cache_parts(self) -> int:
+        """Key-value heads."""
+        return self.kv_heads
+
+    def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
+        """Queries and keys before and behind their rotation."""
+        return 2 * tokens * sequences * (self.q_width + self.kv_width) * width
+
+    @property
     def span(self) -> SpanShape:
         """All heads over keys and values of the window."""
         return float(self.q_width), 2 * self.kv_width, self.window

@@ -125,6 +125,11 @@ class DeltaRule(Operator):
         return self._mixed * self.kernel if tokens else 0
 
     @property
+    def is_common(self) -> bool:
+        """No."""
+        return False
+
+    @property
     def state_flop(self) -> float:
         """Of a long sequence, whose last chunk and padding no longer show."""
         return self.score_flop(_LONG) / _LONG

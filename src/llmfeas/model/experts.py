@@ -98,6 +98,19 @@ class RoutedExperts(Operator):
         shared = self.shared_expert
         return self.router + self.routed + (shared.weights if shared else ()) + self.gate
 
+    def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
+        """Rows of the experts with what is between their products, or those rows and their sum in fp32."""
+        t = tokens * sequences
+        rows, shared = t * self.real, self.shared_expert
+        inner = rows * (self.hidden + 3 * self.width) * width
+        outer = rows * self.hidden * (width + 8)
+        return max(inner, outer, 3 * t * (shared.width if shared else 0) * width)
+
+    @property
+    def is_common(self) -> bool:
+        """No."""
+        return False
+
     @property
     def stream_width(self) -> float:
         """3 of each tensor between the products of the experts that a token reaches, and of the shared ones."""

@@ -52,6 +52,11 @@ class FeedForward(Operator):
         """With gate and up in one matrix or two; adapters that reach stacked experts take their names, not these."""
         return replace(self, fused=traits.gate_up == "joint", adapts=not traits.adapts_experts)
 
+    def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
+        """Gate, up and their product; without a gate input and result of the activation, and what it writes out."""
+        kept = 3 if self.gated else (4 if self.activation == "gelu_new" else 2)
+        return kept * tokens * sequences * self.width * width
+
     @property
     def stream_width(self) -> float:
         """3 of each tensor between its products."""

@@ -75,6 +75,17 @@ class LatentAttention(Operator):
         """The latent and the rotated key."""
         return (self.kv_rank + self.rope) * tokens
 
+    def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
+        """Queries before and behind their rotation, keys and values of all tokens seen, written out, and the result."""
+        t, wide = tokens * sequences, self.heads * (self.nope + self.rope)
+        expanded = self.heads * (self.nope + self.v_dim)
+        return (2 * t * wide + sequences * seen * (expanded + wide)) * width + t * self.heads * self.v_dim * width
+
+    @property
+    def is_common(self) -> bool:
+        """No."""
+        return False
+
     @property
     def span(self) -> SpanShape:
         """All heads, written out, over the latent."""
