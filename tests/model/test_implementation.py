@@ -16,7 +16,7 @@ from llmfeas.model.rotation import ROTATIONS
 from llmfeas.model.routers import ROUTERS
 from llmfeas.model.scores import SCORE_STEPS
 from llmfeas.model.setup import Recipe, Setup
-from llmfeas.walk.fold import training_moments
+from llmfeas.walk.fold import peak_candidates
 
 NAMES = implementation_names()
 
@@ -106,6 +106,6 @@ def test_any_architecture_walks_under_any_record(
         adapters=adapters,
         windowed=architecture.window is not None,
     )
-    moments = training_moments(Setup(architecture=architecture, implementation=traits, recipe=recipe))
+    moments = peak_candidates(Setup(architecture=architecture, implementation=traits, recipe=recipe))
     assert moments.candidates
     assert all(0 <= value < 2**62 for candidate in moments.candidates for part in candidate.parts for value in part)

@@ -16,7 +16,7 @@ from llmfeas.autograd.storage import numeric_sizes
 from llmfeas.catalog.store import catalog
 from llmfeas.model.implementation import compiles, fused_implementation, implementation, implementation_names
 from llmfeas.model.setup import Recipe, Setup
-from llmfeas.walk.fold import training_moments
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import Walked, walked_step
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "compiled_memory.json").read_text())["rows"]
@@ -115,7 +115,7 @@ MODELS = {model.architecture.implementation: model.architecture for model in cat
 def test_compiled_code_never_keeps_more_than_public_code(name: str, checkpointing: str, autocast: bool) -> None:
     architecture = MODELS[name]
     public, compiled = (
-        training_moments(
+        peak_candidates(
             Setup(
                 architecture=architecture,
                 implementation=traits,

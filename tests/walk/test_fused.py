@@ -7,16 +7,16 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.model.implementation import fused_implementation, implementation, implementation_names
 from llmfeas.model.setup import Recipe, Setup
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Moments
+from llmfeas.walk.candidates import PeakCandidates
+from llmfeas.walk.fold import peak_candidates
 
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
 
 
-def moments(model: str, layers: int, **recipe: bool) -> Moments:
+def moments(model: str, layers: int, **recipe: bool) -> PeakCandidates:
     architecture = catalog().models[model].architecture
-    return training_moments(
+    return peak_candidates(
         Setup(
             architecture=architecture,
             implementation=fused_implementation(architecture.implementation),
@@ -66,7 +66,7 @@ def test_native_losses_hold_less(kernels: str, bytes_a_logit: int) -> None:
     architecture = catalog().models["llama-3-8b"].architecture
     own = fused_implementation(architecture.implementation, kernels)
     recipe = Recipe(weight_bytes=2, autocast=False)
-    found = training_moments(Setup(architecture=architecture, implementation=own, recipe=recipe, layers=4))
+    found = peak_candidates(Setup(architecture=architecture, implementation=own, recipe=recipe, layers=4))
     widest = max(candidate.parts[2][PER_TOKEN] for candidate in found.candidates)
     assert widest == pytest.approx(bytes_a_logit * architecture.vocab, rel=0.001)
 
@@ -86,7 +86,7 @@ def test_fused_kernels_never_keep_more_than_public_code(name: str) -> None:
     architecture = MODELS[name]
     layers = min(4, architecture.layers)
     public, fused = (
-        training_moments(
+        peak_candidates(
             Setup(
                 architecture=architecture,
                 implementation=traits,

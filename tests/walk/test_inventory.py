@@ -15,7 +15,7 @@ from llmfeas.model.build import build
 from llmfeas.model.implementation import implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.model.weight import VOCAB_GRAIN
-from llmfeas.walk.fold import training_moments
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.inventory import Inventory
 
 COUNTED = {
@@ -31,7 +31,7 @@ def inventory(a: Architecture, tp: int = 1, adapters: int = 0, targets: str = "a
         weight_bytes=2, autocast=False, tp=tp, expert_tp=tp, adapters=adapters, adapt_mlp=targets == "all-linear"
     )
     traits = implementation(a.implementation)
-    return training_moments(Setup(architecture=a, implementation=traits, recipe=recipe)).inventory
+    return peak_candidates(Setup(architecture=a, implementation=traits, recipe=recipe)).inventory
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -9,19 +9,19 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.model.implementation import fused_implementation
 from llmfeas.model.setup import Recipe, Setup
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Held, Moments
+from llmfeas.walk.candidates import PeakCandidates, RankState
+from llmfeas.walk.fold import peak_candidates
 
 LLAMA = catalog().models["llama-2-70b"].architecture
 RANK = 16
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
-NOTHING = Held(weights=0.0, optimizer=0.0)
+NOTHING = RankState(weights=0.0, optimizer=0.0)
 
 
 def moments(
     model: str = "llama-2-70b", tp: int = 1, layers: int = 8, kernels: str = "megatron", **asked: Any
-) -> Moments:
+) -> PeakCandidates:
     """The first layers of a model under adapters of its attention, on one rank."""
     architecture = catalog().models[model].architecture
     recipe = {
@@ -33,7 +33,7 @@ def moments(
         "expert_tp": tp,
         **asked,
     }
-    return training_moments(
+    return peak_candidates(
         Setup(
             architecture=architecture,
             implementation=fused_implementation(architecture.implementation, kernels),

@@ -141,7 +141,7 @@ class Node:
     grads: list[Tensor | None] | None
 
     def wants(self, index: int) -> bool:
-        """Tell whether forward input `index` needs a gradient."""
+        """Whether forward input `index` needs a gradient."""
         return self.edges[index] is not None
 
 

@@ -194,7 +194,7 @@ class Recorder:
         return view(kept, edge[2], edge[3])
 
     def _unpacked(self, node: Node) -> list[Storage]:
-        """Give what comes into being for a node's backward alone: replayed, or back from the host."""
+        """What comes into being for a node's backward alone: replayed, or back from the host."""
         storages: list[Storage] = []
         if not self.offloads and node.saved and type(node.saved[0]) is Storage:
             return storages
@@ -209,7 +209,7 @@ class Recorder:
         return storages
 
     def _waits(self, edge: Edge) -> bool:
-        """Tell whether a compiled step leaves a gradient in 2 bytes until the others of its weight are there."""
+        """Whether a compiled step leaves a gradient in 2 bytes until the others of its weight are there."""
         return self.compiled and isinstance(edge[0], AccumulateGrad) and edge[0].left > 1
 
     def _fitted(self, gradient: Tensor, edge: Edge) -> Tensor:
@@ -312,7 +312,7 @@ class _Probe(Recorder):
 
 
 def _unshared() -> tuple[int, int]:
-    """Tell how often this Python counts what has no other holder: since 3.14 locals may lend their reference."""
+    """References that this Python counts to what has no other holder: since 3.14 locals may lend theirs."""
     recorder = _Probe(SYMBOLIC, autocast=False)
     node = node_of(1, lambda recorder, node, grads: (), [], (), 1, 0)
     node.grads = [recorder.new(1, 1)]

@@ -2,9 +2,11 @@
 
 A count of bytes is one integer of packed fields, a field for each component and monomial of {1, b, s, bs, s², bs²}
 (micro-batch b, length s), some of these also times the experts of a rank. So one walk with symbolic sizes yields every
-level as a polynomial, one integer addition an event, and the same walk with numbers as sizes yields plain bytes. A
-storage lives as long as Python refers to it: the reference counts of CPython are the ones that PyTorch's code would
-have.
+level as a polynomial, one integer addition an event, and the same walk with numbers as sizes yields plain bytes.
+
+Bits of a level, from the lowest: seven components of ten fields of 64 bits. `3 * bs` is `3 << 192`, and as activations
+`3 << 192 + 3 * 640`. Coefficients stay below 2^62, so that sums of levels never carry from field to field; sizes are
+multiplied by plain numbers alone, so that no two monomials meet.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ MONOMIALS: Final = 6
 FIELDS: Final = 10
 """The monomials, then the first four of them times the routed experts of a layer on this rank."""
 BLOCK_BYTES: Final = 512
-"""The caching allocator's grain: every storage is rounded up to it."""
+"""The caching allocator's grain: every storage of constant size is rounded up to it."""
 
 COMPONENT_BITS: Final = FIELD_BITS * FIELDS
 COMPONENTS: Final = ("weights", "gradients", "arriving", "activations", "logits", "workspace")
@@ -37,7 +39,7 @@ _TIMES_EXPERTS: Final = sum(
 
 
 def with_experts(packed: int, count: int) -> int:
-    """Give a packed level for a number of experts."""
+    """A packed level for a number of experts: the fields that count them, times it, are added to those beside them."""
     times = packed & _TIMES_EXPERTS
     return packed - times + (times >> FIELD_BITS * MONOMIALS) * count if times else packed
 
@@ -141,7 +143,7 @@ class Storage:
         ledger.level -= self.size
 
     def copied(self, component: int) -> Storage:
-        """Give as many bytes under another component."""
+        """As many bytes under another component."""
         return stored(self.ledger, self.size >> self.component, component)
 
     def move(self, component: int) -> None:

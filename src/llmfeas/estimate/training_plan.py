@@ -8,10 +8,10 @@ from ..model.implementation import Implementation
 from ..model.setup import Recipe, Setup
 from ..record import dataclass
 from ..scenario import Scenario
-from ..walk.fold import training_moments
-from ..walk.moments import Held, MomentLines, Moments, Peak
+from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
+from ..walk.fold import peak_candidates
 from .kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
-from .training_layout import Layout, host_bytes, layout_of, rank_held
+from .training_layout import Layout, host_bytes, layout_of, rank_state
 
 _MAX_PLANS = 4096
 _MAX_LENGTHS = 64
@@ -22,7 +22,7 @@ class Stage:
 
     __slots__ = ("held", "lines", "moments")
 
-    def __init__(self, moments: Moments, held: Held) -> None:
+    def __init__(self, moments: PeakCandidates, held: RankState) -> None:
         self.moments = moments
         self.held = held
         self.lines: dict[int, tuple[MomentLines, ...]] = {}
@@ -103,8 +103,8 @@ def _planned(scenario: Scenario) -> Plan:
     stages: list[Stage] = []
     host = 0.0
     for setup, in_flight in _ranks(scenario, architecture, traits, recipe):
-        moments = training_moments(setup)
-        stages.append(Stage(moments, rank_held(scenario, layout, moments, setup, in_flight)))
+        moments = peak_candidates(setup)
+        stages.append(Stage(moments, rank_state(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
     return Plan(tuple(stages), host, _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario))))

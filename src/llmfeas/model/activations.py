@@ -53,7 +53,7 @@ def gelu_recomputed(recorder: Recorder, x: Tensor) -> Tensor:
 
 
 def activation_kind(program: str, activation: str) -> str:
-    """Give the program that runs an architecture's activation; a kernel of a relu still keeps its output alone."""
+    """The program that runs an architecture's activation; a kernel of a relu still keeps its output alone."""
     return activation if program == "kernel" and activation == "relu" else program or activation
 
 

@@ -215,7 +215,7 @@ class AttentionProgram:
         return q, k, self._seen(context.apply(parts["v"], x), None, self._copies(2))
 
     def _copies(self, which: int) -> bool:
-        """Tell whether the gradient of q, k or v (0, 1, 2) arrives as [b, heads, s, d]."""
+        """Whether the gradient of q, k or v (0, 1, 2) arrives as [b, heads, s, d]."""
         late = self.context.traits.rotation in ("complex", "in-place")
         return (self.operator.rotates and which < 2 and not late) or self.context.recipe.eager
 

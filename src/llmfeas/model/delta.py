@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from ..autograd.basic import (
     add,
@@ -41,6 +41,7 @@ _FP32_BYTES = 4
 class DeltaRule(Operator):
     """Qwen3-Next's linear attention, computed in chunks of 64 tokens when training, token by token when decoding."""
 
+    title: ClassVar[str] = "linear attention"
     hidden: int
     key_heads: int
     value_heads: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass
@@ -55,6 +55,7 @@ class Ngrams(Operator):
     What their look-ups make is as small as the embedding, and in no program.
     """
 
+    title: ClassVar[str] = "n-gram embeddings"
     vocab: int
     hidden: int
     ratio: float

@@ -64,7 +64,7 @@ class Implementation:
 
 @cache
 def implementation(name: str) -> Implementation:
-    """Give a record of data/implementations.yaml.
+    """A record of data/implementations.yaml.
 
     Raises:
         DataError: no such record, or a field of it is unknown.
@@ -84,7 +84,7 @@ def implementation(name: str) -> Implementation:
 
 @cache
 def fused_implementation(name: str, kernels: str = "fused") -> Implementation:
-    """Give how a training framework with kernels of its own, a compiler, or a library of kernels runs what the record
+    """How a training framework with kernels of its own, a compiler, or a library of kernels runs what the record
     `name` describes.
 
     Of a framework's own model only where it drops out is taken from the record; a compiler or a library runs the public
@@ -109,17 +109,17 @@ def fused_implementation(name: str, kernels: str = "fused") -> Implementation:
 
 
 def compiles(kernels: str) -> bool:
-    """Tell whether an entry of `kernels` is the model's public code through a compiler."""
+    """Whether an entry of `kernels` is the model's public code through a compiler."""
     return bool(kernels) and bool(_kernels()[kernels].get("compiled"))
 
 
 def patches(kernels: str) -> bool:
-    """Tell whether an entry of `kernels` is the model's public code with some operators replaced."""
+    """Whether an entry of `kernels` is the model's public code with some operators replaced."""
     return bool(kernels) and bool(_kernels()[kernels].get("patched"))
 
 
 def lies_over(kernels: str) -> bool:
-    """Tell whether an entry of `kernels` changes the model's public code instead of replacing it."""
+    """Whether an entry of `kernels` changes the model's public code instead of replacing it."""
     return compiles(kernels) or patches(kernels) or (bool(kernels) and bool(_kernels()[kernels].get("prepared")))
 
 
@@ -148,5 +148,5 @@ def _records() -> dict[str, Any]:
 
 
 def implementation_names() -> tuple[str, ...]:
-    """Name all records."""
+    """The names of all records."""
     return tuple(_records())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..catalog.architecture import Architecture
 from ..record import dataclass
 from .operator import Operator
@@ -12,6 +14,7 @@ from .weight import Weight, column_linear, vector
 class TokenIndexer(Operator):
     """Picks the cached tokens that sparse attention reads; its own keys are not counted in the cache."""
 
+    title: ClassVar[str] = "an indexer of sparse attention"
     hidden: int
     q_rank: int
     heads: int

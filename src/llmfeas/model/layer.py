@@ -26,7 +26,7 @@ class Branch:
     before: Norm | None = None
     behind: Norm | None = None
     beside: tuple[Operator, ...] = ()
-    """Held with it; what they make is too small to be in its program."""
+    """RankState with it; what they make is too small to be in its program."""
     shortcut: Operator | None = None
     """Reads what `operator` reads, and is added to the stream at the end of the layer."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from .context import Context
 from .implementation import Implementation
@@ -23,6 +23,9 @@ class Operator:
     """A coarse operator: a frozen dataclass that states its physics once, for every fold to read."""
 
     __slots__ = ()
+
+    title: ClassVar[str] = ""
+    """What it is called where somebody has no word for it; empty: what every decoder may have."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:

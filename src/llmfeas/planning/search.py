@@ -229,7 +229,7 @@ class Search:
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
                 far = max(far, *(self._bare.get(one, 0.0) for one in key))
-            # Held, so that no other change comes to have its id.
+            # RankState, so that no other change comes to have its id.
             self._floors[key] = far, changes
             if far > 1:
                 self._spared.append((far, changes))

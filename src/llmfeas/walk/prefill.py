@@ -29,7 +29,7 @@ _MASK = (1 << COMPONENT_BITS) - 1
 def prefill_polynomials(
     architecture: Architecture, implementation: Implementation, *, value_bytes: int, eager: bool, windowed: bool
 ) -> tuple[Polynomial, ...]:
-    """Give every level that can be the fullest, in bytes beside weights and cache, over {1, b, s, bs, s², bs²}.
+    """Every level that can be the fullest, in bytes beside weights and cache, over {1, b, s, bs, s², bs²}.
 
     Public eager code, the logits of the last token only. Keys and values are joined to the cache before attention
     uses them. `value_bytes`: type of weights and activations. `windowed`: the prompt reaches the attention window.
@@ -62,7 +62,7 @@ def _covers(other: Polynomial, one: Polynomial) -> bool:
 
 
 def prefill_bytes(polynomials: tuple[Polynomial, ...], sequences: int, tokens: int) -> int:
-    """Give the bytes beside weights and cache at the fullest moment of a prompt of `tokens` in each of `sequences`."""
+    """The bytes beside weights and cache at the fullest moment of a prompt of `tokens` in each of `sequences`."""
     b, s = sequences, tokens
     powers = (1, b, s, b * s, s * s, b * s * s)
     return max(sum(c * power for c, power in zip(one, powers, strict=True)) for one in polynomials)

@@ -11,7 +11,7 @@ from ..model.context import Context
 from ..model.decoder import Decoder
 from ..model.setup import Setup
 from ..record import dataclass
-from .inventory import Weight
+from .inventory import RankWeight
 
 Mark = tuple[int, str, int]
 """Packed level, moment, place."""
@@ -28,7 +28,7 @@ class Walked:
     """Packed level after forward."""
     end: int
     """Packed level after backward: the start and all gradients."""
-    weights: list[Weight]
+    weights: list[RankWeight]
     built: list[int]
     """Packed level before the first layer was made, and after each one."""
     entered: list[int]
@@ -78,7 +78,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None)
     )
 
 
-def _left(weight: Parameter) -> Weight:
+def _left(weight: Parameter) -> RankWeight:
     leaf = weight.node
     gradient = leaf.arrived if type(leaf) is AccumulateGrad else 0
-    return Weight(weight.shape, weight.width, weight.place, weight.routed, leaf is not None, gradient)
+    return RankWeight(weight.shape, weight.width, weight.place, weight.routed, leaf is not None, gradient)

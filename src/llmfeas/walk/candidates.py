@@ -25,7 +25,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class RankState:
     """What a rank holds beside the walk's tensors, in bytes; decided by optimizer, sharding and accumulation."""
 
     weights: float
@@ -64,7 +64,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
+class PeakCandidates:
     """All moments of one setup."""
 
     candidates: tuple[Candidate, ...]
@@ -78,30 +78,32 @@ class Moments:
     """Bytes in the memory of the host after forward."""
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
-        """Give the bytes that lie in the memory of the host between forward and backward."""
+        """The bytes that lie in the memory of the host between forward and backward."""
         return _value(self.streamed, micro_batch, seq_len)
 
-    def lines(self, seq_len: int, held: Held) -> tuple[MomentLines, ...]:
-        """Give, for each moment's name, the levels that are the fullest for some micro-batch at this length.
+    def lines(self, seq_len: int, state: RankState) -> tuple[MomentLines, ...]:
+        """For each moment's name the levels that are the fullest for some micro-batch at this length.
 
         A level is bytes = intercept + slope x micro-batch, all that is held included.
         """
-        stacked = self._stacked(seq_len, held)
+        stacked = self._stacked(seq_len, state)
         by_name: dict[str, list[Line]] = {}
         for candidate in self.candidates:
             intercept, slope = _at_length(candidate.total, seq_len)
-            gradients = candidate.gradients * held.gradient_share if held.gradients is None else held.gradients
-            intercept += gradients + held.accumulated + held.weights + held.optimizer + held.gathered + stacked[0]
+            gradients = candidate.gradients * state.gradient_share if state.gradients is None else state.gradients
+            intercept += gradients + state.accumulated + state.weights + state.optimizer + state.gathered + stacked[0]
             if candidate.moment != "forward":
-                intercept += held.gathered_backward
+                intercept += state.gathered_backward
             by_name.setdefault(candidate.moment, []).append((intercept, slope + stacked[1], candidate))
         intercept, slope = _at_length(self.end.total, seq_len)
-        intercept += self._final_gradients(held) + held.temporaries + held.weights + held.optimizer
+        intercept += self._final_gradients(state) + state.temporaries + state.weights + state.optimizer
         by_name.setdefault("optimizer", []).append((intercept, slope, self.end))
         return tuple((name, upper_lines(lines)) for name, lines in by_name.items())
 
-    def peak(self, micro_batch: int, seq_len: int, held: Held, lines: tuple[MomentLines, ...] | None = None) -> Peak:
-        """Find the fullest moment for sequences of `seq_len` tokens, `micro_batch` at a time.
+    def peak(
+        self, micro_batch: int, seq_len: int, state: RankState, lines: tuple[MomentLines, ...] | None = None
+    ) -> Peak:
+        """The fullest moment for sequences of `seq_len` tokens, `micro_batch` at a time.
 
         Bytes of tensors, each rounded up to 512 where its size is constant; the largest of a few polynomials
         (physics of the allocator and the context is not in here). `lines`: what `lines` gave for this length.
@@ -109,7 +111,7 @@ class Moments:
         best = second = -1.0
         moment = runner_up = ""
         chosen = self.end
-        for name, found in lines or self.lines(seq_len, held):
+        for name, found in lines or self.lines(seq_len, state):
             top, candidate = -1.0, chosen
             for intercept, slope, one in found:
                 level = intercept + slope * micro_batch
@@ -119,34 +121,34 @@ class Moments:
                 best, moment, chosen, second, runner_up = top, name, candidate, best, moment
             elif top > second:
                 second, runner_up = top, name
-        return self._peak(chosen, micro_batch, seq_len, held, moment, runner_up)
+        return self._peak(chosen, micro_batch, seq_len, state, moment, runner_up)
 
-    def _stacked(self, seq_len: int, held: Held) -> tuple[float, float]:
+    def _stacked(self, seq_len: int, state: RankState) -> tuple[float, float]:
         """Kept tensors of the other micro-batches in flight, as a line over the micro-batch."""
         kept, start = _at_length(self.kept.total, seq_len), _at_length(self.start.total, seq_len)
-        others = held.other_micro_batches
+        others = state.other_micro_batches
         return others * (kept[0] - start[0]), others * (kept[1] - start[1])
 
-    def _final_gradients(self, held: Held) -> float:
+    def _final_gradients(self, state: RankState) -> float:
         """Gradients alive at the optimizer's step."""
-        if held.final_gradients is not None:
-            return held.final_gradients
-        return held.gradients if held.gradients is not None else self.gradient_bytes * held.gradient_share
+        if state.final_gradients is not None:
+            return state.final_gradients
+        return state.gradients if state.gradients is not None else self.gradient_bytes * state.gradient_share
 
-    def _peak(self, candidate: Candidate, b: int, s: int, held: Held, moment: str, runner_up: str) -> Peak:
+    def _peak(self, candidate: Candidate, b: int, s: int, state: RankState, moment: str, runner_up: str) -> Peak:
         arriving, activations, logits, workspace = (float(_value(part, b, s)) for part in candidate.parts)
         if candidate is self.end:
-            gradients = self._final_gradients(held)
-            workspace += held.temporaries
+            gradients = self._final_gradients(state)
+            workspace += state.temporaries
         else:
-            gradients = candidate.gradients * held.gradient_share if held.gradients is None else held.gradients
-            gradients += held.accumulated + arriving
-            if held.other_micro_batches:
-                stacked = self._stacked(s, held)
+            gradients = candidate.gradients * state.gradient_share if state.gradients is None else state.gradients
+            gradients += state.accumulated + arriving
+            if state.other_micro_batches:
+                stacked = self._stacked(s, state)
                 activations += stacked[0] + stacked[1] * b
-            workspace += held.gathered + (held.gathered_backward if candidate.moment != "forward" else 0.0)
-        total = held.weights + gradients + held.optimizer + activations + logits + workspace
-        return Peak(total, moment, runner_up, held.weights, gradients, held.optimizer, activations, logits, workspace)
+            workspace += state.gathered + (state.gathered_backward if candidate.moment != "forward" else 0.0)
+        total = state.weights + gradients + state.optimizer + activations + logits + workspace
+        return Peak(total, moment, runner_up, state.weights, gradients, state.optimizer, activations, logits, workspace)
 
 
 Line = tuple[float, float, Candidate]
@@ -174,7 +176,7 @@ def upper_lines(lines: list[Line]) -> tuple[Line, ...]:
 
 
 def _covers(hull: list[Line], line: Line) -> bool:
-    """Tell whether `line`, steeper and lower at 1 than any, leaves the last of the hull nowhere above."""
+    """Whether `line`, steeper and lower at 1 than any, leaves the last of the hull nowhere above."""
     before, last = hull[-2:]
     # `last` is above `before` only after they cross; `line` must be above it before that.
     return (last[0] - line[0]) * (last[1] - before[1]) <= (before[0] - last[0]) * (line[1] - last[1])
