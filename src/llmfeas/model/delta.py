@@ -42,6 +42,7 @@ class DeltaRule(Operator):
     """Qwen3-Next's linear attention, computed in chunks of 64 tokens when training, token by token when decoding."""
 
     title: ClassVar[str] = "linear attention"
+    is_common: ClassVar[bool] = False
     hidden: int
     key_heads: int
     value_heads: int
@@ -124,11 +125,6 @@ class DeltaRule(Operator):
     def cached_values(self, tokens: int) -> int:
         """The convolution's last inputs, in the type of the stream."""
         return self._mixed * self.kernel if tokens else 0
-
-    @property
-    def is_common(self) -> bool:
-        """No."""
-        return False
 
     @property
     def state_flop(self) -> float:

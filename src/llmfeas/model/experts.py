@@ -7,7 +7,7 @@ evenly over experts: all sizes follow from the number of routed rows.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
 from ..autograd.graph import Tensor
@@ -22,7 +22,7 @@ from .feedforward import FeedForward, FeedForwardProgram
 from .implementation import Implementation
 from .merged import Merged, merged_router
 from .operator import Operator
-from .routers import ROUTERS
+from .routers import ROUTERS, Routing
 from .weight import Adapter, Weight, column_linear, vector
 
 
@@ -33,6 +33,7 @@ class RoutedExperts(Operator):
     Identity experts (`zero`) are routed to, weigh nothing and do nothing: `top_k - real` of a token's choices.
     """
 
+    is_common: ClassVar[bool] = False
     hidden: int
     count: int
     zero: int
@@ -105,11 +106,6 @@ class RoutedExperts(Operator):
         inner = rows * (self.hidden + 3 * self.width) * width
         outer = rows * self.hidden * (width + 8)
         return max(inner, outer, 3 * t * (shared.width if shared else 0) * width)
-
-    @property
-    def is_common(self) -> bool:
-        """No."""
-        return False
 
     @property
     def stream_width(self) -> float:
@@ -186,8 +182,9 @@ class ExpertsProgram:
         """Route, run the experts, weigh and sum, add the shared ones."""
         context, recorder = self.context, self.context.recorder
         router = merged_router(recorder, self.adapters[2]) if self.adapters else self.router
-        chosen = self.operator.top_k * context.sizes.bs
-        weights, index = ROUTERS[context.traits.router](context, router, self.made.get("router.bias"), x, chosen)
+        tokens = context.sizes.bs
+        routing = Routing(recorder, router, self.made.get("router.bias"), x, tokens, self.operator.top_k * tokens)
+        weights, index = ROUTERS[context.traits.router](routing)
         if context.traits.gate_up == "kernel":
             weights = cast(recorder, weights, x.width)
         out = self._routed(x, weights, index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from ..autograd.basic import add, mul
 from ..autograd.graph import Tensor, view
@@ -23,6 +23,7 @@ from .weight import NormKind, Weight, column_linear, row_linear, vector
 class LatentAttention(Operator):
     """DeepSeek-V2's attention. The cache holds the latent and the shared rotated key, whole on every rank."""
 
+    is_common: ClassVar[bool] = False
     hidden: int
     heads: int
     q_rank: int | None
@@ -80,11 +81,6 @@ class LatentAttention(Operator):
         t, wide = tokens * sequences, self.heads * (self.nope + self.rope)
         expanded = self.heads * (self.nope + self.v_dim)
         return (2 * t * wide + sequences * seen * (expanded + wide)) * width + t * self.heads * self.v_dim * width
-
-    @property
-    def is_common(self) -> bool:
-        """No."""
-        return False
 
     @property
     def span(self) -> SpanShape:

@@ -110,36 +110,22 @@ def _weight(norm: NormProgram) -> Parameter:
     return norm.weight
 
 
-def _cast_scale(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
-    """Llama: back to the stream's type, then times the weight."""
-    rows = x.n // norm.width
-    wide = cast(recorder, x, 4)
-    variance = mean(recorder, power(recorder, wide), rows)
-    wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
-    return mul(recorder, _weight(norm), cast(recorder, wide, x.width))
+def _written(finish: Callable[[Recorder, Parameter, Tensor, int], Tensor]) -> Callable[..., Tensor]:
+    """A norm by the root of the mean square in fp32; `finish` makes the weight and the stream's type of it."""
 
+    def run(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
+        rows = x.n // norm.width
+        wide = cast(recorder, x, 4)
+        variance = mean(recorder, power(recorder, wide), rows)
+        wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
+        return finish(recorder, _weight(norm), wide, x.width)
 
-def _scale_cast(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
-    """OLMo-2: times the weight in fp32, then back to the stream's type."""
-    rows = x.n // norm.width
-    wide = cast(recorder, x, 4)
-    variance = mean(recorder, power(recorder, wide), rows)
-    wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
-    return cast(recorder, mul(recorder, _weight(norm), wide), x.width)
+    return run
 
 
 def _plain(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
     """Llama 4's norm of heads: no weight, back to the type it came in."""
     return cast(recorder, _normalised(recorder, norm, cast(recorder, x, 4)), x.width)
-
-
-def _wide_scale_cast(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
-    """Helium: times an fp32 copy of the weight, then back to the stream's type."""
-    rows = x.n // norm.width
-    wide = cast(recorder, x, 4)
-    variance = mean(recorder, power(recorder, wide), rows)
-    wide = mul(recorder, wide, rsqrt(recorder, shifted(recorder, variance)))
-    return cast(recorder, mul(recorder, cast(recorder, _weight(norm), 4), wide), x.width)
 
 
 def _centred(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
@@ -167,10 +153,15 @@ NORMS: dict[str, Callable[[Recorder, NormProgram, Tensor], Tensor]] = {
     "patched": _patched,
     "kernel": _kernel,
     "kernel-fp32": _kernel_fp32,
-    "cast-scale": _cast_scale,
-    "scale-cast": _scale_cast,
+    # Llama: back to the stream's type, then times the weight.
+    "cast-scale": _written(lambda recorder, weight, x, width: mul(recorder, weight, cast(recorder, x, width))),
+    # OLMo-2: times the weight in fp32, then back to the stream's type.
+    "scale-cast": _written(lambda recorder, weight, x, width: cast(recorder, mul(recorder, weight, x), width)),
     "plain": _plain,
     "centred": _centred,
-    "wide-scale-cast": _wide_scale_cast,
+    # Helium: times an fp32 copy of the weight, then back to the stream's type.
+    "wide-scale-cast": _written(
+        lambda recorder, weight, x, width: cast(recorder, mul(recorder, cast(recorder, weight, 4), x), width)
+    ),
     "one-plus": _one_plus,
 }

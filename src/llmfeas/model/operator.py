@@ -26,6 +26,8 @@ class Operator:
 
     title: ClassVar[str] = ""
     """What it is called where somebody has no word for it; empty: what every decoder may have."""
+    is_common: ClassVar[bool] = True
+    """Whether measured steps of dense decoders cover it."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -75,11 +77,6 @@ class Operator:
         kept of; source: measured tensors of Hugging Face models, see the tests of prefill memory.
         """
         return 0.0
-
-    @property
-    def is_common(self) -> bool:
-        """Whether it is of the kind that measurements of a dense decoder cover: softmax attention, a feed-forward."""
-        return True
 
     @property
     def span(self) -> SpanShape | None:

@@ -129,28 +129,22 @@ def softcapped(recorder: Recorder, x: Tensor) -> Tensor:
     return scaled(recorder, x)
 
 
-def _scale(x: Scores) -> None:
-    x.weights = scaled(x.context.recorder, x.weights)
+Step = Callable[[Scores], None]
 
 
-def _scale_in_place(x: Scores) -> None:
-    x.weights = scaled_in_place(x.context.recorder, x.weights)
+def _in_turn(*operators: Callable[[Recorder, Tensor], Tensor]) -> Step:
+    """A step of these operators, each replacing the tensor before."""
 
+    def step(x: Scores) -> None:
+        for operator in operators:
+            x.weights = operator(x.context.recorder, x.weights)
 
-def _cap(x: Scores) -> None:
-    x.weights = scaled(x.context.recorder, x.weights)
-    x.weights = unary_of_output(x.context.recorder, x.weights)
-    x.weights = scaled(x.context.recorder, x.weights)
+    return step
 
 
 def _mask(x: Scores) -> None:
     if x.around.mask is not None:
         x.weights = add(x.context.recorder, x.weights, x.around.mask)
-
-
-def _choose(x: Scores) -> None:
-    """`where` under a mask that is a buffer."""
-    x.weights = scaled(x.context.recorder, x.weights)
 
 
 def _fill(x: Scores) -> None:
@@ -163,18 +157,6 @@ def _bias(x: Scores) -> None:
     """Plus an fp32 position bias."""
     if x.around.bias is not None:
         x.weights = add(x.context.recorder, x.weights, x.around.bias)
-
-
-def _widen(x: Scores) -> None:
-    x.weights = cast(x.context.recorder, x.weights, 4)
-
-
-def _softmax(x: Scores) -> None:
-    x.weights = softmax(x.context.recorder, x.weights)
-
-
-def _softmax_fp32(x: Scores) -> None:
-    x.weights = softmax(x.context.recorder, x.weights, 4)
 
 
 def _as_query(x: Scores) -> None:
@@ -202,11 +184,6 @@ def _with_sinks(x: Scores) -> None:
     x.named = [scores, x.weights]
 
 
-def _softmax_raw(x: Scores) -> None:
-    """In the type of the scores, whatever the region asks."""
-    x.weights = softmax(x.context.recorder, x.weights, x.weights.width)
-
-
 def _without_sinks(x: Scores) -> None:
     if x.sinks is not None:
         x.weights = sliced(x.context.recorder, x.weights, x.named[0].n)
@@ -221,28 +198,27 @@ def _name(x: Scores) -> None:
     x.named.append(x.weights)
 
 
-def _nothing(x: Scores) -> None:
-    """`fp32` is done before the product."""
-
-
-SCORE_STEPS: dict[str, Callable[[Scores], None]] = {
-    "fp32": _nothing,
+SCORE_STEPS: dict[str, Step] = {
+    # Done before the product.
+    "fp32": lambda x: None,
     "name": _name,
-    "scale": _scale,
-    "scale-in-place": _scale_in_place,
-    "cap": _cap,
+    "scale": _in_turn(scaled),
+    "scale-in-place": _in_turn(scaled_in_place),
+    "cap": _in_turn(scaled, unary_of_output, scaled),
     "mask": _mask,
-    "choose": _choose,
+    # `where` under a mask that is a buffer.
+    "choose": _in_turn(scaled),
     "fill": _fill,
     "bias": _bias,
-    "widen": _widen,
-    "softmax": _softmax,
-    "softmax-fp32": _softmax_fp32,
+    "widen": _in_turn(lambda recorder, x: cast(recorder, x, 4)),
+    "softmax": _in_turn(softmax),
+    "softmax-fp32": _in_turn(lambda recorder, x: softmax(recorder, x, 4)),
     "as-query": _as_query,
     "as-value": _as_value,
     "drop": _drop,
     "with-sinks": _with_sinks,
-    "softmax-raw": _softmax_raw,
+    # In the type of the scores, whatever the region asks.
+    "softmax-raw": _in_turn(lambda recorder, x: softmax(recorder, x, x.width)),
     "without-sinks": _without_sinks,
 }
 
