@@ -21,9 +21,7 @@ def _in_16_bits(recorder: Recorder, *weights: Parameter) -> Tensor | None:
     return recorder.new(max(packed), 2, component=WORKSPACE) if packed else None
 
 
-def _linear_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _linear_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     _unpacked = [recorder.new(n, 2, component=WORKSPACE) for n in node.data]
     return [recorder.gradient(node, i, g.width) for i in range(3)]
 
@@ -39,12 +37,10 @@ def adapted_linear(recorder: Recorder, x: Tensor, adapted: Adapted) -> Tensor:
     return out
 
 
-def _feed_forward_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _feed_forward_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The gradient of the product, which the kernel overwrites with the product itself, gate's and up's gradients over
     those two; then the gradient of x over x.
     """
-    g = grads[0]
-    assert g is not None
     _unpacked = [recorder.new(n, 2, component=WORKSPACE) for n in node.data[1:]]
     product = recorder.new(node.data[0], g.width)
     # Taken to lie where the product lay: it is written over x, which is as large as it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .graph import Node, Parameter, Tensor, view
 from .recorder import Recorder
-from .rules import amid, fresh, made, passed, spread
+from .rules import amid, fresh, made, passed
 from .storage import WORKSPACE
 
 
@@ -65,9 +65,7 @@ def clipped_in_place(recorder: Recorder, x: Tensor) -> Tensor:
     return view(x.storage, x.n, x.width, node)
 
 
-def _clamp_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _clamp_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     _masks = [recorder.new(g.n, 1) for _ in range(node.data[0])]
     return [recorder.new(g.n, g.width)]
 
@@ -85,9 +83,7 @@ def less(recorder: Recorder, a: Tensor, b: Tensor) -> Tensor:
     return recorder.new(max(a.n, b.n), max(a.width, b.width), node)
 
 
-def _less_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _less_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     return [g, recorder.new(g.n, g.width) if node.wants(1) else None]
 
 
@@ -142,9 +138,7 @@ def divided(recorder: Recorder, a: Tensor, b: Tensor, *, in_place: bool = False)
     return recorder.new(max(a.n, b.n), max(a.width, b.width), node)
 
 
-def _power_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _power_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     return amid(recorder, g, 2)
 
 
@@ -175,9 +169,7 @@ def rsqrt(recorder: Recorder, x: Tensor) -> Tensor:
     return out
 
 
-def _rsqrt_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _rsqrt_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     return amid(recorder, g, 2)
 
 
@@ -188,9 +180,7 @@ def unary_of_input(recorder: Recorder, x: Tensor) -> Tensor:
     return recorder.new(x.n, x.width, node)
 
 
-def _silu_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _silu_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     return amid(recorder, g, 5)
 
 
@@ -203,7 +193,7 @@ def silu(recorder: Recorder, x: Tensor) -> Tensor:
 
 def mean(recorder: Recorder, x: Tensor, rows: int) -> Tensor:
     """Mean over the width: one number a row."""
-    return recorder.new(rows, x.width, recorder.open(spread, (x,)))
+    return recorder.new(rows, x.width, recorder.open(made, (x,)))
 
 
 def softmax(recorder: Recorder, x: Tensor, width: int | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from .storage import BLOCK_BYTES, FIELD_MASK, Ledger, Storage
 
 Rule = Callable[..., "Sequence[Tensor | None]"]
-"""A node's backward: recorder, node and incoming gradients (one a forward output) to the gradients of its inputs."""
+"""A node's backward: recorder, node and incoming gradient (of the first output that has one) to those of its inputs."""
 
 
 class StopReplay(Exception):  # noqa: N818 - control flow, as in PyTorch

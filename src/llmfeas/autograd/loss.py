@@ -11,23 +11,21 @@ from .recorder import Recorder
 from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
 
 
-def _nll_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _nll_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     recorder.ledger.begin("loss")
     edge = node.edges[0]
     assert edge is not None
     return [recorder.new(edge[2], 4, component=LOGITS)]
 
 
-def _log_softmax_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _log_softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     recorder.ledger.begin("loss")
     out = recorder.new(g.n, 4, component=LOGITS)
     recorder.ledger.begin("backward")
     return [out]
 
 
-def _written_over_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _written_over_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The gradient is written over what was kept, and is of the logits' type."""
     recorder.ledger.begin("loss")
     edge = node.edges[0]
@@ -54,7 +52,7 @@ def loss_in_place(recorder: Recorder, logits: Tensor) -> Tensor:
     return recorder.new(1, 4, recorder.open(_written_over_back, (logits,)))
 
 
-def _compiled_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _compiled_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     recorder.ledger.begin("loss")
     out = recorder.overwritten(node, 0)
     recorder.ledger.begin("backward")
@@ -74,7 +72,7 @@ def compiled_loss(recorder: Recorder, logits: Tensor) -> Tensor:
     return loss
 
 
-def _in_pieces_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _in_pieces_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """For each piece its logits, their gradient in place, and its part of the input's and the weight's."""
     recorder.ledger.begin("loss")
     _logits = recorder.new(node.data[0], node.data[1], component=LOGITS)
@@ -95,7 +93,7 @@ CHUNKS: Final = 16
 memory asks, so that they never make the peak; in so many they do not here either."""
 
 
-def _in_chunks_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _in_chunks_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """What forward made, times the incoming number in place."""
     saved = iter(node.saved)
     results: list[Tensor | None] = []

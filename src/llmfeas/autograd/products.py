@@ -5,12 +5,11 @@ from __future__ import annotations
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
 from .recorder import Recorder
+from .rules import made
 from .storage import LOGITS, WORKSPACE
 
 
-def _linear_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _linear_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     # Gathered inputs and gradients, an unpacked weight.
     unpacked, *gathered = node.data
     _passing = [recorder.new(n, g.width) for n in gathered]
@@ -79,25 +78,13 @@ def input_kept(recorder: Recorder, x: Tensor) -> Tensor:
     return x.narrow
 
 
-def _low_rank_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, i, g.width) for i in range(2)]
-
-
 def low_rank_sum(recorder: Recorder, weight: Parameter, high: Tensor, low: Tensor) -> Parameter:
     """A frozen stacked weight plus the products of low-rank factors: keeps the factors."""
-    node = recorder.open(_low_rank_back, (high, low))
+    node = recorder.open(made, (high, low))
     recorder.keep(node, high, low)
     total = Parameter(recorder.new(weight.n, weight.width).storage, weight.shape, weight.width, None)
     total.node = node
     return total
-
-
-def _matmul_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, i, g.width) for i in range(2)]
 
 
 def matmul(recorder: Recorder, a: Tensor, b: Tensor, n: int) -> Tensor:
@@ -105,7 +92,7 @@ def matmul(recorder: Recorder, a: Tensor, b: Tensor, n: int) -> Tensor:
     if recorder.autocast:
         b = cast(recorder, b, 2)
         a = cast(recorder, a, 2)
-    node = recorder.open(_matmul_back, (a, b))
+    node = recorder.open(made, (a, b))
     if node is not None:
         recorder.keep(node, a if b.node is not None else None, b if a.node is not None else None)
     return recorder.new(n, a.width, node)
@@ -118,15 +105,15 @@ def stacked_product(recorder: Recorder, x: Tensor, weight: Parameter) -> Tensor:
     if recorder.autocast:
         w = copied_weight(recorder, weight)
         x = cast(recorder, x, 2)
-    node = recorder.open(_matmul_back, (x, w))
+    node = recorder.open(made, (x, w))
     if node is not None:
         recorder.keep(node, x if w.node is not None else None, w if x.node is not None else None)
     return recorder.new(n, w.width, node)
 
 
-def _embedding_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g, edge = grads[0], node.edges[0]
-    assert g is not None and edge is not None
+def _embedding_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    edge = node.edges[0]
+    assert edge is not None
     if recorder.compiled and g.width == 2 and isinstance(edge[0], AccumulateGrad) and edge[0].buffer is None:
         # Summed in fp32, then cast.
         _wide = recorder.new(edge[2], 4)
@@ -140,12 +127,6 @@ def embedding(recorder: Recorder, weight: Parameter, indices: Tensor) -> Tensor:
     return recorder.new(indices.n * weight.shape[1], weight.width, node)
 
 
-def _layer_norm_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, i, g.width) for i in range(3)]
-
-
 def layer_norm(recorder: Recorder, x: Tensor, weight: Parameter | None, bias: Parameter | None, rows: int) -> Tensor:
     """Layer norm: keeps its input, weight, bias and two fp32 numbers a row; in fp32 under autocast."""
     w: Tensor | None = weight
@@ -154,7 +135,7 @@ def layer_norm(recorder: Recorder, x: Tensor, weight: Parameter | None, bias: Pa
         x = cast(recorder, x, 4)
         w = cast(recorder, weight, 4) if weight is not None else None
         b = cast(recorder, bias, 4) if bias is not None else None
-    node = recorder.open(_layer_norm_back, (x, w, b))
+    node = recorder.open(made, (x, w, b))
     recorder.keep(node, x, w, b)
     out = recorder.new(x.n, x.width, node)
     average = recorder.new(rows, 4)
@@ -163,7 +144,7 @@ def layer_norm(recorder: Recorder, x: Tensor, weight: Parameter | None, bias: Pa
     return out
 
 
-def _compiled_norm_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _compiled_norm_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     return [recorder.gradient(node, i, edge[3]) if edge else None for i, edge in enumerate(node.edges)]
 
 
@@ -177,10 +158,8 @@ def compiled_norm(
     return recorder.new(x.n, out, node)
 
 
-def _patched_norm_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _patched_norm_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The input's gradient overwrites the incoming one."""
-    g = grads[0]
-    assert g is not None
     return [view(g.storage, g.n, g.width) if node.wants(0) else None, recorder.gradient(node, 1, g.width)]
 
 
@@ -193,15 +172,9 @@ def patched_norm(recorder: Recorder, x: Tensor, weight: Parameter | None, rows: 
     return recorder.new(x.n, x.width, node)
 
 
-def _kernel_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, i, g.width) for i in range(3)]
-
-
 def flash_kernel(recorder: Recorder, q: Tensor, k: Tensor, v: Tensor, sums: int) -> Tensor:
     """Flash attention: keeps q, k, v, its output, fp32 log-sum-exps (`sums` of them) and two generator states."""
-    node = recorder.open(_kernel_back, (q, k, v))
+    node = recorder.open(made, (q, k, v))
     recorder.keep(node, q, k, v)
     out = recorder.product(q.n, q.width, node, always=True)
     out.heads_first = q.heads_first
@@ -215,7 +188,7 @@ def efficient_kernel(
     recorder: Recorder, q: Tensor, k: Tensor, v: Tensor, n: int, mask: Tensor | None, sums: int
 ) -> Tensor:
     """Memory-efficient attention: as flash, on repeated heads, with an additive mask that it keeps."""
-    node = recorder.open(_kernel_back, (q, k, v))
+    node = recorder.open(made, (q, k, v))
     recorder.keep(node, q, k, v, mask)
     out = recorder.product(n, q.width, node, always=True)
     log_sums = recorder.product(sums if node is not None else 0, 4, None, always=True)

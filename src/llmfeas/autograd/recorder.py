@@ -245,7 +245,7 @@ class Recorder:
         if self.ledger.here[1] != ~node.place:
             self.ledger.enter(~node.place)
         kept = self._unpacked(node)
-        results: list[Tensor | None] = list(node.rule(self, node, grads))
+        results: list[Tensor | None] = list(node.rule(self, node, grads[0] or next(filter(None, grads))))
         # Replayed tensors belong to the operator's call; the others to the node, a moment longer.
         kept.clear()
         for i, edge in enumerate(node.edges):

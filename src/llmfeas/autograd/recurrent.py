@@ -8,25 +8,17 @@ from .recorder import Recorder
 from .rules import made
 
 
-def _convolution_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, i, g.width) for i in range(2)]
-
-
 def short_convolution(recorder: Recorder, x: Tensor, weight: Parameter, n: int) -> Tensor:
     """A convolution along the sequence, a channel at a time: keeps input and weight."""
     w: Tensor = weight
     if recorder.autocast:
         w, x = copied_weight(recorder, weight), cast(recorder, x, 2)
-    node = recorder.open(_convolution_back, (x, w))
+    node = recorder.open(made, (x, w))
     recorder.keep(node, x, w)
     return recorder.new(n, w.width, node)
 
 
-def _solved_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _solved_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     right = recorder.gradient(node, 1, g.width)
     return [recorder.gradient(node, 0, g.width), right]
 
@@ -39,10 +31,8 @@ def solved(recorder: Recorder, system: Tensor, right: Tensor) -> Tensor:
     return out
 
 
-def _loop_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _loop_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """Gradients of all chunks, grown in place; the output's gradient is copied for each chunk that is cut from it."""
-    g = grads[0]
-    assert g is not None
     _cut = recorder.new(g.n, g.width)
     return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
 
@@ -79,10 +69,8 @@ def gated_norm(recorder: Recorder, x: Tensor, gate: Tensor, weight: Parameter | 
     return recorder.new(x.n, x.width, node)
 
 
-def _delta_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _delta_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The states of all chunks are made again beside the gradients."""
-    g = grads[0]
-    assert g is not None
     _states = recorder.new(node.data[0], g.width)
     return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
 

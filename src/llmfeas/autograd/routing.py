@@ -5,13 +5,12 @@ from __future__ import annotations
 from .graph import Node, Parameter, Tensor, view
 from .products import input_kept
 from .recorder import Recorder
+from .rules import made
 from .storage import WORKSPACE
 
 
-def _zeros_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _zeros_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """Zeros of the input's size, and a copy of them with the gradient added in."""
-    g = grads[0]
-    assert g is not None
     _zeros = recorder.gradient(node, 0, g.width)
     return [recorder.gradient(node, 0, g.width)]
 
@@ -25,15 +24,9 @@ def top(recorder: Recorder, x: Tensor, n: int) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
-def _gather_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, 0, g.width)]
-
-
 def scattered(recorder: Recorder, values: Tensor, index: Tensor, n: int) -> Tensor:
     """Values put into a fresh tensor by an index that it keeps."""
-    node = recorder.open(_gather_back, (values,))
+    node = recorder.open(made, (values,))
     recorder.keep(node, index)
     return recorder.new(n, values.width, node)
 
@@ -45,15 +38,9 @@ def rows(recorder: Recorder, x: Tensor, index: Tensor, n: int) -> Tensor:
     return recorder.new(n, x.width, node)
 
 
-def _grouped_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
-    return [recorder.gradient(node, i, g.width) for i in range(2)]
-
-
 def grouped(recorder: Recorder, x: Tensor, weight: Parameter, offsets: Tensor, n: int) -> Tensor:
     """Each row times the matrix of its expert, in the weight's type: keeps rows, weights and offsets."""
-    node = recorder.open(_grouped_back, (x, weight))
+    node = recorder.open(made, (x, weight))
     if node is not None:
         recorder.keep(
             node,
@@ -64,7 +51,7 @@ def grouped(recorder: Recorder, x: Tensor, weight: Parameter, offsets: Tensor, n
     return recorder.new(n, weight.width, node)
 
 
-def _one_by_one_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _one_by_one_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """Both stacks' gradients grow until the last expert; each expert's comes as zeros of the whole, its part filled."""
     rows, joint, down = node.edges[0], node.edges[1], node.edges[2]
     whole_down = recorder.gradient(node, 2, down[3]) if down else None
@@ -103,16 +90,14 @@ def added_at(recorder: Recorder, x: Tensor, values: Tensor, index: Tensor) -> Te
     return view(x.storage, x.n, x.width, node)
 
 
-def _added_at_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _added_at_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     return [g, recorder.gradient(node, 1, g.width)]
 
 
-def _spread_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _spread_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """A sum's gradient is seen from every term: a view."""
-    g, edge = grads[0], node.edges[0]
-    assert g is not None and edge is not None
+    edge = node.edges[0]
+    assert edge is not None
     return [view(g.storage, edge[2], g.width)]
 
 

@@ -32,9 +32,7 @@ def joined(recorder: Recorder, *parts: Tensor) -> Tensor:
     return recorder.new(sum(x.n for x in parts), widest, node)
 
 
-def _cut(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _cut(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     results: list[Tensor | None] = []
     for edge in node.edges:
         if edge is None:
@@ -63,10 +61,9 @@ def expanded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
     return view(x.storage, n, x.width, recorder.open(passed, (x,)))
 
 
-def _overwritten_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _overwritten_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The whole gradient copied, the written part of it copied again."""
-    g, edge = grads[0], node.edges[1]
-    assert g is not None
+    edge = node.edges[1]
     whole = recorder.new(g.n, g.width)
     if edge is None:
         return [whole, None]
@@ -81,19 +78,12 @@ def overwritten(recorder: Recorder, x: Tensor, part: Tensor) -> Tensor:
 def split(recorder: Recorder, x: Tensor, *parts: int) -> list[Tensor]:
     """Parts, as views; their gradients are joined into one tensor."""
     node = recorder.open(made, (x,), slots=len(parts))
-    if node is not None:
-        node.rule = _join_back
     views: list[Tensor] = []
     for slot, n in enumerate(parts):
         part = view(x.storage, n, x.width, node)
         part.slot = slot
         views.append(part)
     return views
-
-
-def _join_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    width = next(g.width for g in grads if g is not None)
-    return [recorder.gradient(node, 0, width)]
 
 
 def spread_heads(recorder: Recorder, x: Tensor, times: int) -> Tensor:

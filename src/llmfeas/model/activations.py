@@ -21,10 +21,8 @@ def gelu_written(recorder: Recorder, x: Tensor) -> Tensor:
     )
 
 
-def _recomputed_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _recomputed_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """Tanh, then the derivative's expression; at its widest five tensors and the result's parts."""
-    g = grads[0]
-    assert g is not None
     n, width = g.n, g.width
     tanh = recorder.new(n, width)
     half, rest = recorder.new(n, width), recorder.new(n, width)
@@ -70,9 +68,7 @@ def activated(recorder: Recorder, x: Tensor, kind: str) -> Tensor:
     return unary_of_input(recorder, x)
 
 
-def _glu_back(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
-    g = grads[0]
-    assert g is not None
+def _glu_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     if recorder.overwrites:
         return [recorder.overwritten(node, i) for i in range(len(node.edges))]
     return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]

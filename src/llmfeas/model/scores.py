@@ -117,9 +117,9 @@ def _at_once(x: Scores, steps: tuple[str, ...]) -> None:
     x.weights = out
 
 
-def _rescored(recorder: Recorder, node: Node, grads: list[Tensor | None]) -> list[Tensor | None]:
+def _rescored(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The gradient of the weights becomes that of the scores in place."""
-    return [grads[0]]
+    return [g]
 
 
 def softcapped(recorder: Recorder, x: Tensor) -> Tensor:
