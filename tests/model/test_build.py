@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from llmfeas.catalog.architecture import Architecture, Experts, LayerRun, Model, Window, runs_of
+from llmfeas.catalog.architecture import Architecture, Experts, LayerKind, Model, Window, runs_of
 from llmfeas.model.attention import Attention
 from llmfeas.model.build import build
 from llmfeas.model.delta import DeltaRule
@@ -80,7 +80,7 @@ def test_layers_that_follow_no_rule_are_listed() -> None:
         PLAIN,
         window=Window(size=8, full=1),
         experts=experts,
-        layer_runs=(LayerRun(times=2, windowed=True), LayerRun(feed_forward="experts"), LayerRun(times=3)),
+        layer_runs=(LayerKind(times=2, windowed=True), LayerKind(feed_forward="experts"), LayerKind(times=3)),
     )
     tape = build(listed)
     assert tape.layers == (0, 0, 1, 2, 2, 2)
@@ -121,10 +121,10 @@ def test_heads_have_defaults() -> None:
         ({"ffn": None, "experts": Experts(count=4, top_k=1, width=8, first_dense_layers=1)}, "layer 0"),
         ({"experts": Experts(count=4, top_k=5, width=8)}, "top_k"),
         ({"positions": "learned"}, "learned_positions"),
-        ({"layer_runs": (LayerRun(times=5),)}, "names 5 of 6 layers"),
-        ({"layer_runs": (LayerRun(times=6, windowed=True),)}, "that window has to describe"),
-        ({"layer_runs": (LayerRun(times=6, mixer="linear_attention"),)}, "that linear_attention has to describe"),
-        ({"ffn": None, "layer_runs": (LayerRun(times=6),)}, "layer 0"),
+        ({"layer_runs": (LayerKind(times=5),)}, "names 5 of 6 layers"),
+        ({"layer_runs": (LayerKind(times=6, windowed=True),)}, "that window has to describe"),
+        ({"layer_runs": (LayerKind(times=6, mixer="linear_attention"),)}, "that linear_attention has to describe"),
+        ({"ffn": None, "layer_runs": (LayerKind(times=6),)}, "layer 0"),
     ],
 )
 def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> None:

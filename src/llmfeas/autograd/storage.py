@@ -102,11 +102,6 @@ class Ledger:
         """The level when each place was first entered."""
         self.marks: list[tuple[int, str, int]] = []
 
-    @property
-    def place(self) -> int:
-        """Where the step is."""
-        return self.here[1]
-
     def begin(self, moment: str) -> None:
         """Go on to a moment."""
         self.here = moment, self.here[1]

@@ -13,14 +13,9 @@ def respread(recorder: Recorder, x: Tensor, n: int) -> Tensor:
     return x if x.n == n else recorder.new(n, x.width, recorder.open(made, (x,)))
 
 
-def recast(recorder: Recorder, x: Tensor, width: int) -> Tensor:
-    """A copy in another order and type."""
-    return recorder.new(x.n, width, recorder.open(passed, (x,)))
-
-
-def copy(recorder: Recorder, x: Tensor) -> Tensor:
-    """A copy in memory order [b, s, heads, d] or as asked; its gradient passes through."""
-    return recorder.new(x.n, x.width, recorder.open(passed, (x,)))
+def copy(recorder: Recorder, x: Tensor, width: int = 0) -> Tensor:
+    """A copy in memory order [b, s, heads, d] or as asked, in a type of its own; its gradient passes through."""
+    return recorder.new(x.n, width or x.width, recorder.open(passed, (x,)))
 
 
 def joined(recorder: Recorder, *parts: Tensor) -> Tensor:
@@ -56,11 +51,6 @@ def gathered(recorder: Recorder, x: Tensor, n: int) -> Tensor:
     return recorder.new(n, x.width, node)
 
 
-def expanded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
-    """x seen once for every head; the gradient is summed."""
-    return view(x.storage, n, x.width, recorder.open(passed, (x,)))
-
-
 def _overwritten_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The whole gradient copied, the written part of it copied again."""
     edge = node.edges[1]
@@ -87,7 +77,7 @@ def split(recorder: Recorder, x: Tensor, *parts: int) -> list[Tensor]:
 
 
 def spread_heads(recorder: Recorder, x: Tensor, times: int) -> Tensor:
-    """One head seen as many, without a copy; the gradient is summed back."""
+    """x seen so many times (once for every head), without a copy; the gradient is summed back."""
     return view(x.storage, x.n * times, x.width, recorder.open(passed, (x,)))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, ClassVar, Literal
 
 from ..record import dataclass
@@ -26,7 +26,7 @@ FeedForwardKind = Literal["dense", "experts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerKind:
-    """What one layer holds."""
+    """What one layer holds, or so many equal ones in a row."""
 
     __pydantic_config__: ClassVar = STRICT
     mixer: Mixer = "attention"
@@ -35,28 +35,12 @@ class LayerKind:
     """Its attention sees no more than the window."""
     rotates: bool = True
     """Its attention rotates queries and keys, where positions are rotary at all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerRun(LayerKind):
-    """Equal layers in a row."""
-
-    __pydantic_config__: ClassVar = STRICT
     times: Layers = 1
 
 
-def runs_of(kinds: Iterable[LayerKind]) -> tuple[LayerRun, ...]:
+def runs_of(kinds: Iterable[LayerKind]) -> tuple[LayerKind, ...]:
     """Kinds of layers, one for each, as runs of equal ones."""
-    return tuple(
-        LayerRun(
-            mixer=kind.mixer,
-            feed_forward=kind.feed_forward,
-            windowed=kind.windowed,
-            rotates=kind.rotates,
-            times=len(list(equal)),
-        )
-        for kind, equal in groupby(kinds)
-    )
+    return tuple(replace(kind, times=len(list(equal))) for kind, equal in groupby(kinds))
 
 
 @cache
@@ -219,7 +203,7 @@ class Architecture:
     experts: Experts | None = None
     ngram: NgramEmbedding | None = None
     indexer: Indexer | None = None
-    layer_runs: tuple[LayerRun, ...] = ()
+    layer_runs: tuple[LayerKind, ...] = ()
     """The layers in order, where they follow no rule; otherwise the rules above say it (`interval`, `local` and `full`,
     `first_dense_layers` and `layer_step`, `no_rope_every`)."""
     dropout: Dropout = Dropout()
@@ -311,12 +295,8 @@ class Architecture:
         """The kind of each layer: the one place that reads the rules, or the list that stands for them."""
         cached: tuple[LayerKind, ...] | None = self.__dict__.get("_kinds")
         if cached is None:
-            runs = self.layer_runs
-            cached = tuple(
-                kind
-                for run in runs
-                for kind in (_kind(run.mixer, run.feed_forward, run.windowed, run.rotates),) * run.times
-            ) or tuple(self._kind_by_rule(index) for index in range(self.layers))
+            listed = ((replace(run, times=1),) * run.times for run in self.layer_runs)
+            cached = tuple(chain.from_iterable(listed)) or tuple(map(self._kind_by_rule, range(self.layers)))
             object.__setattr__(self, "_kinds", cached)
         return cached
 

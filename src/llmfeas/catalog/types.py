@@ -28,7 +28,6 @@ CountOrZero = Annotated[int, Limits(ge=0, le=10**15)]
 Layers = Annotated[int, Limits(gt=0, le=10_000)]
 Few = Annotated[int, Limits(gt=0, le=100)]
 """What is unrolled one by one: far above any real model, low enough to stay quick."""
-Even = Annotated[int, Limits(gt=0, multiple_of=2)]
 Positive = Annotated[float, Limits(gt=0, le=1e30)]
 PositiveOrZero = Annotated[float, Limits(ge=0, le=1e30)]
 Fraction = Annotated[float, Limits(ge=0, le=1)]

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from ..catalog.architecture import Architecture
 from ..model.build import build
-from ..model.delta import DeltaRule
 
 
 @lru_cache(maxsize=8192)
@@ -25,13 +24,3 @@ def kv_cache_bytes(architecture: Architecture, tokens: int, sequences: int = 1, 
     )
     counters = sum(repeat * operator.counter_bytes for operator, repeat in build(architecture).operators)
     return sequences * held + counters
-
-
-@lru_cache(maxsize=1024)
-def kv_values_per_token(architecture: Architecture) -> int:
-    """Give the values that one more token adds, as long as no window is full; fixed states do not count."""
-    return sum(
-        repeat * operator.cached_values(1)
-        for operator, repeat in build(architecture).operators
-        if not isinstance(operator, DeltaRule)
-    )

@@ -9,7 +9,7 @@ from .layout import Layout, Part
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class HeadShapes:
     """Heads and their widths, as an architecture names them."""
 
     heads: int
@@ -20,7 +20,7 @@ class Attention:
     mla: Mla | None = None
 
 
-def attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Attention:
+def attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> HeadShapes:
     """Infer the attention blocks that are not linear.
 
     Raises:
@@ -42,7 +42,7 @@ def attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Attention:
     for name, width in (("query", merged), ("key", k_rows)):
         if width % head_dim:
             raise CannotExpressError(f"{name} width {width} is no multiple of the head's width {head_dim}")
-    return Attention(
+    return HeadShapes(
         heads=merged // head_dim,
         kv_heads=k_rows // head_dim,
         head_dim=head_dim,
@@ -83,7 +83,7 @@ def _head_dim(layout: Layout, facts: Facts, merged: int, k_rows: int, assumed: l
     return chosen
 
 
-def _latent_attention(layout: Layout, facts: Facts) -> Attention:
+def _latent_attention(layout: Layout, facts: Facts) -> HeadShapes:
     """Solve the widths of latent attention: q = H (nope + rope), kv_b = H (nope + v), o = H v, kv_a = rank + rope."""
     down = layout.width("attn_kv_a_mqa", 0)
     merged = layout.width("attn_output", 1)
@@ -107,7 +107,7 @@ def _latent_attention(layout: Layout, facts: Facts) -> Attention:
     )
     if facts.heads and facts.heads != heads:
         raise CannotExpressError(f"head_count is {facts.heads}, but the tensors hold {heads} heads")
-    return Attention(heads=heads, kv_heads=heads, head_dim=queries // heads, mla=mla)
+    return HeadShapes(heads=heads, kv_heads=heads, head_dim=queries // heads, mla=mla)
 
 
 def _expanded_width(layout: Layout, rank: int) -> int:

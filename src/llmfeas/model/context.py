@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from ..autograd.adapted import adapted_linear, adapted_over_ranks
 from ..autograd.basic import add, cast, copied, dropout, scaled
@@ -14,10 +13,6 @@ from ..autograd.storage import WEIGHTS
 from ..record import dataclass
 from .setup import Setup
 from .weight import LoraTargets, Weight
-
-Stream = Literal["reads", "writes", "apart"]
-"""Whether a projection itself gathers the residual stream from sequence-parallel ranks, or scatters into it."""
-
 
 _ADAPTED_ANYWAY = frozenset(("relative", "project_in", "project_out", "ngram_projection"))
 """Projections that a walk adapts whatever the targets, though no count of adapters does."""
@@ -125,35 +120,25 @@ class Context:
         return self._registered(shape, self.recipe.weight_bytes if parallel else 4, True)
 
     def _projection(self, weight: Weight, bias: bool, streams: bool) -> Linear:
-        targets: LoraTargets = "all-linear" if self.recipe.adapt_mlp else "attention"
-        adapts = weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY
-        stream: Stream = "writes" if weight.rows else "apart" if weight.inner else "reads"
-        n_out, n_in = weight.shape
-        return self.linear(n_in, n_out, bias=bias, adapt=adapts, stream=stream if streams else "apart")
-
-    def linear(
-        self, n_in: int, n_out: int, *, bias: bool = False, adapt: bool = True, stream: Stream = "apart"
-    ) -> Linear:
-        """A projection's parameters."""
-        recipe = self.recipe
+        recipe, (n_out, n_in) = self.recipe, weight.shape
         width = 1 if recipe.narrow_frozen else recipe.unpacked_bytes if recipe.quantized else recipe.weight_bytes
-        weight = self._registered((n_out, n_in), width, not recipe.adapters)
-        weight.packed = recipe.quantized
-        weight.shared = not self.traits.transposes_weights
-        layer = Linear(weight, self._registered((n_out,), width, not recipe.adapters) if bias else None)
-        ranks = {"reads": self.ranks, "writes": -self.ranks, "apart": 1}[stream] if self.ranks > 1 else 1
-        weight.ranks = ranks
-        rank = recipe.adapters
-        if not (rank and adapt):
+        made = self._registered((n_out, n_in), width, not recipe.adapters)
+        made.packed = recipe.quantized
+        made.shared = not self.traits.transposes_weights
+        layer = Linear(made, self._registered((n_out,), width, not recipe.adapters) if bias else None)
+        reads, writes = streams and not weight.inner, streams and weight.rows
+        made.ranks = self.ranks if reads else -self.ranks if writes and self.ranks > 1 else 1
+        targets: LoraTargets = "all-linear" if recipe.adapt_mlp else "attention"
+        if not recipe.adapters or not (weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY):
             return layer
         if self.traits.adapters != "parallel":
-            layer.down, layer.up = self.adapter(rank, n_in), self.adapter(n_out, rank)
+            layer.down, layer.up = self.adapter(recipe.adapters, n_in), self.adapter(n_out, recipe.adapters)
             return layer
         # Each factor is divided where the projection is not (ParallelLinearAdapter).
-        first = -(-rank // recipe.tp) if stream == "reads" else rank
-        last = -(-n_out // recipe.tp) if stream == "writes" else n_out
-        layer.down, layer.up = self.adapter(first, n_in), self.adapter(last, rank)
-        layer.ranks, weight.ranks = ranks, min(ranks, 1)
+        first = -(-recipe.adapters // recipe.tp) if reads else recipe.adapters
+        last = -(-n_out // recipe.tp) if writes else n_out
+        layer.down, layer.up = self.adapter(first, n_in), self.adapter(last, recipe.adapters)
+        layer.ranks, made.ranks = made.ranks, min(made.ranks, 1)
         return layer
 
     # programs
@@ -190,9 +175,3 @@ class Context:
         y = cast(recorder, linear(recorder, narrow, weight, layer.bias), x.width)
         del narrow
         return y if layer.down is None or recorder.compiled else copied(recorder, y)
-
-    # until every operator makes its own
-
-    def parameter(self, *shape: int) -> Parameter:
-        """A weight of the base model."""
-        return self._registered(shape, self.recipe.weight_bytes, not self.recipe.adapters)

@@ -22,7 +22,7 @@ from ..autograd.graph import Tensor, view
 from ..autograd.products import matmul
 from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
 from ..autograd.routing import summed
-from ..autograd.views import copy, joined, recast, repeated, sliced, split
+from ..autograd.views import copy, joined, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .context import Context
@@ -239,7 +239,7 @@ class DeltaProgram:
         heads, width = self.operator.value_heads, q.width
         times = heads // self.operator.key_heads
         q, k = repeated(recorder, q, times), repeated(recorder, k, times)
-        q, k, v, beta, decay = (recast(recorder, x, 4) for x in (q, k, v, beta, decay))
+        q, k, v, beta, decay = (copy(recorder, x, 4) for x in (q, k, v, beta, decay))
         q, k = self._unit(q, heads), self._unit(k, heads)
         q = scaled(recorder, q)
         q, k, v = copy(recorder, q), copy(recorder, k), copy(recorder, v)
@@ -262,7 +262,7 @@ class DeltaProgram:
         chunk_decay = unary_of_output(recorder, sliced(recorder, total, context.sizes.bs * -(-heads // _CHUNK)))
         states = context.sizes.bs * self.operator.chunk_states
         out = chunk_loop(recorder, [values, decayed_keys, q, within, k, chunk_decay], states, v.n)
-        return recast(recorder, out, width)
+        return copy(recorder, out, width)
 
 
 def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:

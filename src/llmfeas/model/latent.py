@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from ..autograd.basic import add, mul
 from ..autograd.graph import Tensor, view
 from ..autograd.recorder import Recorder
-from ..autograd.views import expanded, joined, overwritten, sliced, split
+from ..autograd.views import joined, overwritten, sliced, split, spread_heads
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .context import Context
@@ -158,7 +158,7 @@ class LatentProgram:
         operator, rows = self.operator, self.context.sizes.bs * self.operator.heads
         both = turned(recorder, self.context.apply(self.kv_up, latent))
         k_pass, value = split(recorder, both, rows * operator.nope, rows * operator.v_dim)
-        shared = expanded(recorder, k_turn, rows * operator.rope)
+        shared = spread_heads(recorder, k_turn, operator.heads)
         key = recorder.new(rows * (operator.nope + operator.rope), both.width)
         key = overwritten(recorder, key, k_pass)
         return overwritten(recorder, key, shared), value
