@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from itertools import chain, groupby
@@ -115,6 +115,10 @@ class Experts:
     router_bias: bool = False
     bias: bool = False
     parallel_dense: bool = False
+
+    def holds(self, index: int) -> bool:
+        """Whether layer `index` (from 0) holds experts by rule."""
+        return index >= self.first_dense_layers and (index + 1) % self.layer_step == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +307,7 @@ class Architecture:
     def _kind_by_rule(self, index: int) -> LayerKind:
         linear, experts, window, number = self.linear_attention, self.experts, self.window, index + 1
         is_linear = linear is not None and linear.interval > 0 and number % linear.interval != 0
-        routed = experts is not None and index >= experts.first_dense_layers and number % experts.layer_step == 0
+        routed = experts is not None and experts.holds(index)
         windowed = False
         if window is not None:
             place = index % (window.local + window.full)
@@ -311,6 +315,20 @@ class Architecture:
         rotates = self.no_rope_every is None or number % self.no_rope_every != 0
         mixer: Mixer = "linear_attention" if is_linear else "attention"
         return _kind(mixer, "experts" if routed else "dense", windowed, rotates)
+
+
+def with_layers(architecture: Architecture, **columns: Sequence[object]) -> Architecture:
+    """An architecture whose layers have these values of fields of `LayerKind`, one a layer, whatever its rules say.
+
+    Where the rules say the same it is itself, else its layers are listed.
+
+    Raises:
+        ValueError: the fields that layers of such kinds need are missing.
+    """
+    kinds = architecture.layer_kinds
+    rows: Iterable[tuple[Any, ...]] = zip(*(column[: len(kinds)] for column in columns.values()), strict=True)
+    listed = tuple(replace(kind, **dict(zip(columns, row, strict=True))) for kind, row in zip(kinds, rows, strict=True))
+    return architecture if listed == kinds else replace(architecture, layer_runs=runs_of(listed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

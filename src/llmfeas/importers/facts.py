@@ -28,6 +28,8 @@ class Facts:
     rope_fraction: float = 1.0
     no_rope_every: int | None = None
     window: Window | None = None
+    windowed: tuple[bool, ...] = ()
+    """Which layers have the window, where that is listed."""
     indexer: Indexer | None = None
     top_k: int | None = None
     shared_experts: int | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Literal
+from typing import Any, Literal
 
-from ..catalog.architecture import Architecture, Experts
+from ..catalog.architecture import Architecture, Experts, with_layers
 from ..record import dataclass
 from .facts import CannotExpressError, Facts
 from .layout import Layout
@@ -65,7 +65,20 @@ def architecture_from_layout(layout: Layout, facts: Facts) -> Inferred:
         linear_attention=linear_attention_of(layout, facts, assumed),
         experts=_experts(layout, facts, assumed),
     )
-    return Inferred(_with_traits(sizes, layout, facts, assumed), assumed)
+    architecture = _with_traits(sizes, layout, facts, assumed)
+    return Inferred(with_layers(architecture, **_columns(architecture, layout, facts)), assumed)
+
+
+def _columns(architecture: Architecture, layout: Layout, facts: Facts) -> dict[str, list[Any]]:
+    """What each layer is, by its tensors and by what is listed."""
+    layers = [layout.layers[index] for index in range(architecture.layers)]
+    columns: dict[str, list[Any]] = {
+        "mixer": ["linear_attention" if "ssm_conv1d" in parts else "attention" for parts in layers],
+        "feed_forward": ["experts" if "ffn_gate_inp" in parts else "dense" for parts in layers],
+    }
+    if architecture.window is not None and len(facts.windowed) >= len(layers):
+        columns["windowed"] = list(facts.windowed)
+    return columns
 
 
 def _with_traits(sizes: Architecture, layout: Layout, facts: Facts, assumed: list[str]) -> Architecture:
@@ -174,7 +187,9 @@ def _experts(layout: Layout, facts: Facts, assumed: list[str]) -> Experts | None
     if top_k is None:
         top_k = min(8, count)
         assumed.append(f"experts.top_k {top_k}")
-    first, step = _expert_layers(sorted(routers), len(layout.layers))
+    holders = sorted(routers)
+    step = holders[1] - holders[0] if len(holders) > 1 else 1
+    by_step = [index for index in range(len(layout.layers)) if (index + 1) % step == 0]
     shared_width = layout.width("ffn_down_shexp", 1)
     shared = 0 if shared_width is None else facts.shared_experts or 1
     dense_beside = any("ffn_down" in layout.layers[index] for index in routers)
@@ -185,7 +200,7 @@ def _experts(layout: Layout, facts: Facts, assumed: list[str]) -> Experts | None
         shared=shared,
         shared_width=None if shared_width is None else shared_width // shared,
         shared_gate=layout.anywhere("ffn_gate_inp_shexp") is not None,
-        first_dense_layers=first,
+        first_dense_layers=0 if by_step == holders else holders[0],
         layer_step=step,
         router_bias=router.has_bias,
         bias=down.has_bias,
@@ -200,12 +215,3 @@ def _expert_width(layout: Layout, count: int, hidden: int) -> int:
     if rest or not width:
         raise CannotExpressError(f"{count} experts do not divide the {down.elements if down else 0} weights they share")
     return width
-
-
-def _expert_layers(holders: list[int], layers: int) -> tuple[int, int]:
-    """Find `first_dense_layers` and `layer_step` such that layer i holds experts when (i + 1) % step == 0."""
-    step = holders[1] - holders[0] if len(holders) > 1 else 1
-    for first in (0, holders[0]):
-        if [index for index in range(first, layers) if (index + 1) % step == 0] == holders:
-            return first, step
-    raise CannotExpressError(f"the layers with experts ({holders[:8]}) follow no rule that can be expressed")

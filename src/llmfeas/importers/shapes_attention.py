@@ -125,7 +125,7 @@ def linear_attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Lin
     """Infer gated delta-rule layers, None where no layer keeps a state.
 
     Raises:
-        CannotExpressError: where the state is another kind (Mamba), or the full layers follow no interval.
+        CannotExpressError: where the state is another kind (Mamba).
     """
     conv, state, scale = (layout.anywhere(role) for role in ("ssm_conv1d", "ssm_a", "ssm_norm"))
     if conv is None and state is None:
@@ -142,15 +142,12 @@ def linear_attention_of(layout: Layout, facts: Facts, assumed: list[str]) -> Lin
     if key_heads is None:
         key_heads = max(1, key_width // value_dim)
         assumed.append(f"linear_attention.key_heads {key_heads}")
-    full = [index for index, parts in sorted(layout.layers.items()) if "ssm_conv1d" not in parts]
-    interval = full[0] + 1 if full else len(layout.layers) + 1
-    if full != list(range(interval - 1, len(layout.layers), interval)):
-        raise CannotExpressError(f"layers {full[:8]} with full attention follow no interval")
+    full = next((index for index, parts in sorted(layout.layers.items()) if "ssm_conv1d" not in parts), None)
     return LinearAttention(
         key_heads=key_heads,
         value_heads=value_heads,
         key_head_dim=key_width // key_heads,
         value_head_dim=value_dim,
         conv_kernel=conv.elements // channels,
-        interval=interval,
+        interval=len(layout.layers) + 1 if full is None else full + 1,
     )
