@@ -7,6 +7,9 @@ clock and of the processor's time, which a busy machine changes less.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import pty
 import resource
 import statistics
 import subprocess
@@ -24,25 +27,44 @@ COMMANDS = {
     "--help": (("--help",), 8),
     "estimate --json": ((*ESTIMATE, "--json"), 18),
     "estimate (table)": (ESTIMATE, 22),
+    "estimate (terminal)": (ESTIMATE, 22),
     "compare --all --json": (("compare", "--model", "gpt2", "--all", "--json"), 30),
 }
 """What is measured, with the ratio that it must not exceed."""
+ON_TERMINAL = ("estimate (terminal)",)
+"""What has a terminal before it, for which it draws in colours."""
 
 
-def seconds(command: list[str]) -> tuple[float, float]:
-    """Give the time on the clock and the processor's time of one run."""
+def seconds(command: list[str], on_terminal: bool) -> tuple[float, float]:
+    """The time on the clock and the processor's time of one run."""
     used, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    if on_terminal:
+        show(command)
+    else:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     clock, now = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     return clock, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
 
 
+def show(command: list[str]) -> None:
+    """Run a command that writes to a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm-256color"}) as process:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # how Linux says that nobody writes any more
+            while os.read(ours, 65536):
+                pass
+    os.close(ours)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
 def measured(commands: dict[str, list[str]], rounds: int) -> dict[str, tuple[float, float]]:
-    """Give the medians of both times for each command."""
+    """The medians of both times for each command."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            times[name].append(seconds(command))
+            times[name].append(seconds(command, name in ON_TERMINAL))
     return {
         name: (statistics.median(clock for clock, _ in runs), statistics.median(cpu for _, cpu in runs))
         for name, runs in times.items()

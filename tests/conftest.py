@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, settings
 from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
 
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", parent=settings.get_profile("suite"), derandomize=False)
 settings.load_profile("suite")
 
 

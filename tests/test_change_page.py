@@ -23,6 +23,6 @@ def test_a_command_of_the_page_answers(command: str, capsys: pytest.CaptureFixtu
 
 
 def test_the_page_shows_every_question() -> None:
-    from llmfeas.planning.questions import QUESTIONS
+    from llmfeas.planning.solve import QUESTIONS
 
     assert {shlex.split(command)[2] for command in COMMANDS if " solve " in command} == set(QUESTIONS)

@@ -40,7 +40,7 @@ def test_the_page_of_claims_is_what_is_computed(capfd: pytest.CaptureFixture[str
 def test_the_table_of_accuracy_is_what_the_backtest_finds() -> None:
     """UPDATE_GOLDEN=1 writes the table into the README."""
     readme = DOCS.parent / "README.md"
-    lines = [line.to_dict(naive=True) for line in backtest(naive=True).lines]
+    lines = [line.to_dict() for line in backtest(naive=True).kinds]
     text = markdown.rendered(summary(lines, catalog().raw("efficiency")["left_out"]))
     table = text[text.index("|") :].strip()
     start, end = "<!-- accuracy: written by tests/test_docs.py -->\n", "<!-- /accuracy -->"

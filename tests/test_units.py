@@ -126,7 +126,6 @@ def test_a_text_without_unit_is_ambiguous(parse) -> None:  # type: ignore[no-unt
         (units.format_flop(2.9e20), "2.9e20"),
         (units.format_flop_rate(40.09e12), "40.1 TFLOP/s"),
         (units.format_bandwidth(504.2e9), "504 GB/s"),
-        (units.format_rate(1_234_567), "1.23 M tokens/s"),
         (units.format_energy(770), "770 kWh"),
         (units.format_energy(1.2e6), "1.2 GWh"),
         (units.format_usd(0.354), "$0.35"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -39,6 +40,16 @@ def test_the_wheel_of_an_sdist_is_that_of_the_source(from_sdist: Path, tmp_path:
         assert {entry.filename: entry.CRC for entry in one.infolist()} == {
             entry.filename: entry.CRC for entry in other.infolist()
         }
+
+
+def test_it_holds_the_package_and_its_data_alone(from_sdist: Path) -> None:
+    with zipfile.ZipFile(from_sdist) as wheel:
+        names = wheel.namelist()
+        metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"llmfeas"}
+    assert not [name for name in names if "calibration" in name]
+    required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra" not in line]
+    assert {re.split(r"[^a-zA-Z]", line.split()[1])[0] for line in required} == {"click", "pydantic", "pyyaml", "rich"}
 
 
 def test_it_runs_from_where_it_is_installed(python: Path) -> None:

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
+
+
+class ErrorDict(TypedDict):
+    """What is wrong."""
+
+    code: str
+    """Stable: scripts match on it."""
+    message: str
+    hint: str
+    """What to do."""
+    candidates: list[str]
+    """Names that come near."""
 
 
 class LlmfeasError(Exception):
@@ -23,8 +36,8 @@ class LlmfeasError(Exception):
     def __reduce__(self) -> tuple[type[LlmfeasError], tuple[str, str, str, tuple[str, ...]]]:
         return type(self), (self.code, self.message, self.hint, self.candidates)
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the error as the JSON contract shapes it."""
+    def to_dict(self) -> ErrorDict:
+        """The error as JSON has it."""
         return {"code": self.code, "message": self.message, "hint": self.hint, "candidates": list(self.candidates)}
 
 

@@ -78,7 +78,7 @@ class Option:
 
 
 def flag_of(name: str) -> str:
-    """Give the command line's spelling of a name: `micro_batch` is `--micro-batch`."""
+    """The command line's spelling of a name: `micro_batch` is `--micro-batch`."""
     return "--" + name.replace("_", "-")
 
 

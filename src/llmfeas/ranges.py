@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+from .contract import Published
 from .record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(Published):
     """`low <= expected <= high`, all in the same unit."""
 
     low: float
@@ -35,6 +38,8 @@ class Range:
         """Divide a number by this range: what is low becomes high."""
         return Range(numerator / self.high, numerator / self.expected, numerator / self.low)
 
-    def to_dict(self) -> dict[str, float]:
-        """Give the three ends as the JSON contract names them."""
-        return {"low": self.low, "expected": self.expected, "high": self.high}
+    def over(self, other: Range) -> Range:
+        """The ratio of two figures whose errors are independent: their spreads add as squares of logarithms."""
+        spread = math.log(self.high / self.low) / 2 if self.low > 0 else 0.0
+        other_spread = math.log(other.high / other.low) / 2 if other.low > 0 else 0.0
+        return Range.around(self.expected / other.expected, math.exp(math.hypot(spread, other_spread)))

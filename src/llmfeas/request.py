@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from .catalog.quantization import Quantization
 from .errors import UsageError
 from .options import BY_NAME, OPTIONS, Option, flag_of
 from .scenario import ORIGINS, Origin
@@ -17,11 +18,12 @@ PLAIN = frozenset((str, int, float))
 """Types of most values."""
 
 
-def parsed(request: Mapping[str, object]) -> dict[str, Value]:
+def parsed(request: Mapping[str, object], formats: Quantization) -> dict[str, Value]:
     """Read a request: setting name to value, numbers in the setting's unit, choices in their canonical spelling.
 
     None and `auto` mean "not said" and are left out; so are switches that are off. Other names of a setting
-    (`ctx_size`, `fsdp`) count as the setting. A value may stand as `{"value", "origin"}`, as in an answer's `inputs`.
+    (`ctx_size`, `fsdp`) count as the setting; `formats` are the values of --quant beyond the table's. A value may stand
+    as `{"value", "origin"}`, as in an answer's `inputs`.
 
     Raises:
         UsageError: an unknown name, a value that the table does not allow, a setting given twice with two values.
@@ -30,7 +32,7 @@ def parsed(request: Mapping[str, object]) -> dict[str, Value]:
     given_as: dict[str, str] = {}
     for name, raw in request.items():
         option = BY_NAME.get(name) or _unknown_setting(name)
-        value = _read(option, name, raw)
+        value = _read(option, name, raw, formats)
         if value is None:
             continue
         if option.name in values and values[option.name] != value:
@@ -43,7 +45,7 @@ def parsed(request: Mapping[str, object]) -> dict[str, Value]:
 
 
 def recorded_origins(request: Mapping[str, object]) -> dict[str, Origin]:
-    """Give where the settings of an answer's `inputs` came from, by name; a plain request has none.
+    """Where the settings of an answer's `inputs` came from, by name; a plain request has none.
 
     Raises:
         UsageError: an origin that does not exist.
@@ -59,7 +61,7 @@ def recorded_origins(request: Mapping[str, object]) -> dict[str, Origin]:
     return found
 
 
-def value_of(option: Option, raw: object) -> Value:
+def value_of(option: Option, raw: object, formats: Quantization) -> Value:
     """Read one value of a setting.
 
     Raises:
@@ -70,39 +72,37 @@ def value_of(option: Option, raw: object) -> Value:
             "bad-value", f"{option.flag}: {printable(raw, 40)!r} is neither text nor a number.", option.help
         )
     if option.choices:
-        return _choice(option, str(raw))
+        return _choice(option, str(raw), formats)
     if option.kind == "text":
         return _text(option, raw)
     return _quantity(option, raw)
 
 
 @functools.lru_cache(maxsize=8192, typed=True)
-def _remembered(name: str, raw: Value) -> Value:
+def _remembered(name: str, raw: Value, formats: Quantization) -> Value:
     """Read a value of the setting `name` once; sweeps ask the same again and again."""
-    return value_of(BY_NAME[name], raw)
+    return value_of(BY_NAME[name], raw, formats)
 
 
-def _read(option: Option, name: str, raw: object) -> Value | None:
+def _read(option: Option, name: str, raw: object, formats: Quantization) -> Value | None:
     if raw.__class__ not in PLAIN and isinstance(raw, Mapping) and "value" in raw:
         raw = raw["value"]
     if raw is None or (raw.__class__ is str and raw.strip().lower() == "auto"):
         return None
     if raw.__class__ in PLAIN:
-        return _remembered(option.name, raw)
+        return _remembered(option.name, raw, formats)
     if isinstance(raw, bool) and name in option.switches:
-        return value_of(option, option.switches[name]) if raw else None
+        return value_of(option, option.switches[name], formats) if raw else None
     if isinstance(raw, str | int | float) and not isinstance(raw, bool):
-        return _remembered(option.name, raw)
-    return value_of(option, raw)
+        return _remembered(option.name, raw, formats)
+    return value_of(option, raw, formats)
 
 
-def _choice(option: Option, raw: str) -> str:
+def _choice(option: Option, raw: str, formats: Quantization) -> str:
     text = raw.strip().lower().replace("_", "-")
     spellings = {choice.replace("_", "-"): choice for choice in option.choices} | dict(option.synonyms)
     if text not in spellings and option.extensible:
-        from .catalog.quantization import quantization
-
-        spellings |= {name.replace("_", "-"): known.id for name, known in quantization().formats.items()}
+        spellings |= {name.replace("_", "-"): known.id for name, known in formats.formats.items()}
     if text in spellings:
         return spellings[text]
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from functools import wraps
+from functools import cached_property, wraps
 from math import gcd
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from .catalog.architecture import Model
 from .catalog.device import Device
-from .catalog.stored import StoredWeights
+from .catalog.quantization import StoredWeights
 from .record import dataclass
+
+if TYPE_CHECKING:
+    from .catalog.engine import Engine
+    from .catalog.tables import Tables
 
 Task = Literal["pretrain", "finetune", "lora", "qlora", "inference"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
@@ -25,7 +29,7 @@ MAX_SHARED = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A fully decided question: one model on `num_devices` devices, with one recipe. Pure data, nothing to look up.
+    """A fully decided question: one model on `num_devices` devices, with one recipe, and what it looks numbers up in.
 
     Bytes, seconds, bytes a second; `micro_batch` is in sequences per data-parallel rank, `global_batch` in sequences.
     `dp = num_devices / (tp * pp * cp)`; experts divide over `ep` of the data-parallel ranks.
@@ -38,6 +42,8 @@ class Scenario:
     stored: StoredWeights | None = None
     """What the model's file really holds; replaces computed bytes of weights in inference."""
     device: Device
+    tables: Tables = field(repr=False, compare=False)
+    """What estimates look numbers up in: those of the catalog that the question was settled with."""
     offer: str | None = None
     """The offer that the device was named by: its hours and price hold."""
     num_devices: int = 1
@@ -92,9 +98,16 @@ class Scenario:
     """What was found out for scenarios that differ in their batch alone, which share it (`whatever_the_batch`)."""
 
     def with_batch(self, batch: Mapping[str, int], origins: Mapping[str, Origin]) -> Scenario:
-        """Give the same scenario with other settings of `BATCH`, and where they come from."""
+        """The same scenario with other settings of `BATCH`, and where they come from."""
         twin = object.__new__(Scenario)
         vars(twin).update(vars(self), **batch, origins={**self.origins, **origins})
+        return twin
+
+    def with_tables(self, tables: Tables) -> Scenario:
+        """The same scenario under other numbers."""
+        twin = object.__new__(Scenario)
+        vars(twin).update(vars(self), tables=tables, shared={})
+        vars(twin).pop("engine_record", None)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -119,7 +132,7 @@ class Scenario:
 
     @property
     def is_training(self) -> bool:
-        """Tell whether weights change."""
+        """Whether weights change."""
         return self.task != "inference"
 
     @property
@@ -127,8 +140,13 @@ class Scenario:
         """Optimizer states lie in the memory of the host."""
         return self.offload in ("optimizer", "all")
 
+    @cached_property
+    def engine_record(self) -> Engine:
+        """What is known of the engine."""
+        return self.tables.engine(self.engine)
+
     def said(self, name: str) -> bool:
-        """Tell whether the user gave this setting."""
+        """Whether the user gave this setting."""
         return self.origins.get(name) == "given"
 
 

@@ -33,7 +33,6 @@ HOUR: Final = 3600
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 YEAR: Final = 365 * DAY
-JOULES_PER_KWH: Final = 3_600_000
 
 Number = str | float | int
 Scale = Sequence[tuple[float, str]]
@@ -261,11 +260,6 @@ def format_flop_rate(flop_per_s: float) -> str:
 def format_bandwidth(bytes_per_s: float) -> str:
     """Write a rate of bytes in decimal units, as vendors do: `504 GB/s`."""
     return _written(bytes_per_s, _unit_for(bytes_per_s, BANDWIDTH_SCALE))
-
-
-def format_rate(per_second: float, thing: str = "tokens") -> str:
-    """Write a rate of things: `31.4 tokens/s`, `1.2 M tokens/s`."""
-    return f"{format_count(per_second)} {thing}/s"
 
 
 def format_percent(fraction: float) -> str:

@@ -13,7 +13,10 @@ QUANTS = "none int8 nf4 q8_0 q6_k q5_k_m q4_k_m q4_k_s q4_0 q3_k_m q2_k awq-int4
 
 def status(device: str, technique: str) -> str:
     record = CATALOG.devices[device]
-    return support(CATALOG.backends[record.backend], record, technique).status
+    backend = CATALOG.backends[record.backend]
+    if technique in CATALOG.engines:
+        return CATALOG.engines[technique].support(backend, record).status
+    return support(backend, record, technique).status
 
 
 @pytest.mark.parametrize(
@@ -48,12 +51,12 @@ def test_what_really_works(device: str, technique: str, expected: str) -> None:
 
 
 def test_limits_say_why_and_who_says_so() -> None:
-    for backend in CATALOG.backends.values():
-        sources = CATALOG.raw("backends")["sources"]
-        for technique, cases in backend.techniques.items():
-            for case in cases:
-                assert case.status == "supported" or case.note or case.unverified or case.when != Condition(), technique
-                assert set(case.sources) <= set(sources), (backend.id, technique)
+    sources = CATALOG.raw("backends")["sources"]
+    of_backends = [item for backend in CATALOG.backends.values() for item in backend.techniques.items()]
+    for name, cases in [*of_backends, *(item for each in CATALOG.engines.values() for item in each.backends.items())]:
+        for case in cases:
+            assert case.status == "supported" or case.note or case.unverified or case.when != Condition(), name
+            assert set(case.sources) <= set(sources), name
 
 
 @pytest.mark.parametrize(
@@ -76,10 +79,12 @@ def test_every_backend_answers_for_the_device_itself_and_has_devices(backend: st
     assert any(entry.backend == backend and entry.representative for entry in CATALOG.devices.values())
 
 
-def test_every_backend_answers_for_every_engine() -> None:
+def test_where_an_engine_runs_is_said_by_its_own_record() -> None:
     for backend in CATALOG.backends.values():
         named = {name for names in backend.techniques for name in names.split()}
-        assert set(CATALOG.engines) <= named, backend.id
+        assert not set(CATALOG.engines) & named, backend.id
+        assert backend.refusal
+    assert all(engine.backends for engine in CATALOG.engines.values())
 
 
 def test_no_technique_is_named_twice() -> None:
@@ -133,4 +138,4 @@ def test_no_default_for_many_requests_is_unsupported() -> None:
         backend = CATALOG.backends[device.backend]
         for quant in QUANTS.split():
             few, many = (default_engine(backend, device, "inference", quant, n) for n in (1, 64))
-            assert many == few or support(backend, device, many).status != "unsupported"
+            assert many == few or CATALOG.engines[many].support(backend, device).status != "unsupported"

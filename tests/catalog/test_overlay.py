@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from llmfeas.catalog.overlay import OverlaidCatalog, read_overlay, with_overlays
-from llmfeas.catalog.overlay_files import overlay_paths, project_file, use_overlays, user_folder
+from llmfeas.catalog.overlay import (
+    OverlaidCatalog,
+    overlay_paths,
+    project_file,
+    read_overlay,
+    use_overlays,
+    user_folder,
+    with_overlays,
+)
 from llmfeas.catalog.search import find_device
 from llmfeas.catalog.store import Catalog, built_in, catalog
 from llmfeas.errors import DataError
@@ -103,7 +110,7 @@ def test_the_digest_names_the_overlays(tmp_path: Path) -> None:
         ("devices:\n- {id: a, extends: a}\n", 2, "no 'a' to extend"),
         ("devices:\n- extends: rtx-4090\n  bandwidth_gb_per_s: 0\n", 3, "greater than 0"),
         ("devices:\n- extends: rtx-4090\n  bandwith: 3\n", 3, "unknown key"),
-        ("efficiency: {parameters: {x: {value: 1, nonsense: 2}}}\n", 1, "does not fit"),
+        ("efficiency: {parameters: {x: {value: 1, nonsense: 2}}}\n", 1, "x.nonsense: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, line: int, says: str) -> None:

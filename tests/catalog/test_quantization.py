@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts
-from llmfeas.catalog.quantization import NATIVE, Encoding, quantization, quantization_from_mapping
+from llmfeas.catalog.quantization import NATIVE, Encoding, Quantization, expanded
+from llmfeas.catalog.records import built
+from llmfeas.catalog.store import catalog
 from llmfeas.options import QUANTIZATIONS
 
-TABLE = quantization()
+TABLE = catalog().tables.quantization
 DENSE = Architecture(layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000)
 GROUPED = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, ffn=28672, vocab=128256)
 EIGHT = Architecture(
@@ -112,7 +114,7 @@ def test_choices_of_layers_are_parts_of_the_whole(layers: str, count: int) -> No
         "kinds": {"kind": {"tasks": ["inference"]}},
         "formats": {"one": {"kind": "kind", "base": "a", "rules": ["some"]}},
     }
-    one = quantization_from_mapping(raw).formats["one"]
+    one = built(Quantization, expanded(raw)).formats["one"]
     architecture = Architecture(layers=count, hidden=64, heads=1, ffn=64, vocab=64)
     chosen = [one.encoding_of("attn_v", False, layer, architecture) == "b" for layer in range(count)]
     assert sum(chosen) <= count
@@ -130,4 +132,10 @@ def test_a_format_with_an_unknown_field_is_refused() -> None:
         "formats": {"one": {"kind": "kind", "base": "a", "colour": "red"}},
     }
     with pytest.raises(TypeError, match="colour"):
-        quantization_from_mapping(raw)
+        built(Quantization, expanded(raw))
+
+
+def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
+    formats = TABLE
+    assert formats.encoded_bits("none") == formats.encoded_bits("gguf-16bit") == (16.0,)
+    assert all(1 < formats.encoded_bits(name)[0] <= 32 for name in formats.formats)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 
 ESTIMATES = Path(__file__).parent.parent / "data" / "estimates"
@@ -43,7 +44,7 @@ def stored_answer(request: dict[str, object], *, explain: bool = False) -> Store
     """Stand in for the answer: `device` names the stored one."""
     from llmfeas.request import parsed
 
-    device = str(parsed(request)["device"])
+    device = str(parsed(request, catalog().tables.quantization)["device"])
     if device == "boom":
         raise ZeroDivisionError("a bug\x1b[31m")
     if device == "stop":

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command_line import Outcome
 
-from llmfeas.cli.folder import write_folder
+from llmfeas.cli.output import write_folder
 from llmfeas.errors import UsageError
 
 Run = Callable[..., Outcome]
@@ -194,5 +194,5 @@ def test_nothing_is_left_where_a_new_folder_cannot_be_filled(tmp_path: Path, mon
 
 def test_help_names_the_engines(run: Run) -> None:
     help_text = run("launch", "--help").out
-    for name in ("accelerate", "torchrun-fsdp", "llama.cpp", "maxtext"):
+    for name in ("accelerate", "deepspeed", "llama.cpp", "vllm"):
         assert name in help_text

@@ -129,15 +129,15 @@ def test_detect(run: Run, tmp_path: Path) -> None:
 def test_a_machine_that_nothing_is_known_of_fits_the_schema(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from test_schema_command import faults, printed
 
-    from llmfeas.importers.machine import Machine
-    from llmfeas.importers.machine.found import Found
+    from llmfeas.machine import Machine
+    from llmfeas.machine.probe import Found
 
     unknown = (
         Found(backend="cpu", vendor="intel", name="Some Processor", cores=2, memory_bytes=24 * 2**30),
         Found(backend="cuda", vendor="nvidia", name="Some Card"),
     )
     for found in unknown:
-        monkeypatch.setattr("llmfeas.importers.machine.this_machine", lambda found=found: Machine((found,), None))
+        monkeypatch.setattr("llmfeas.machine.this_machine", lambda found=found: Machine((found,), None))
         assert faults(json.loads(run("detect", "--json").out), printed(run, "detect")) == []
         said = " ".join(run("detect").out.split())
         assert f"{found.name} is not in the catalog; write 'llmfeas detect --yaml' to a file" in said
@@ -151,10 +151,9 @@ def test_checking_no_file_says_so(run: Run, tmp_path: Path) -> None:
 
 def test_this_machine_is_a_device(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import recorded
-
-    from llmfeas.importers import machine
-    from llmfeas.importers.machine.cpu import parse_cpuinfo
-    from llmfeas.importers.machine.nvidia import parse_nvidia_smi
+    from llmfeas import machine
+    from llmfeas.machine.cpu import parse_cpuinfo
+    from llmfeas.machine.nvidia import parse_nvidia_smi
 
     cards = parse_nvidia_smi(recorded.NVIDIA_SEVEN_A100)
     here = machine.Machine(tuple(cards), parse_cpuinfo(recorded.CPUINFO_9654P, 2**39))

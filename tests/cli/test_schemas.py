@@ -14,13 +14,13 @@ from test_schema_command import faults, printed
 
 from llmfeas.cli.app import COMMANDS
 from llmfeas.cli.schema import schemas
-from llmfeas.importers.machine import Machine
-from llmfeas.importers.machine.found import Found
-from llmfeas.planning.questions import QUESTIONS
+from llmfeas.machine import Machine
+from llmfeas.machine.probe import Found
+from llmfeas.planning.solve import QUESTIONS
 
 Run = Callable[..., Outcome]
 STORED = Path(__file__).parent.parent / "data" / "schemas"
-INPUTS = ("scenario", "check", "device", "model", "backend", "offer")
+INPUTS = ("scenario", "check", "device", "model", "backend", "offer", "engine")
 """Schemas of what goes in: there nothing that was allowed may be refused."""
 
 SMALL = ("-m", "gpt2", "-d", "rtx-4090")
@@ -38,6 +38,7 @@ groups:
   rows:
   - {id: first, measured: {tokens_per_second: 90000}}
 """
+OWN = "model=llama-3-8b device=rtx-4090 task=inference quant=q4_k_m decode=120"
 ASKED: dict[str, list[tuple[str, ...]]] = {
     "estimate": [
         SMALL,
@@ -75,7 +76,8 @@ ASKED: dict[str, list[tuple[str, ...]]] = {
     "check.result": [("checks.yaml",)],
     "claims": [("longcat-total-params", "mixtral-56b", "7b-training-memory")],
     "diff": [("a.json", "b.json"), ("a.json", "a.json")],
-    "backtest": [("measured.yaml",)],
+    "backtest": [("measured.yaml",), ("measured.yaml", "--naive", "--worst", "1")],
+    "backtest.calibrate": [("own.yaml", "--calibrate", "--add", OWN)],
     "detect": [()],
     "catalog.path": [()],
     "catalog.check": [()],
@@ -116,7 +118,7 @@ def asked(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
 def test_what_a_command_writes_fits_its_schema(run: Run, folder: Path, name: str, arguments: tuple[str, ...]) -> None:
-    command = name.split(".")[:1] if name == "check.result" else name.split(".")
+    command = name.split(".")[:1] if name in ("check.result", "backtest.calibrate") else name.split(".")
     flag = "ndjson" if name == "sweep" else "json"
     result = run(*command, *arguments, "--format", flag)
     assert result.code in (0, 4) or (name == "sweep" and result.code == 3), result.err
@@ -135,7 +137,7 @@ def test_a_machine_of_which_little_is_known_fits_the_schema(
     seen = Found(
         backend="cpu", vendor="intel", name="Some Processor", memory_bytes=memory_bytes, source="/proc/cpuinfo"
     )
-    monkeypatch.setattr("llmfeas.importers.machine.this_machine", lambda: Machine(accelerators=(), processor=seen))
+    monkeypatch.setattr("llmfeas.machine.this_machine", lambda: Machine(accelerators=(), processor=seen))
     result = run("detect", "--json")
     assert result.code == 0, result.err
     assert faults(json.loads(result.out), printed(run, "detect")) == []

@@ -14,8 +14,8 @@ import pytest
 from command_line import INFEASIBLE, Outcome, stored, stored_answer
 
 from llmfeas.cli import scenarios
-from llmfeas.cli.scenarios import MAX_LINE_BYTES, Item, Line, item_of_line, source
-from llmfeas.cli.workers import Manner, answers
+from llmfeas.cli.scenarios import MAX_LINE_BYTES, Item, ScenarioLine, item_of_line, source
+from llmfeas.cli.workers import SweepOptions, answers
 from llmfeas.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("stored_answers")
@@ -178,31 +178,31 @@ def test_output_to_a_file(sweep: Callable[..., Outcome], tmp_path: Path) -> None
 def test_nothing_is_read_before_what_is_there_is_answered() -> None:
     read: list[int] = []
 
-    def endless() -> Iterator[list[Item | Line]]:
+    def endless() -> Iterator[list[Item | ScenarioLine]]:
         number = 0
         while True:
             number += 1
             read.append(number)
             yield [Item(number, number, {"model": "x", "device": "rtx-4090"})]
 
-    stream = answers(endless(), Manner())
+    stream = answers(endless(), SweepOptions())
     assert [json.loads(next(stream).text)["id"] for _ in range(5)] == [1, 2, 3, 4, 5]
     assert read == [1, 2, 3, 4, 5]
 
 
-def bad(count: int) -> list[Item | Line]:
+def bad(count: int) -> list[Item | ScenarioLine]:
     return [Item(n, n, {}, DataError("x", f"number {n}")) for n in range(count)]
 
 
 def test_what_is_there_is_answered_a_few_at_a_time() -> None:
     """The first ones come alone, so that something is seen at once."""
-    found = [answer.count for answer in answers(iter([bad(800)]), Manner())]
+    found = [answer.count for answer in answers(iter([bad(800)]), SweepOptions())]
     assert found == [1, 2, 4, 8, 16, 32, 64, 128, 256, 256, 33]
-    assert [answer.count for answer in answers(iter([bad(2), bad(5)]), Manner())] == [1, 1, 4, 1]
+    assert [answer.count for answer in answers(iter([bad(2), bad(5)]), SweepOptions())] == [1, 1, 4, 1]
 
 
 def test_several_processes_keep_the_order() -> None:
-    found = answers(iter([bad(300), bad(1)]), Manner(), 2)
+    found = answers(iter([bad(300), bad(1)]), SweepOptions(), 2)
     assert [json.loads(line)["id"] for answer in found for line in answer.text.splitlines()] == [*range(300), 0]
 
 
@@ -215,7 +215,7 @@ def test_lines_come_whole_however_they_arrive(cut: int, monkeypatch: pytest.Monk
     path = tmp_path / "in"
     path.write_bytes(b'{"id": 1}\n\n' + long + b"\r\n" + whole + b"\n[]\n" + long + b"\n{}")
     found = [one for arrival in source(str(path)).arrivals for one in arrival]
-    read = [item_of_line(one.raw, one.number) if isinstance(one, Line) else one for one in found]
+    read = [item_of_line(one.raw, one.number) if isinstance(one, ScenarioLine) else one for one in found]
     assert [(item.line, item.id if item.error is None else item.error.code) for item in read] == [
         (1, 1),
         (3, "bad-line"),

@@ -24,7 +24,9 @@ def serving(asked: dict[str, Any], configs: dict[str, Any] | None = None, **othe
         row["pp"] = row["num_devices"]
     row.setdefault("context", min(model.context, 4096))
     row.setdefault("memory_bytes", device.memory_bytes)
-    return Scenario(model=model, device=device, host_memory_bytes=2**38, task="inference", **row)
+    return Scenario(
+        model=model, device=device, tables=catalog().tables, host_memory_bytes=2**38, task="inference", **row
+    )
 
 
 def training(asked: dict[str, Any], configs: dict[str, Any] | None = None) -> Scenario:
@@ -41,4 +43,11 @@ def training(asked: dict[str, Any], configs: dict[str, Any] | None = None) -> Sc
     row.setdefault("global_batch", row["micro_batch"] * ranks)
     model = model_of(row.pop("model"), configs)
     device = catalog().devices[row.pop("device")]
-    return Scenario(model=model, device=device, memory_bytes=device.memory_bytes, host_memory_bytes=2**40, **row)
+    return Scenario(
+        model=model,
+        device=device,
+        tables=catalog().tables,
+        memory_bytes=device.memory_bytes,
+        host_memory_bytes=2**40,
+        **row,
+    )

@@ -11,7 +11,7 @@ from llmfeas.estimate.core import estimate
 from llmfeas.estimate.memory import memory
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.result import Estimate
-from llmfeas.estimate.time.training import training_time
+from llmfeas.estimate.time.training import TrainingTime, training_time
 from llmfeas.scenario import Scenario
 
 MODELS = st.sampled_from(
@@ -105,9 +105,8 @@ def test_published_gpt3_on_1024_a100() -> None:
         "seq_len": 2048,
     }
     answer = found(**request, engine="megatron", checkpointing="full", precision="fp16-mixed")
-    step = answer.time["step_seconds"]
-    assert isinstance(step, dict)
-    assert step["low"] <= 30.8 <= step["high"]
+    assert isinstance(answer.time, TrainingTime)
+    assert answer.time.step_seconds.low <= 30.8 <= answer.time.step_seconds.high
     assert answer.memory.verdict != "exceeds"
 
 

@@ -10,6 +10,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.result import Estimate
+from llmfeas.estimate.time.inference import InferenceTime
 
 
 def found(**request: object) -> Estimate:
@@ -17,9 +18,8 @@ def found(**request: object) -> Estimate:
 
 
 def total_hours(answer: Estimate) -> float:
-    total = answer.time["total_seconds"]
-    assert isinstance(total, dict)
-    return float(total["expected"]) / 3600
+    assert answer.total_seconds is not None
+    return answer.total_seconds.expected / 3600
 
 
 def test_rent_is_hours_times_devices_times_price() -> None:
@@ -44,15 +44,15 @@ def test_rent_and_electricity_add_up_when_both_are_given() -> None:
 def test_a_device_without_price_or_power_costs_an_unknown_amount() -> None:
     answer = found(device="m2-ultra")
     assert answer.cost.usd is None
-    assert answer.cost.to_dict()["price"] is None
+    assert answer.cost.price is None
 
 
 def test_inference_is_priced_by_the_million_tokens() -> None:
     answer = found(task="inference", micro_batch=None, price=1.0)
-    speed = answer.time["decode_tokens_per_second"]
-    assert isinstance(speed, dict)
+    assert isinstance(answer.time, InferenceTime) and answer.total_seconds is None
+    speed = answer.time.decode_tokens_per_second.expected
     assert answer.cost.usd is None
-    assert answer.cost.usd_per_million_tokens == pytest.approx(1e6 / speed["expected"] / 3600)
+    assert answer.cost.usd_per_million_tokens == pytest.approx(1e6 / speed / 3600)
 
 
 @given(st.floats(1e6, 1e13), st.floats(1.0, 100.0))

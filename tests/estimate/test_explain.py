@@ -9,6 +9,7 @@ from llmfeas.estimate.core import estimate
 from llmfeas.estimate.explain import explanation
 from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.result import Term
+from llmfeas.estimate.time import inference, training
 
 
 def terms(**request: object) -> dict[str, Term]:
@@ -17,7 +18,7 @@ def terms(**request: object) -> dict[str, Term]:
 
 
 def inputs(term: Term) -> dict[str, object]:
-    return {name: value for name, value, *_ in term.inputs}
+    return {each.name: each.value for each in term.inputs}
 
 
 @pytest.mark.parametrize("more", [{}, {"quant": "q4_k_m"}, {"prompt": 512, "context": 2048}, {"num_devices": 4}])
@@ -51,3 +52,18 @@ def test_adapters_are_not_said_to_have_the_gradients_of_all_weights() -> None:
     full, adapted = (terms(task=task)["flops.model"].formula for task in ("finetune", "lora"))
     assert full == "forward + 2 x forward, attention over the full square"
     assert adapted == "forward + gradients of activations and adapters, attention over the full square"
+
+
+@pytest.mark.parametrize("ask", [{"task": "pretrain"}, {"task": "inference", "quant": "q4_k_m"}], ids=str)
+def test_a_derivation_computes_no_time_again(ask: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its terms are those of the estimate, whose record keeps the parts."""
+    found = estimate(resolution({"model": "gpt2", "device": "rtx-4090", **ask}, catalog()))
+    for module in (inference, training):
+        for name in ("step_parts", "decode_parts", "prefill_parts"):
+            monkeypatch.setattr(module, name, None, raising=False)
+    seconds = {term.quantity: term.value for term in explanation(found)}
+    trained = isinstance(found.time, training.TrainingTime)
+    kind, parts = ("step", found.time.parts) if trained else ("decode", found.time.decode_parts)  # type: ignore[union-attr]
+    assert sum(parts.values()) > 0
+    for name, value in parts.items():
+        assert seconds.get(f"time.{kind}.{name}", 0.0) == value

@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_rows import serving
 
-from llmfeas.catalog.stored import StoredWeights
+from llmfeas.catalog.quantization import StoredWeights
+from llmfeas.catalog.store import catalog
 from llmfeas.estimate.inference_memory import inference_memory
 from llmfeas.estimate.weights import weight_bytes
+
+FORMATS = catalog().tables.quantization
+
 
 TENSORS = json.loads((Path(__file__).parents[1] / "data" / "inference_memory_tensors.json").read_text())["rows"]
 SERVED = ["llama-3-8b", "mixtral-8x7b", "gemma-2-9b", "deepseek-v2-lite", "qwen3-next-80b-a3b", "gpt-oss-20b", "gpt2"]
@@ -70,7 +74,7 @@ def test_llama_cpp_leaves_the_token_table_on_the_host() -> None:
 def test_a_cpu_holds_everything_in_one_memory() -> None:
     asked = {"model": "llama-3-8b", "engine": "llama.cpp", "quant": "q4_k_m", "device": "ryzen-9-7950x"}
     memory = inference_memory(serving(asked, gpu_layers=10))
-    whole = weight_bytes(serving(asked).model.architecture, "q4_k_m", "llama.cpp").total
+    whole = weight_bytes(FORMATS, serving(asked).model.architecture, "q4_k_m", "llama.cpp").total
     assert memory.host_bytes == 0
     assert memory.components["weights_bytes"] == pytest.approx(whole)
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from serving_rows import serving, training
 
-from llmfeas.catalog.runtime import runtime
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.inference_memory import inference_memory
@@ -111,8 +110,8 @@ def squeezed(share: float) -> tuple[Memory, Memory]:
     plenty = estimate(resolution(request, catalog())).memory
     scenario = resolution(request, catalog()).scenario
     spare = runtime_bytes(scenario, tensors_of(plenty)) - runtime_bytes(scenario, tensors_of(plenty), "allocated")
-    spare -= runtime().contexts["cuda"]
-    room = (plenty.peak_bytes.expected - (1 - share) * spare) / runtime().usable["default"]
+    spare -= catalog().tables.runtime.contexts["cuda"]
+    room = (plenty.peak_bytes.expected - (1 - share) * spare) / catalog().tables.runtime.usable["default"]
     return plenty, estimate(resolution({**request, "memory": f"{room / 2**30}GiB"}, catalog())).memory
 
 

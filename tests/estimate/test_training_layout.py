@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_scenarios import parts, scenario
 
+from llmfeas.estimate.time.step import device_links_of, zero_seconds
+from llmfeas.estimate.training_layout import packed_bytes
 from llmfeas.estimate.training_memory import TensorMemory, training_memory
+from llmfeas.estimate.training_plan import training_plan
 from llmfeas.scenario import Scenario
 
 GB = 1e9
@@ -189,3 +192,20 @@ def test_a_larger_batch_or_a_longer_sequence_never_takes_less(asked: Scenario) -
     if asked.micro_batch > 1:
         assert training_memory(batch).bytes >= here
     assert training_memory(replace(asked, seq_len=asked.seq_len + 64)).bytes >= here
+
+
+@pytest.mark.parametrize(
+    ("quant", "per_weight"), [("nf4", 0.516), ("int8", 1.0), ("gptq-int4", 0.52), ("awq-int4", 0.52)]
+)
+def test_a_frozen_base_is_gathered_as_it_is_stored(quant: str, per_weight: float) -> None:
+    """Two layers, and the same over the link, in the format's own size."""
+    asked = {**LLAMA, "task": "qlora", "quant": quant, "checkpointing": "full", "lora_rank": 1, "devices_per_node": 8}
+    whole, divided = (scenario(**asked, zero=zero) for zero in (2, 3))
+    assert packed_bytes(divided) == pytest.approx(per_weight, rel=0.01)
+    held, inventory = training_plan(divided).ranks[0].held, training_plan(divided).ranks[0].moments.inventory
+    outside = 2.0 * inventory.outside_elements
+    assert held.gathered == pytest.approx(2 * inventory.layer_elements * per_weight + outside, rel=0.01)
+    assert training_plan(whole).ranks[0].held.gathered == 0
+    links, shard = device_links_of(divided), 1e9
+    moved = zero_seconds(divided, shard, links, 8) * links.ring(8)
+    assert moved == pytest.approx(2 * shard * 7 / 8 * per_weight, rel=0.01)

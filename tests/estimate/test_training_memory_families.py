@@ -10,6 +10,7 @@ import pytest
 from training_scenarios import CARD
 
 from llmfeas.catalog.architecture import Model
+from llmfeas.catalog.store import catalog
 from llmfeas.estimate.parameters import parameters
 from llmfeas.estimate.training_memory import TensorMemory, training_memory
 from llmfeas.importers.hf_config import model_from_config
@@ -33,7 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Model]:
 
 def memory(row: dict[str, Any], models: dict[str, Model]) -> TensorMemory:
     settings = {**row["scenario"], "model": models[row["scenario"]["model"]], "device": CARD}
-    return training_memory(Scenario(memory_bytes=80e9, host_memory_bytes=256e9, **settings))
+    return training_memory(Scenario(tables=catalog().tables, memory_bytes=80e9, host_memory_bytes=256e9, **settings))
 
 
 def title(row: dict[str, Any]) -> str:
@@ -63,7 +64,9 @@ ADAPTED = {row["scenario"]["model"]: row for row in DATA["rows"] if row["scenari
 @pytest.mark.parametrize("name", ADAPTED)
 def test_adapters_train_what_the_adapter_library_makes(name: str, models: dict[str, Model]) -> None:
     row = ADAPTED[name]
-    assert parameters(models[name], lora_rank=row["scenario"]["lora_rank"]).trainable == row["trainable"]
+    rank, record = row["scenario"]["lora_rank"], models[name].architecture.implementation
+    traits = catalog().tables.implementations.public(record)
+    assert parameters(models[name], lora_rank=rank, traits=traits).trainable == row["trainable"]
 
 
 def test_settings_drawn_at_random_and_predicted_before_they_were_measured(models: dict[str, Model]) -> None:

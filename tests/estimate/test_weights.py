@@ -12,15 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts, Model
-from llmfeas.catalog.quantization import quantization
+from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.estimate.weights import (
     decode_read_bytes,
     distinct_experts,
     weight_bytes,
-    weights_bytes,
     weights_file_bytes,
 )
+
+FORMATS = catalog().tables.quantization
+
 
 LLAMA_2_7B = Architecture(layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000)
 LLAMA_3_8B = Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256)
@@ -59,7 +61,7 @@ def model(architecture: Architecture, **other: object) -> Model:
 
 
 def error(row: dict[str, object]) -> float:
-    file_bytes = weights_file_bytes(model(ARCHITECTURES[row["model"]]), "fp16", row["quant"], "llama.cpp")
+    file_bytes = weights_file_bytes(FORMATS, model(ARCHITECTURES[row["model"]]), "fp16", row["quant"], "llama.cpp")
     return abs(file_bytes / row["file_bytes"] - 1)
 
 
@@ -75,12 +77,14 @@ def test_median_error_of_file_sizes() -> None:
 
 def test_mixtral_in_4_bits_is_as_large_as_published() -> None:
     # 28.45 GB: https://huggingface.co/bartowski/Mixtral-8x7B-Instruct-v0.1-GGUF (Q4_K_M)
-    assert weights_file_bytes(model(MIXTRAL), "fp16", "q4_k_m", "llama.cpp") == pytest.approx(28.45e9, rel=0.003)
+    assert weights_file_bytes(FORMATS, model(MIXTRAL), "fp16", "q4_k_m", "llama.cpp") == pytest.approx(
+        28.45e9, rel=0.003
+    )
 
 
 def test_published_gpt_oss_checkpoint() -> None:
     # 13.76 GB of safetensors: https://huggingface.co/openai/gpt-oss-20b
-    assert weights_bytes(model(GPT_OSS_20B), "bf16", "mxfp4", "vllm") == pytest.approx(13.76e9, rel=0.002)
+    assert weight_bytes(FORMATS, GPT_OSS_20B, "mxfp4", "vllm").total == pytest.approx(13.76e9, rel=0.002)
 
 
 def test_longcat_flash_is_over_a_terabyte_in_16_bits() -> None:
@@ -97,18 +101,21 @@ def test_longcat_flash_is_over_a_terabyte_in_16_bits() -> None:
         mla=Mla(q_lora_rank=1536, kv_lora_rank=512, nope_head_dim=128, rope_head_dim=64, v_head_dim=128),
         experts=Experts(count=512, top_k=12, width=2048, zero=256, expected_real=8, parallel_dense=True),
     )
-    assert weights_bytes(model(longcat), "bf16") == 2 * 560_664_958_976
-    assert weights_file_bytes(model(longcat), "bf16") == 2 * 560_664_958_976
+    assert weight_bytes(FORMATS, longcat).total == 2 * 560_664_958_976
+    assert weights_file_bytes(FORMATS, model(longcat), "bf16") == 2 * 560_664_958_976
 
 
 def test_more_bits_are_more_bytes() -> None:
-    sizes = [weight_bytes(LLAMA_2_7B, quant, "llama.cpp").total for quant in GGUF]
+    sizes = [weight_bytes(FORMATS, LLAMA_2_7B, quant, "llama.cpp").total for quant in GGUF]
     assert sizes == sorted(sizes, reverse=True)
 
 
 def weight_bits(architecture: Architecture, quant: str, engine: str = "", native: float = 2.0) -> tuple[float, float]:
     """The mean bits of a weight (in the layers, in the head), scales and exceptions included."""
-    weights, plain = weight_bytes(architecture, quant, engine, native), weight_bytes(architecture, "none", "", 1.0)
+    weights, plain = (
+        weight_bytes(FORMATS, architecture, quant, engine, native),
+        weight_bytes(FORMATS, architecture, "none", "", 1.0),
+    )
     body, elements = (sum(layer.total for layer in one.layers) for one in (weights, plain))
     return 8.0 * body / elements, 8.0 * weights.head / plain.head
 
@@ -135,16 +142,16 @@ def test_bits_of_a_weight(quant: str, body: float, head: float) -> None:
 
 
 def test_engines_run_their_own_format_under_the_same_name() -> None:
-    table = quantization()
+    table = FORMATS
     assert table.format("int8", "llama.cpp").id == "q8_0"
     assert table.format("int8", "transformers").id == "int8"
     assert table.format("q4_k_m", "mlx").id == "mlx-4bit"
-    assert table.format("mxfp4", "llama.cpp-vulkan").id == "mxfp4-gguf"
+    assert table.format("mxfp4", catalog().engines["llama.cpp-vulkan"].speaks).id == "mxfp4-gguf"
 
 
 def test_unknown_format_names_near_ones() -> None:
     with pytest.raises(UsageError) as caught:
-        quantization().format("q4km")
+        FORMATS.format("q4km")
     assert "q4_k_m" in caught.value.candidates
 
 
@@ -157,22 +164,22 @@ def test_rows_that_blocks_do_not_divide_fall_back() -> None:
 
 
 def test_a_tied_table_is_stored_once() -> None:
-    tied, untied = (weight_bytes(replace(LLAMA_3_8B, tied=flag), "none") for flag in (True, False))
+    tied, untied = (weight_bytes(FORMATS, replace(LLAMA_3_8B, tied=flag), "none") for flag in (True, False))
     assert untied.total - tied.total == 2 * 128256 * 4096
     assert tied.tables == 0
     assert tied.head == untied.head
 
 
 def test_formats_made_while_loading_are_stored_as_published() -> None:
-    assert weights_file_bytes(model(LLAMA_2_7B), "bf16", "nf4") == 2 * 6_738_415_616
-    assert weights_file_bytes(model(LLAMA_2_7B, dtype="float32"), "bf16", "none") == 4 * 6_738_415_616
+    assert weights_file_bytes(FORMATS, model(LLAMA_2_7B), "bf16", "nf4") == 2 * 6_738_415_616
+    assert weights_file_bytes(FORMATS, model(LLAMA_2_7B, dtype="float32"), "bf16", "none") == 4 * 6_738_415_616
 
 
 def test_one_token_reads_the_experts_it_is_sent_to() -> None:
-    one, all_of_them = (decode_read_bytes(MIXTRAL, sequences=n) for n in (1, 10_000))
+    one, all_of_them = (decode_read_bytes(FORMATS, MIXTRAL, sequences=n) for n in (1, 10_000))
     routed = 32 * 3 * 8 * 4096 * 14336 * 2
     assert all_of_them - one == pytest.approx(routed * 6 / 8)
-    assert all_of_them == pytest.approx(weight_bytes(MIXTRAL).total - weight_bytes(MIXTRAL).tables)
+    assert all_of_them == pytest.approx(weight_bytes(FORMATS, MIXTRAL).total - weight_bytes(FORMATS, MIXTRAL).tables)
 
 
 @settings(deadline=None)
@@ -183,9 +190,9 @@ def test_distinct_experts_lie_between_those_of_one_token_and_all(tokens: float) 
 
 
 @settings(deadline=None)
-@given(st.sampled_from(sorted(quantization().formats)), st.sampled_from(list(ARCHITECTURES.values())))
+@given(st.sampled_from(sorted(FORMATS.formats)), st.sampled_from(list(ARCHITECTURES.values())))
 def test_every_format_holds_every_tensor_of_every_model(quant: str, architecture: Architecture) -> None:
-    weights = weight_bytes(architecture, quant)
-    assert 0 < weights.total <= 1.01 * weight_bytes(architecture, "none").total
+    weights = weight_bytes(FORMATS, architecture, quant)
+    assert 0 < weights.total <= 1.01 * weight_bytes(FORMATS, architecture, "none").total
     assert all(layer.total > 0 for layer in weights.layers)
-    assert decode_read_bytes(architecture, quant) <= weights.total
+    assert decode_read_bytes(FORMATS, architecture, quant) <= weights.total

@@ -36,7 +36,7 @@ def scenario(**changes: Any) -> Scenario:
     settings = {key: value for key, value in settings.items() if key in known}
     model = settings["model"]
     settings["model"] = catalog().models[{"gpt2-small": "gpt2"}.get(model, model)]
-    return Scenario(**{**settings, "device": CARD})
+    return Scenario(**{**settings, "device": CARD, "tables": catalog().tables})
 
 
 def parts(found: TensorMemory) -> float:

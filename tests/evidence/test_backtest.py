@@ -44,15 +44,15 @@ def test_quantiles_take_the_nearest_rank() -> None:
 
 def test_figures_are_set_beside_measurements(mine: Path) -> None:
     found = backtest(file=mine, worst=1, naive=True)
-    lines = {(line.kind, line.backend): line for line in found.lines}
+    lines = {(line.kind, line.backend): line for line in found.kinds}
     decode = lines["decode", "all"]
     assert decode.rows == 2
     assert decode.groups == 1
     assert decode.median_error > 1  # one of two rows is missed by a factor of ten
     assert decode.inside == 0.5
     assert lines["prefill", "cuda"].median_error < 0.5
-    assert found.worst[0].measurement.id == "slow"
-    assert found.worst[0].measurement.reason == "a slow host"
+    assert found.worst
+    assert (found.worst[0].id, found.worst[0].reason) == ("slow", "a slow host")
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_a_backend_that_nobody_knows_is_refused_with_those_that_are() -> None:
 def test_rows_without_a_backend_are_those_of_their_device(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(MINE.replace("  backend: cuda\n", ""))
-    assert {line.backend for line in backtest(file=path, backends=["nvidia"]).lines} == {"all", "cuda"}
+    assert {line.backend for line in backtest(file=path, backends=["nvidia"]).kinds} == {"all", "cuda"}
     with pytest.raises(UsageError, match="no measurement"):
         backtest(file=path, backends=["rocm"])
 
 
 def test_kinds_and_devices_can_be_chosen(mine: Path) -> None:
-    assert {line.kind for line in backtest(file=mine, kinds=["prefill"]).lines} == {"prefill"}
+    assert {line.kind for line in backtest(file=mine, kinds=["prefill"]).kinds} == {"prefill"}
     with pytest.raises(UsageError, match="no measurement"):
         backtest(file=mine, devices=["h100-sxm"])
     with pytest.raises(UsageError, match="unknown kind"):
@@ -96,10 +96,10 @@ def test_kinds_and_devices_can_be_chosen(mine: Path) -> None:
 
 def test_a_row_that_cannot_be_answered_does_not_stop_the_others(broken: Path) -> None:
     found = backtest(file=broken)
-    assert found.lines[0].rows == 2
-    assert len(found.errors) == 1
-    assert "broken.yaml:10" in found.errors[0].message
-    assert "no-such-card" in found.errors[0].message
+    assert found.kinds[0].rows == 2
+    (error,) = found.faults
+    assert "broken.yaml:10" in error.message
+    assert "no-such-card" in error.message
 
 
 def test_the_command_gives_the_contracts_json(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,9 @@ from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, built_in, data_directory
 from llmfeas.catalog.validation import validated
 from llmfeas.errors import DataError, UsageError
-from llmfeas.evidence.claims.answer import Answer, answered
+from llmfeas.evidence.claims.answer import AnsweredClaim, Judged, answered, filled
 from llmfeas.evidence.claims.kinds import KINDS, Case, of_quotients
-from llmfeas.evidence.claims.records import Claim, Claims, Part, all_claims
-from llmfeas.evidence.claims.text import Judged, filled
+from llmfeas.evidence.claims.records import Claim, ClaimPart, Claims, all_claims
 from llmfeas.ranges import Range
 
 STATEMENTS = [
@@ -56,7 +55,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS.claims}
 
 
 @cache
-def answer(name: str) -> Answer:
+def answer(name: str) -> AnsweredClaim:
     return answered(BY_ID[name], built_in())
 
 
@@ -186,13 +185,13 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "longcat-total-params" in caught.value.candidates
 
 
-def claim_of(parts: tuple[Part, ...], found: str = "{a.ratio}") -> Claim:
+def claim_of(parts: tuple[ClaimPart, ...], found: str = "{a.ratio}") -> Claim:
     return Claim(id="x", documents=("d",), says="x", parts=parts, found=found, because="{a.cases}")
 
 
-def quotient(name: str, value: float, *, essential: bool = False) -> Part:
+def quotient(name: str, value: float, *, essential: bool = False) -> ClaimPart:
     ask = {"of": value, "to": 1}
-    return Part(name=name, kind="quotient", label=name, ask=ask, expect={"ratio": {"max": 1}}, essential=essential)
+    return ClaimPart(name=name, kind="quotient", label=name, ask=ask, expect={"ratio": {"max": 1}}, essential=essential)
 
 
 @pytest.mark.parametrize(

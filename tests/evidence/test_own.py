@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.catalog.overlay_files import use_overlays
+from llmfeas.catalog.overlay import use_overlays
 from llmfeas.catalog.store import built_in, catalog
 from llmfeas.errors import DataError, UsageError
 from llmfeas.evidence.own import _posterior, added, calibrated_file, parsed_measurement, read_own, written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from llmfeas.importers.gguf_types import TENSOR_TYPES
+from llmfeas.importers.gguf import TENSOR_TYPES
 
 TYPE_NUMBERS = {name: number for number, (name, _, _) in TENSOR_TYPES.items()}
 

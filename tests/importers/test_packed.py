@@ -113,7 +113,7 @@ def test_packed_weights_are_counted_as_what_they_stand_for(tmp_path: Path, tool:
     assert (model.stored.label, model.stored.quant) == (label, label)
     assert model.model.published_quant == label
     header, data = safetensors_files.header(tensors)
-    assert model.stored.total == data == sum(model.tensor_bytes_by_type.values())
+    assert model.stored.total == data == sum(count for _, count in model.stored.by_type)
     assert model.stored.file_bytes == data + len(header)
 
 

@@ -10,9 +10,13 @@ import gguf_files
 import pytest
 import safetensors_files
 
+from llmfeas.catalog.store import catalog
 from llmfeas.estimate.weights import decode_read_bytes, weight_bytes
 from llmfeas.importers.model_file import model_from_file
 from llmfeas.planning.answer import bare_answer
+
+FORMATS = catalog().tables.quantization
+
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "checkpoints.json").read_text())["cases"]
 
@@ -25,25 +29,27 @@ def test_a_plain_file_holds_what_is_computed(tmp_path: Path, name: str) -> None:
     model = model_from_file(tmp_path)
     architecture, stored = model.model.architecture, model.stored
     assert stored is not None
-    computed, read = weight_bytes(architecture), weight_bytes(architecture, stored=stored)
+    computed, read = weight_bytes(FORMATS, architecture), weight_bytes(FORMATS, architecture, stored=stored)
     assert read.total + stored.idle == stored.total
     assert (read.tables, read.head) == (computed.tables, computed.head)
     assert read.total == computed.total + 2 * model.buffers
     for one, other in zip(read.layers, computed.layers, strict=True):
         assert one.routed == other.routed
     if not model.buffers:
-        assert decode_read_bytes(architecture, stored=stored) == decode_read_bytes(architecture)
+        assert decode_read_bytes(FORMATS, architecture, stored=stored) == decode_read_bytes(FORMATS, architecture)
 
 
 def test_a_file_stands_only_for_its_own_format(tmp_path: Path) -> None:
     model = model_from_file(gguf_files.write(tmp_path / "m.gguf", *gguf_files.llama()))
     stored, architecture = model.stored, model.model.architecture
     assert stored is not None
-    assert weight_bytes(architecture, "q4_k_m", stored=stored).total == stored.total
-    assert weight_bytes(architecture, "q8_0", stored=stored) == weight_bytes(architecture, "q8_0")
+    assert weight_bytes(FORMATS, architecture, "q4_k_m", stored=stored).total == stored.total
+    assert weight_bytes(FORMATS, architecture, "q8_0", stored=stored) == weight_bytes(FORMATS, architecture, "q8_0")
     plain = replace(stored, quant="none", by_type=(("f16", stored.total),))
-    assert weight_bytes(architecture, "none", "", 2.0, plain).total == stored.total
-    assert weight_bytes(architecture, "none", "", 4.0, plain) == weight_bytes(architecture, "none", "", 4.0)
+    assert weight_bytes(FORMATS, architecture, "none", "", 2.0, plain).total == stored.total
+    assert weight_bytes(FORMATS, architecture, "none", "", 4.0, plain) == weight_bytes(
+        FORMATS, architecture, "none", "", 4.0
+    )
 
 
 def test_an_estimate_of_a_file_holds_its_bytes(tmp_path: Path) -> None:
@@ -64,7 +70,7 @@ def test_a_file_of_another_number_of_layers_stands_for_nothing(tmp_path: Path) -
     stored, architecture = model.stored, model.model.architecture
     assert stored is not None
     deeper = replace(architecture, layers=3)
-    assert weight_bytes(deeper, "q4_k_m", stored=stored) == weight_bytes(deeper, "q4_k_m")
+    assert weight_bytes(FORMATS, deeper, "q4_k_m", stored=stored) == weight_bytes(FORMATS, deeper, "q4_k_m")
 
 
 def test_blocks_that_no_role_knows_belong_to_their_layer(tmp_path: Path) -> None:
@@ -74,7 +80,7 @@ def test_blocks_that_no_role_knows_belong_to_their_layer(tmp_path: Path) -> None
     safetensors_files.write(tmp_path / "model.safetensors", tensors)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", **CASES["llama"]["config"]}))
     stored = model_from_file(tmp_path).stored
-    plain = weight_bytes(model_from_file(tmp_path).model.architecture)
+    plain = weight_bytes(FORMATS, model_from_file(tmp_path).model.architecture)
     assert stored is not None
     assert stored.idle == 128
     assert [each - other.total for each, other in zip(stored.layers, plain.layers, strict=True)] == [200] * 4

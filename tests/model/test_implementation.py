@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Architecture, Experts, LinearAttention, Mla, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.model.implementation import implementation, implementation_names
 from llmfeas.model.latent import LATENT_ROTATIONS
 from llmfeas.model.norm import NORMS
 from llmfeas.model.rotation import ROTATIONS
@@ -18,12 +17,14 @@ from llmfeas.model.scores import SCORE_STEPS
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates
 
-NAMES = implementation_names()
+IMPLEMENTATIONS = catalog().tables.implementations
+
+NAMES = IMPLEMENTATIONS.names
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_trait_names_a_program(name: str) -> None:
-    traits = implementation(name)
+    traits = IMPLEMENTATIONS.public(name)
     assert traits.norm in NORMS
     assert traits.router in ROUTERS
     assert traits.rotation in {*ROTATIONS, *LATENT_ROTATIONS}
@@ -39,7 +40,7 @@ def test_every_model_of_the_catalog_names_a_record() -> None:
 
 def test_an_unknown_record_is_named_with_its_neighbours() -> None:
     with pytest.raises(DataError) as caught:
-        implementation("hf-lama")
+        IMPLEMENTATIONS.public("hf-lama")
     assert "hf-llama" in caught.value.candidates
 
 
@@ -97,7 +98,7 @@ ARCHITECTURES = st.builds(
 def test_any_architecture_walks_under_any_record(
     architecture: Architecture, name: str, checkpointing: str, eager: bool, mixed: bool, adapters: int
 ) -> None:
-    traits = implementation(name)
+    traits = IMPLEMENTATIONS.public(name)
     recipe = Recipe(
         weight_bytes=2 if adapters else 4,
         autocast=mixed,

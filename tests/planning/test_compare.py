@@ -8,7 +8,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
-from llmfeas.planning.compare import chosen_devices, comparison, ratio, speed_of
+from llmfeas.planning.compare import chosen_devices, comparison
 from llmfeas.ranges import Range
 
 
@@ -17,7 +17,7 @@ def test_feasible_rows_come_first_then_by_time() -> None:
     rows = comparison({"task": "finetune"}, ["gpt2-xl"], devices, catalog()).rows
     order = [("feasible", "tight", "infeasible", "unsupported").index(row.estimate.verdict.status) for row in rows]
     assert order == sorted(order)
-    speeds = [speed_of(row.estimate).expected for row in rows if row.feasible]
+    speeds = [row.estimate.speed.expected for row in rows if row.feasible]
     assert speeds == sorted(speeds, reverse=True)
 
 
@@ -27,7 +27,7 @@ def test_speed_is_relative_to_the_baseline() -> None:
     own, other = by_id["rtx-4090"], by_id["h100-sxm"]
     assert own.relative_speed == Range.exact(1.0)
     assert other.relative_speed is not None
-    expected = speed_of(other.estimate).expected / speed_of(own.estimate).expected
+    expected = other.estimate.speed.expected / own.estimate.speed.expected
     assert other.relative_speed.expected == pytest.approx(expected)
     assert other.relative_speed.low < expected < other.relative_speed.high
 
@@ -40,14 +40,15 @@ def test_a_baseline_that_cannot_run_it_gives_no_speeds_and_says_why() -> None:
 
 def test_devices_needed_is_what_fits() -> None:
     row = comparison({"task": "finetune"}, ["llama-2-7b"], ["rtx-4090"], catalog()).rows[0]
-    assert row.devices_needed is not None and row.devices_needed > 1
-    layout = row.to_dict(1)["layout_needed"]
+    assert row.needed is not None and row.needed.num_devices > 1
+    layout = row.ranked(1).to_dict()["layout_needed"]
     assert isinstance(layout, dict)
-    assert layout["dp"] * layout["tp"] * layout["pp"] * layout["cp"] == row.devices_needed
+    assert layout["dp"] * layout["tp"] * layout["pp"] * layout["cp"] == row.needed.num_devices
     request = {"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune", "micro_batch": 1, **layout}
     request["num_devices"] = request.pop("dp") * layout["tp"] * layout["pp"] * layout["cp"]
     assert estimate(resolution(request, catalog())).memory.verdict != "exceeds"
-    assert comparison({}, ["gpt2"], ["h100-sxm"], catalog()).rows[0].devices_needed == 1
+    (one,) = comparison({}, ["gpt2"], ["h100-sxm"], catalog()).rows
+    assert one.needed is not None and one.needed.num_devices == 1
 
 
 def test_devices_are_chosen_by_name_backend_or_class() -> None:
@@ -74,7 +75,7 @@ def test_an_unknown_backend_is_refused_with_candidates() -> None:
 
 
 def test_spreads_of_a_ratio_add_as_squares() -> None:
-    found = ratio(Range.around(10, 2), Range.around(5, 2))
+    found = Range.around(10, 2).over(Range.around(5, 2))
     assert found.expected == 2
     assert found.high / found.expected == pytest.approx(2 ** (2**0.5))
 

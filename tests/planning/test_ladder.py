@@ -21,4 +21,4 @@ from llmfeas.planning.answer import answer
 def test_a_setting_that_means_nothing_to_the_task_takes_no_rung_away(asked: dict[str, object]) -> None:
     found = answer({"model": "distilgpt2", "device": "rtx-3090", **asked})
     assert len(found.ladder) == 7
-    assert {rung["status"] for rung in found.ladder} == {"feasible"}
+    assert {rung.status for rung in found.ladder} == {"feasible"}

@@ -28,12 +28,12 @@ def test_every_remedy_keeps_its_promise(model: str) -> None:
         found = answer(request, catalog(), ladder=False)
         assert bool(found.remedies) == (found.verdict.status in ("infeasible", "unsupported"))
         for remedy in found.remedies:
-            changes = remedy["changes"]
+            changes = remedy.changes
             assert isinstance(changes, dict)
             again = estimate(resolution({**request, **changes}, catalog()))
-            assert again.verdict.status == remedy["status"]
+            assert again.verdict.status == remedy.status
             assert again.verdict.status in ("feasible", "tight")
-            assert again.memory.peak_bytes.expected == remedy["peak_bytes"]
+            assert again.memory.peak_bytes.expected == remedy.peak_bytes
 
 
 def test_remedies_hold_beside_settings_that_were_given() -> None:
@@ -44,18 +44,18 @@ def test_remedies_hold_beside_settings_that_were_given() -> None:
     found = answer(request, catalog(), ladder=False)
     assert found.remedies
     for remedy in found.remedies:
-        changes = remedy["changes"]
+        changes = remedy.changes
         assert isinstance(changes, dict)
         again = estimate(resolution({**request, **changes}, catalog()))
-        assert again.verdict.status == remedy["status"]
-        assert again.memory.peak_bytes.expected == remedy["peak_bytes"]
+        assert again.verdict.status == remedy.status
+        assert again.memory.peak_bytes.expected == remedy.peak_bytes
 
 
 def test_a_compiler_is_offered_where_it_makes_room() -> None:
     request = {"model": "gpt2", "device": "rtx-4090", "task": "pretrain", "micro_batch": 16, "seq_len": 1024}
     first = answer(request, catalog(), ladder=False).remedies[0]
-    assert first["changes"] == {"engine": "pytorch-compile"}
-    assert first["status"] == "feasible"
+    assert first.changes == {"engine": "pytorch-compile"}
+    assert first.status == "feasible"
 
 
 @pytest.mark.parametrize("task", ["pretrain", "finetune", "lora"])
@@ -66,8 +66,8 @@ def test_a_librarys_kernels_are_offered_where_logits_are_too_much(task: str) -> 
     }  # fmt: skip
     found = answer(request, catalog(), ladder=False)
     assert found.verdict.memory == "exceeds"
-    offered = [remedy for remedy in found.remedies if remedy["changes"] == {"engine": "pytorch-liger"}]
-    assert [remedy["status"] for remedy in offered] == ["feasible"]
+    offered = [remedy for remedy in found.remedies if remedy.changes == {"engine": "pytorch-liger"}]
+    assert [remedy.status for remedy in offered] == ["feasible"]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_librarys_kernels_are_offered_where_logits_are_too_much(task: str) -> 
 def test_they_are_not_offered_where_they_change_nothing_or_another_engine_streams(asked: dict[str, object]) -> None:
     found = answer(asked, catalog(), ladder=False)
     assert found.verdict.memory != "fits"
-    assert not any("liger" in str(remedy["changes"]) for remedy in found.remedies)
+    assert not any("liger" in str(remedy.changes) for remedy in found.remedies)
 
 
 def test_adapters_that_do_not_fit_on_one_card_are_offered_what_streams_their_inputs() -> None:
     request = {"model": "llama-3.1-8b", "device": "rtx-4060ti-16gb", "task": "qlora", "seq_len": 16384}
     first = answer(request, catalog(), ladder=False).remedies[0]
-    assert first["changes"] == {"engine": "unsloth"}
-    assert first["status"] == "feasible"
+    assert first.changes == {"engine": "unsloth"}
+    assert first.status == "feasible"
 
 
 @pytest.mark.parametrize("device", ["mi210", "dgx-spark", "2xrtx-4060ti-16gb"])
@@ -95,18 +95,18 @@ def test_it_is_offered_for_one_card_with_a_memory_of_its_own_alone(device: str) 
     request = {"model": "llama-3.1-8b", "device": device, "task": "qlora", "seq_len": 131072}
     found = answer(request, catalog(), ladder=False)
     assert found.verdict.memory != "fits"
-    assert not any("unsloth" in str(remedy["changes"]) for remedy in found.remedies)
+    assert not any("unsloth" in str(remedy.changes) for remedy in found.remedies)
 
 
 def test_a_compiler_is_not_offered_where_weights_and_states_alone_are_too_large() -> None:
     request = {"model": "llama-3-8b", "device": "rtx-4090", "task": "pretrain", "num_devices": 1}
-    assert not any("engine" in str(r["changes"]) for r in answer(request, catalog(), ladder=False).remedies)
+    assert not any("engine" in str(r.changes) for r in answer(request, catalog(), ladder=False).remedies)
 
 
 def test_a_tpu_is_offered_lora_in_place_of_qlora() -> None:
     request = {"model": "llama-2-7b", "device": "tpu-v5e", "task": "qlora", "quant": "nf4"}
     first = answer(request, catalog(), ladder=False).remedies[0]
-    assert first["changes"] == {"task": "lora", "quant": "auto"}
+    assert first.changes == {"task": "lora", "quant": "auto"}
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -114,16 +114,16 @@ def test_a_tpu_is_offered_lora_in_place_of_qlora() -> None:
 def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
     rungs = answer({"model": model, "device": device}, catalog(), remedies=False).ladder
     assert len(rungs) >= 6
-    assert {"label", "task", "quant", "precision", "status", "peak_bytes"} == set(rungs[0])
+    assert {"label", "task", "quant", "precision", "status", "peak_bytes"} == set(rungs[0].to_dict())
 
 
 def test_training_rungs_run_under_the_engine_that_was_asked_for() -> None:
     asked = {"model": "qwen3-8b", "device": "rtx-3090", "task": "lora", "seq_len": 16384, "engine": "pytorch-liger"}
-    peaks = {rung["label"]: rung["peak_bytes"] for rung in answer(asked, catalog(), remedies=False).ladder}
+    peaks = {rung.label: rung.peak_bytes for rung in answer(asked, catalog(), remedies=False).ladder}
     alone = answer({**asked, "task": "qlora", "micro_batch": 1}, catalog(), ladder=False, remedies=False)
     assert peaks["QLoRA"] == alone.memory.peak_bytes.expected
     served = answer({**asked, "task": "inference", "engine": "vllm"}, catalog(), remedies=False)
-    assert {rung["label"] for rung in served.ladder} == set(peaks)
+    assert {rung.label for rung in served.ladder} == set(peaks)
 
 
 @pytest.mark.parametrize(
@@ -138,24 +138,24 @@ def test_a_layout_that_a_rung_refuses_does_not_hide_it(layout: dict[str, object]
 def test_where_memory_is_short_no_remedy_spends_more_of_it(device: str) -> None:
     for model in MODELS:
         found = answer({"model": model, "device": device, "task": "lora"}, catalog(), ladder=False)
-        changes = [remedy["changes"] for remedy in found.remedies]
-        assert not any(isinstance(change, dict) and change.get("checkpointing") == "none" for change in changes), model
+        changes = [remedy.changes for remedy in found.remedies]
+        assert not any(change.get("checkpointing") == "none" for change in changes), model
 
 
 def test_where_time_is_short_more_memory_may_be_spent() -> None:
     request = {"model": "llama-2-7b", "device": "h100-sxm", "task": "lora", "tokens": 1e8}
     free = answer({**request, "checkpointing": "none"}, catalog(), ladder=False, remedies=False)
     slow = answer({**request, "checkpointing": "full"}, catalog(), ladder=False, remedies=False)
-    spans = [dict(one.time["total_seconds"]) for one in (free, slow)]  # type: ignore[call-overload]
-    deadline = (spans[0]["expected"] + spans[1]["expected"]) / 2
+    assert free.total_seconds is not None and slow.total_seconds is not None
+    deadline = (free.total_seconds.expected + slow.total_seconds.expected) / 2
     found = answer({**request, "checkpointing": "full", "deadline": deadline}, catalog(), ladder=False)
     assert found.verdict.time == "over_deadline"
-    assert {"checkpointing": "none"} in [remedy["changes"] for remedy in found.remedies]
+    assert {"checkpointing": "none"} in [remedy.changes for remedy in found.remedies]
 
 
 def test_other_hardware_comes_in_the_order_of_what_it_asks_for() -> None:
     found = answer({"model": "mixtral-8x7b", "device": "rtx-4070ti", "task": "finetune"}, catalog(), ladder=False)
-    counts = [remedy["changes"].get("num_devices") for remedy in found.remedies]  # type: ignore[union-attr]
+    counts = [remedy.changes.get("num_devices") for remedy in found.remedies]
     given = [count for count in counts if count is not None]
     assert given == sorted(given)
 
@@ -164,7 +164,7 @@ def test_other_hardware_comes_in_the_order_of_what_it_asks_for() -> None:
 def test_other_hardware_is_what_somebody_lets(device: str) -> None:
     ask = {"model": "gpt-3-175b", "device": device, "task": "finetune"}
     found = nearest_remedies(ask, estimate(resolution(ask, catalog())), catalog())
-    named = [str(remedy["changes"]["device"]) for remedy in found if "device" in remedy["changes"]]  # type: ignore[index,operator]
+    named = [str(remedy.changes["device"]) for remedy in found if "device" in remedy.changes]
     assert named
     assert all(catalog().devices[name].prices for name in named)
 

@@ -11,7 +11,7 @@ from llmfeas.errors import UsageError
 from llmfeas.estimate.core import estimate
 from llmfeas.estimate.resolve import resolution
 from llmfeas.planning.solve import QUESTIONS, solved
-from llmfeas.planning.solve.devices import counts
+from llmfeas.planning.solve.settings import counts
 
 MODELS = (
     "gpt2", "gpt2-xl", "pythia-1b", "llama-2-7b", "llama-3-8b", "mistral-7b", "qwen2.5-0.5b", "tinyllama-1.1b",
@@ -99,10 +99,10 @@ def test_five_hundred_inversions_are_exact(setting: str) -> None:
 def test_a_batch_that_is_too_slow_when_small_is_found_where_it_is_large() -> None:
     """One sequence at a time takes too long, many at once do not."""
     request: Ask = {"model": "gpt2", "device": "rtx-4090", "task": "pretrain", "seq_len": 128, "checkpointing": "none"}
-    slow = estimate(resolution({**request, "micro_batch": 1}, catalog())).time["total_seconds"]
-    fast = estimate(resolution({**request, "micro_batch": 64}, catalog())).time["total_seconds"]
-    assert isinstance(slow, dict) and isinstance(fast, dict) and fast["expected"] < 0.9 * slow["expected"]
-    limit: Ask = {**request, "deadline": 0.95 * slow["expected"]}
+    slow = estimate(resolution({**request, "micro_batch": 1}, catalog())).total_seconds
+    fast = estimate(resolution({**request, "micro_batch": 64}, catalog())).total_seconds
+    assert slow is not None and fast is not None and fast.expected < 0.9 * slow.expected
+    limit: Ask = {**request, "deadline": 0.95 * slow.expected}
     assert status({**limit, "micro_batch": 1}) not in WORKS
     check_edge("micro_batch", limit)
     assert solved("max-batch", limit, catalog()).answer["micro_batch"]
@@ -254,9 +254,9 @@ def test_free_hours_a_week_stretch_the_job() -> None:
     free = [row for row in ranked if row["usd"] == 0]
     assert free and all(row["seconds"] <= 8 * 7 * 86400 for row in free)
     weekly = next(row for row in free if row["device"] == "kaggle-p100")
-    own = estimate(resolution({"model": "gpt2", "device": "kaggle-p100"}, catalog())).time["total_seconds"]
-    assert isinstance(own, dict)
-    assert weekly["seconds"] > 3 * own["expected"]
+    own = estimate(resolution({"model": "gpt2", "device": "kaggle-p100"}, catalog())).total_seconds
+    assert own is not None
+    assert weekly["seconds"] > 3 * own.expected
 
 
 def test_where_nothing_is_fast_enough_the_fastest_is_named() -> None:

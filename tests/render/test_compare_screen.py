@@ -14,7 +14,7 @@ from llmfeas.render.table import rendered
 
 def screen(models: list[str], devices: list[str], width: int, **request: object) -> str:
     found = comparison(request, models, devices, catalog())
-    rows = [row.to_dict(rank) for rank, row in enumerate(found.rows, 1)]
+    rows = [row.ranked(rank).to_dict() for rank, row in enumerate(found.rows, 1)]
     return rendered(report(rows, models, str(request.get("task", "pretrain")), None, 0), width)
 
 
@@ -35,7 +35,7 @@ def test_no_line_is_longer_than_the_screen(width: int, request_: dict[str, objec
 )
 def test_bars_show_time_on_a_logarithmic_scale(width: int, ask: tuple[str, dict[str, object]]) -> None:
     text = screen([ask[0]], ["h100-sxm", "rtx-4090", "ryzen-9-7950x"], width, **ask[1])
-    bars = [len(found) for found in re.findall("█+", text)]
+    bars = [len(found) for found in re.findall("[▏▎▍▌▋▊▉█]+", text)]
     assert len(bars) == 3
     assert (min(bars), max(bars)) == (1, 10)
 
@@ -61,7 +61,7 @@ def test_what_says_nothing_is_left_out() -> None:
 def test_the_column_that_rows_are_sorted_by_is_shown() -> None:
     for sort, title in (("energy", "Energy"), ("cost", "Cost")):
         found = comparison({}, ["gpt2"], REPRESENTATIVE, catalog(), sort=sort)
-        rows = [row.to_dict(rank) for rank, row in enumerate(found.rows, 1)]
+        rows = [row.ranked(rank).to_dict() for rank, row in enumerate(found.rows, 1)]
         assert title in rendered(report(rows, ["gpt2"], "pretrain", None, 0, sort), 66)
 
 

@@ -6,6 +6,7 @@ import csv as csv_module
 import io
 import json
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from render_cases import CASES, case_names, read_case
 
 from llmfeas.render import csv, markdown, ndjson
 from llmfeas.render import json as json_format
+from llmfeas.render.catalogs import listing
+from llmfeas.render.entry import entry
 from llmfeas.render.estimate import report
-from llmfeas.render.records import entry, listing
 from llmfeas.render.report import Column, Report
 from llmfeas.render.table import rendered
 
@@ -87,14 +89,14 @@ def test_markdown_keeps_names_from_being_markup() -> None:
 
 
 def test_a_listing_is_a_table() -> None:
-    columns = (Column(title="id"), Column(title="GiB", figures=True))
-    shown = listing("2 devices", columns, [["a", "1"], ["b\x1b", "12"]])
+    columns = ((Column(title="id"), itemgetter("id")), (Column(title="GiB", figures=True), lambda row: str(row["gib"])))
+    shown = listing("2 devices", columns, [{"id": "a", "gib": 1}, {"id": "b\x1b", "gib": 12}])
     assert rendered(shown) == "2 devices\n\nid     GiB\na        1\nb\\x1b   12\n"
     assert markdown.rendered(shown).endswith("| id | GiB |\n| --- | ---: |\n| a | 1 |\n| b\\\\x1b | 12 |\n")
 
 
 def test_an_empty_listing_is_its_title() -> None:
-    assert rendered(listing("0 devices", (Column(title="id"),), [])) == "0 devices\n"
+    assert rendered(listing("0 devices", ((Column(title="id"), itemgetter("id")),), [])) == "0 devices\n"
 
 
 def test_an_entry_shows_every_field_that_says_something() -> None:

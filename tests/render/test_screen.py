@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from render_cases import CASES, case_names, read_case
+from rich.cells import cell_len
 
 from llmfeas.render.estimate import report
 from llmfeas.render.explain import explained
-from llmfeas.render.layout import cells
 from llmfeas.render.report import GLUE
 from llmfeas.render.table import rendered
 from llmfeas.render.words import sentence
@@ -61,7 +61,7 @@ def test_screen_with_its_derivation(golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_line_is_too_long_and_nothing_is_cut_off(envelope: dict[str, Any], width: int) -> None:
     lines = screen(envelope, width).splitlines()
-    assert max(cells(line) for line in lines) <= width
+    assert max(cell_len(line) for line in lines) <= width
     assert not any("…" in line for line in lines)
     assert FIGURE.findall("\n".join(lines)) == FIGURE.findall(screen(envelope, 200))
 
@@ -73,7 +73,7 @@ def test_one_screen_is_enough(envelope: dict[str, Any]) -> None:
 def test_the_answer_comes_first(envelope: dict[str, Any]) -> None:
     words = report(envelope).verdict
     assert words is not None
-    assert any(words.text.replace(GLUE, " ") in line for line in screen(envelope).splitlines()[:3])
+    assert any(words.whole.replace(GLUE, " ") in line for line in screen(envelope).splitlines()[:3])
 
 
 def test_without_colour_there_are_no_escape_codes(envelope: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ def test_names_are_shown_and_never_obeyed(name: str, colour: bool) -> None:
     text = ESCAPE.sub("", rendered(report(envelope, name, name), 80, colour=True)) if colour else plain
     assert text == plain
     assert not set(text) & {"\x1b", "\r", "\u202e", "\x07"}
-    assert max(cells(line) for line in text.splitlines()) <= 80
+    assert max(cell_len(line) for line in text.splitlines()) <= 80
     if len(name) < 40 and name.isprintable():
         assert name in text
 

@@ -14,10 +14,11 @@ from levels import level_bytes
 
 from llmfeas.autograd.storage import numeric_sizes
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import compiles, fused_implementation, implementation, implementation_names
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import Walked, walked_step
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "compiled_memory.json").read_text())["rows"]
 
@@ -28,7 +29,7 @@ def label(row: dict[str, Any]) -> str:
 
 def setup_of(scenario: dict[str, Any], kernels: str) -> Setup:
     a = catalog().models[scenario["model"]].architecture
-    traits = fused_implementation(a.implementation, kernels) if kernels else implementation(a.implementation)
+    traits = IMPLEMENTATIONS.under(a.implementation, kernels) if kernels else IMPLEMENTATIONS.public(a.implementation)
     precision, drops, rank = scenario["precision"], scenario["dropout"] > 0, scenario.get("lora_rank", 0)
     recipe = Recipe(
         weight_bytes=2 if precision == "bf16" or rank else 4,
@@ -98,10 +99,10 @@ def test_compiling_saves_most_where_activations_and_loss_are_written_out() -> No
     assert peak_bytes(walked(gpt, "")) > 3 * peak_bytes(walked(gpt))
 
 
-@pytest.mark.parametrize("name", implementation_names())
+@pytest.mark.parametrize("name", IMPLEMENTATIONS.names)
 def test_a_compiler_leaves_what_the_public_code_asks_for(name: str) -> None:
-    public, own = implementation(name), fused_implementation(name, "compiled")
-    assert own.compiled and compiles("compiled") and not compiles("fused")
+    public, own = IMPLEMENTATIONS.public(name), IMPLEMENTATIONS.under(name, "compiled")
+    assert own.compiled and IMPLEMENTATIONS.compiles("compiled") and not IMPLEMENTATIONS.compiles("fused")
     kept = ("qkv", "scores", "eager_only", "every_expert", "drops_residual", "router", "layer_buffer_bytes")
     assert [getattr(own, trait) for trait in kept] == [getattr(public, trait) for trait in kept]
 
@@ -123,7 +124,7 @@ def test_compiled_code_never_keeps_more_than_public_code(name: str, checkpointin
                 layers=min(4, architecture.layers),
             )
         )
-        for traits in (implementation(name), fused_implementation(name, "compiled"))
+        for traits in (IMPLEMENTATIONS.public(name), IMPLEMENTATIONS.under(name, "compiled"))
     )
     assert compiled.kept.total[3] <= public.kept.total[3]
     assert compiled.weight_bytes == pytest.approx(public.weight_bytes, rel=1e-3)

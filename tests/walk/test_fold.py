@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
 from llmfeas.catalog.architecture import Architecture, Experts, LayerKind, LinearAttention, Window, runs_of
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk import fold
 from llmfeas.walk.candidates import Line, RankState, upper_lines
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import walked_step
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 MODELS = {
     "gpt2": 9,
@@ -47,7 +48,7 @@ def bytes_of(level: int) -> int:
 
 def setup(model: str, recipe: Recipe) -> Setup:
     a: Architecture = replace(catalog().models[model].architecture, layers=MODELS[model])
-    traits = implementation(a.implementation)
+    traits = IMPLEMENTATIONS.public(a.implementation)
     return Setup(
         architecture=a,
         implementation=traits,
@@ -124,7 +125,7 @@ def test_layers_in_any_order_fold_to_their_plain_walk(runs: list[tuple[LayerKind
     kinds = [kind for kind, times in runs for _ in range(times)]
     asked = Setup(
         architecture=replace(HYBRID, layers=len(kinds), layer_runs=runs_of(kinds)),
-        implementation=implementation("hf-llama"),
+        implementation=IMPLEMENTATIONS.public("hf-llama"),
         recipe=replace(recipe, windowed=True),
     )
     b, s = 3, 512

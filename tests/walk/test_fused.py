@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import fused_implementation, implementation, implementation_names
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.candidates import PeakCandidates
 from llmfeas.walk.fold import peak_candidates
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
@@ -19,7 +20,7 @@ def moments(model: str, layers: int, **recipe: bool) -> PeakCandidates:
     return peak_candidates(
         Setup(
             architecture=architecture,
-            implementation=fused_implementation(architecture.implementation),
+            implementation=IMPLEMENTATIONS.under(architecture.implementation, "fused"),
             recipe=Recipe(weight_bytes=2, autocast=False, **recipe),
             layers=layers,
         )
@@ -64,16 +65,16 @@ def test_the_loss_holds_six_bytes_a_logit() -> None:
 @pytest.mark.parametrize(("kernels", "bytes_a_logit"), [("in-place", 2), ("in-pieces", 0)])
 def test_native_losses_hold_less(kernels: str, bytes_a_logit: int) -> None:
     architecture = catalog().models["llama-3-8b"].architecture
-    own = fused_implementation(architecture.implementation, kernels)
+    own = IMPLEMENTATIONS.under(architecture.implementation, kernels)
     recipe = Recipe(weight_bytes=2, autocast=False)
     found = peak_candidates(Setup(architecture=architecture, implementation=own, recipe=recipe, layers=4))
     widest = max(candidate.parts[2][PER_TOKEN] for candidate in found.candidates)
     assert widest == pytest.approx(bytes_a_logit * architecture.vocab, rel=0.001)
 
 
-@pytest.mark.parametrize("name", implementation_names())
+@pytest.mark.parametrize("name", IMPLEMENTATIONS.names)
 def test_every_record_has_a_fused_twin(name: str) -> None:
-    twin = fused_implementation(name)
+    twin = IMPLEMENTATIONS.under(name, "fused")
     assert not twin.eager_only
     assert (twin.norm, twin.loss) == ("fused", "kernel")
 
@@ -94,7 +95,7 @@ def test_fused_kernels_never_keep_more_than_public_code(name: str) -> None:
                 layers=layers,
             )
         )
-        for traits in (implementation(name), fused_implementation(name))
+        for traits in (IMPLEMENTATIONS.public(name), IMPLEMENTATIONS.under(name, "fused"))
     )
     assert fused.kept.total[PER_TOKEN] <= public.kept.total[PER_TOKEN]
     assert fused.weight_bytes == pytest.approx(public.weight_bytes, rel=1e-3)

@@ -12,7 +12,6 @@ from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.parameters import parameters
 from llmfeas.model.build import build
-from llmfeas.model.implementation import implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.model.weight import VOCAB_GRAIN
 from llmfeas.walk.fold import peak_candidates
@@ -30,7 +29,7 @@ def inventory(a: Architecture, tp: int = 1, adapters: int = 0, targets: str = "a
     recipe = Recipe(
         weight_bytes=2, autocast=False, tp=tp, expert_tp=tp, adapters=adapters, adapt_mlp=targets == "all-linear"
     )
-    traits = implementation(a.implementation)
+    traits = catalog().tables.implementations.public(a.implementation)
     return peak_candidates(Setup(architecture=a, implementation=traits, recipe=recipe)).inventory
 
 
@@ -49,7 +48,9 @@ def test_a_walk_trains_the_adapters_that_are_counted(
 ) -> None:
     for name, a in MODELS.items():
         if not name.startswith(ADAPTED_BESIDE):
-            assert inventory(a, adapters=16, targets=targets).trained == parameters(a, 16, targets).trainable, name
+            traits = catalog().tables.implementations.public(a.implementation)
+            counted = parameters(a, 16, targets, traits=traits).trainable
+            assert inventory(a, adapters=16, targets=targets).trained == counted, name
 
 
 def divides(a: Architecture) -> bool:

@@ -63,6 +63,6 @@ def test_each_micro_batch_of_a_pipeline_keeps_its_own_on_the_host() -> None:
         "global_batch": 16,
     }
     scenario = bare_answer({**asked, "offload": "activations"}, catalog()).scenario
-    first = training_plan(scenario).stages[0]
+    first = training_plan(scenario).ranks[0]
     assert first.streamed_bytes(1, 8192) == 8 * first.moments.streamed_bytes(1, 8192)
     assert training_memory(scenario).host_bytes == first.streamed_bytes(1, 8192)

@@ -7,18 +7,19 @@ from dataclasses import replace
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.inventory import Inventory
 from llmfeas.walk.optimizers import OPTIMIZERS
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 
 def inventory(**recipe: int) -> Inventory:
     a = catalog().models["llama-2-7b"].architecture
     settings = Recipe(**{"weight_bytes": 4, **recipe}, autocast=False)  # type: ignore[arg-type]
     return peak_candidates(
-        Setup(architecture=a, implementation=implementation(a.implementation), recipe=settings)
+        Setup(architecture=a, implementation=IMPLEMENTATIONS.public(a.implementation), recipe=settings)
     ).inventory
 
 

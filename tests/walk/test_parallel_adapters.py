@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import fused_implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.candidates import PeakCandidates, RankState
 from llmfeas.walk.fold import peak_candidates
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 LLAMA = catalog().models["llama-2-70b"].architecture
 RANK = 16
@@ -36,7 +37,7 @@ def moments(
     return peak_candidates(
         Setup(
             architecture=architecture,
-            implementation=fused_implementation(architecture.implementation, kernels),
+            implementation=IMPLEMENTATIONS.under(architecture.implementation, kernels),
             recipe=Recipe(**recipe),
             layers=layers,
         )

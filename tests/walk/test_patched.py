@@ -7,11 +7,12 @@ from levels import folded_top, walked_top
 
 from llmfeas.autograd.storage import COMPONENT_BITS, numeric_sizes
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import fused_implementation, implementation, implementation_names
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.candidates import PeakCandidates
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import walked_step
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3
@@ -25,7 +26,7 @@ def setup(
     kernels: str = "liger", *, model: str = "llama-3.1-8b", layers: int = 4, checkpointing: str = "none", **recipe: int
 ) -> Setup:
     a = catalog().models[model].architecture
-    traits = fused_implementation(a.implementation, kernels) if kernels else implementation(a.implementation)
+    traits = IMPLEMENTATIONS.under(a.implementation, kernels) if kernels else IMPLEMENTATIONS.public(a.implementation)
     types = {"weight_bytes": 2, "autocast": False, **recipe}
     return Setup(
         architecture=a,
@@ -115,8 +116,8 @@ def test_the_fold_is_the_walk(types: dict[str, int]) -> None:
 
 
 def test_families_that_the_library_does_not_patch_run_as_they_are() -> None:
-    patched = {name for name in implementation_names() if fused_implementation(name, "liger").patched}
+    patched = {name for name in IMPLEMENTATIONS.names if IMPLEMENTATIONS.under(name, "liger").patched}
     assert {"hf-llama", "hf-qwen2", "hf-qwen3", "hf-gemma2", "hf-mixtral"} <= patched
     assert "hf-gpt2" not in patched
-    for name in set(implementation_names()) - patched:
-        assert fused_implementation(name, "liger") == implementation(name)
+    for name in set(IMPLEMENTATIONS.names) - patched:
+        assert IMPLEMENTATIONS.under(name, "liger") == IMPLEMENTATIONS.public(name)

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Model
-from llmfeas.model.implementation import implementation
+from llmfeas.catalog.store import catalog
 from llmfeas.walk.prefill import prefill_bytes, prefill_polynomials
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "prefill.json").read_text())["rows"]
 
@@ -27,7 +29,9 @@ def polynomials(model: Model, row: dict[str, Any]) -> tuple[tuple[int, ...], ...
         a = replace(a, window=replace(a.window, size=row["window"]))
     windowed = a.window is not None and row["prompt"] >= a.window.size
     eager = row["attention"] == "eager"
-    return prefill_polynomials(a, implementation(a.implementation), value_bytes=2, eager=eager, windowed=windowed)
+    return prefill_polynomials(
+        a, IMPLEMENTATIONS.public(a.implementation), value_bytes=2, eager=eager, windowed=windowed
+    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['model']}-{row['attention']}-{row['window'] or 'whole'}")

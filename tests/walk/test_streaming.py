@@ -9,11 +9,12 @@ from levels import folded_top, walked_top
 
 from llmfeas.autograd.storage import COMPONENT_BITS, HOST, numeric_sizes
 from llmfeas.catalog.store import catalog
-from llmfeas.model.implementation import fused_implementation
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.candidates import PeakCandidates, RankState
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import walked_step
+
+IMPLEMENTATIONS = catalog().tables.implementations
 
 LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3
@@ -25,7 +26,7 @@ ROOM = RankState(weights=0.0, optimizer=0.0)
 def setup(kernels: str = "streaming", layers: int = 8, checkpointing: str = "full", rank: int = 16) -> Setup:
     return Setup(
         architecture=LLAMA,
-        implementation=fused_implementation(LLAMA.implementation, kernels),
+        implementation=IMPLEMENTATIONS.under(LLAMA.implementation, kernels),
         recipe=Recipe(weight_bytes=2, autocast=False, adapters=rank, checkpointing=checkpointing, quantized=rank > 0),
         layers=layers,
     )

@@ -30,7 +30,7 @@ class Condition:
     without_fp8: bool = False
 
     def holds(self, device: Device) -> bool:
-        """Tell whether the device is one of those meant."""
+        """Whether the device is one of those meant."""
         return (
             (self.below is None or _version(device.target) < _version(self.below))
             and (not self.targets or any(fnmatchcase(device.target, pattern) for pattern in self.targets))
@@ -73,7 +73,7 @@ class EngineChoice:
     when: Condition = _EVERY_DEVICE
 
     def fits(self, device: Device, task: str, quant: str, concurrency: int) -> bool:
-        """Tell whether it is chosen for this."""
+        """Whether it is chosen for this."""
         return (
             (not self.quants or quant in self.quants)
             and (not self.tasks or task in self.tasks)
@@ -97,6 +97,8 @@ class Backend:
     engines: tuple[EngineChoice, ...]
     techniques: Mapping[str, tuple[Support, ...]]
     """By technique (several names, with spaces) the cases in order: the first whose condition holds counts."""
+    refusal: str = ""
+    """Note on engines whose records do not name the backend: they do not run there."""
     fp8_cache: bool = False
     """Serving software that runs fp8 weights keeps its cache in fp8 too, unless told otherwise."""
     notes: str = ""
@@ -112,29 +114,36 @@ class Backend:
             ValueError: naming the technique.
         """
         for technique, cases in self.techniques.items():
-            if not cases or cases[-1].when != _EVERY_DEVICE:
+            if unending(cases):
                 raise ValueError(f"techniques.{technique} must end with a case without `when`")
 
 
-_WORKS = Support(status="supported")
+WORKS = Support(status="supported")
+
+
+def unending(cases: tuple[Support, ...]) -> bool:
+    """Whether cases leave some device without an answer."""
+    return not cases or cases[-1].when != _EVERY_DEVICE
 
 
 @functools.lru_cache
 def _cases(backend: Backend) -> Mapping[str, tuple[Support, ...]]:
-    """Give the cases of each single technique."""
+    """The cases of each single technique."""
     return {name: cases for names, cases in backend.techniques.items() for name in names.split()}
 
 
 def support(backend: Backend, device: Device, technique: str) -> Support:
-    """Say whether a technique works on a device: the value of an option (`qlora`, `bf16-mixed`, `nf4`, `vllm`).
+    """Say whether a technique works on a device: the value of an option (`qlora`, `bf16-mixed`, `nf4`).
 
     The technique `device` asks whether today's builds of the backend run on it at all. A technique that the catalog
     does not name needs nothing special of a backend and works.
     """
-    for case in _cases(backend).get(technique, ()):
-        if case.when.holds(device):
-            return case
-    return _WORKS
+    return named_support(backend, device, technique) or WORKS
+
+
+def named_support(backend: Backend, device: Device, technique: str) -> Support | None:
+    """Say what a backend's entry says of a technique by name; None where it names it not."""
+    return next((case for case in _cases(backend).get(technique, ()) if case.when.holds(device)), None)
 
 
 def default_engine(backend: Backend, device: Device, task: str, quant: str = "none", concurrency: int = 1) -> str:

@@ -1,4 +1,6 @@
-"""What a device is: memory, rates by number format, links, power, prices. One entry is what one process sees."""
+"""What a device is: memory, rates by number format, links, power, prices; one entry is what one process sees;
+and offers, what one can rent or borrow as a whole.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ class Device:
         return self.bandwidth_gb_per_s * GB
 
     def link_between(self, devices: int) -> Link | None:
-        """Give the fastest link that joins so many devices of one node; None where the catalog knows no rate.
+        """The fastest link that joins so many devices of one node; None where the catalog knows no rate.
 
         A link to the host's memory (`nvlink-c2c`) joins no devices.
         """
@@ -136,25 +138,25 @@ class Device:
 
     @property
     def has_bf16(self) -> bool:
-        """Tell whether it computes in bf16 natively."""
+        """Whether it computes in bf16 natively."""
         return self.tflop_per_s.bf16 is not None
 
     @property
     def has_matrix_units(self) -> bool:
-        """Tell whether 16-bit products have units of their own (tensor cores, matrix cores, MXU, XMX, AMX)."""
+        """Whether 16-bit products have units of their own (tensor cores, matrix cores, MXU, XMX, AMX)."""
         rates = self.tflop_per_s
         return (rates.fp16_matrix_fp32 or 0) > (rates.fp32 or 0) or (rates.bf16 or 0) > 1.9 * (rates.fp32 or 0)
 
     @property
     def is_geforce_like(self) -> bool:
-        """Tell whether matrix products with fp32 accumulation run at a fraction of their fp16-accumulate rate."""
+        """Whether matrix products with fp32 accumulation run at a fraction of their fp16-accumulate rate."""
         rates = self.tflop_per_s
         fast, slow = rates.fp16_matrix, rates.fp16_matrix_fp32
         return fast is not None and slow is not None and slow < 0.75 * fast
 
     @property
     def has_hbm(self) -> bool:
-        """Tell whether its memory is stacked (HBM)."""
+        """Whether its memory is stacked (HBM)."""
         return self.memory_type.upper().startswith("HBM")
 
     @property
@@ -188,7 +190,7 @@ class Device:
         return matrix or max(rates.fp16 or 0.0, rates.fp32 or 0.0)
 
     def train_flop_per_s(self, precision: str) -> float:
-        """Give the dense peak in FLOP/s that training in `precision` is measured against.
+        """The dense peak in FLOP/s that training in `precision` is measured against.
 
         A format that the device lacks falls back to what it would run instead: fp8 and 16 bits to `peak16_flop_per_s`,
         tf32 to fp32.
@@ -229,7 +231,7 @@ class Device:
                 )
 
     def _rate_limits(self) -> tuple[tuple[str, float | None, float, str], ...]:
-        """Give for each dense rate the most it can be, from the others: each halving of the bits at most doubles it."""
+        """For each dense rate the most it can be, from the others: each halving of the bits at most doubles it."""
         rates = self.tflop_per_s
         matrix = max(rates.fp16_matrix or 0.0, rates.fp16_matrix_fp32 or 0.0, rates.bf16 or 0.0)
         vector = max(rates.fp32 or 0.0, rates.fp16 or 0.0)
@@ -241,3 +243,30 @@ class Device:
             ("tf32", rates.tf32, max(matrix / 2, rates.fp32 or 0.0), "half of the 16-bit matrix rate"),
             ("fp4", rates.fp4, 3 * (rates.fp8 or 2 * matrix), "three times the fp8 rate"),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A catalog entry of one offer: `count` devices in one machine, for a number of hours."""
+
+    __pydantic_config__: ClassVar = STRICT
+    id: Identifier
+    name: Identifier
+    provider: Identifier
+    device: Identifier
+    """The catalog id of its device."""
+    count: Count = 1
+    aliases: tuple[Identifier, ...] = ()
+    default_for: tuple[Identifier, ...] = ()
+    tier: Literal["free", "paid", "retired"] = "paid"
+    memory_gib: Positive | None = None
+    """What a process sees on one device; None: what the device has."""
+    host_memory_gib: Positive | None = None
+    host_cpus: Count | None = None
+    hours_per_session: Positive | None = None
+    hours_per_week: Positive | None = None
+    usd_per_hour: PositiveOrZero | None = None
+    """Price of the whole offer; None: not known."""
+    notes: str = ""
+    sources: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
-from typing import Literal, cast
+from typing import Annotated, ClassVar, Literal
 
 from ..record import dataclass
+from .types import STRICT, Count, CountOrZero, Limits, Positive, PositiveOrZero
 
 AttentionKind = Literal["standard", "new", "scaled"]
-Style = Literal["plain", "tuned", "native"]
-"""Framework code; fused and overlapping; the same without a framework."""
-
-STYLES: tuple[Style, ...] = ("tuned", "native")
+Factor = Annotated[float, Limits(ge=1, le=100)]
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One calibrated number and what stands behind it."""
 
-    value: float
-    spread: float = 0.2
-    rows: int = 0
-    groups: int = 0
+    __pydantic_config__: ClassVar = STRICT
+    value: Positive
+    spread: PositiveOrZero = 0.2
+    rows: CountOrZero = 0
+    groups: CountOrZero = 0
     prior: bool = False
     note: str = ""
 
@@ -32,64 +30,71 @@ class Parameter:
 class Generation:
     """What devices of one generation have in common for software."""
 
+    __pydantic_config__: ClassVar = STRICT
     training: str = "other"
     attention: AttentionKind = "standard"
-    nic_bytes_per_s: float | None = None
+    nic_bytes_per_s: Positive | None = None
     plain: str = ""
     """Whose factor `training.plain.*` holds back matrix products under plain frameworks; empty: nothing does."""
-
-
-@dataclass(frozen=True, slots=True)
-class InferenceEngine:
-    """How an inference engine behaves: the family it is calibrated with, and a backend that it forces."""
-
-    family: str = "eager"
-    backend: str | None = None
-    unpacks: bool = False
-    fixed: str = ""
-    """Whose fixed cost a layer it has, where that differs from its family's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
     """How far a left-out group of one kind of run was off, and the half-width factor of the 80 % interval."""
 
-    sigma: float
-    groups: int
-    rows: int
-    width: float
+    __pydantic_config__: ClassVar = STRICT
+    sigma: PositiveOrZero
+    groups: CountOrZero
+    rows: CountOrZero
+    width: Factor
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
     """What the user's own measurements on one device say of one kind of run: an overlay's `efficiency.calibration`."""
 
-    factor: float
+    __pydantic_config__: ClassVar = STRICT
+    factor: Annotated[float, Limits(ge=0.01, le=100)]
     """Measured over computed (speed, or peak memory), shrunk towards 1."""
-    width: float
+    width: Factor
     """From the expected value to each end of the 80 % interval."""
-    rows: int
+    rows: Count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Efficiency:
     """The whole file. Compared and hashed by identity, so that what is derived from it can be cached."""
 
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
     parameters: Mapping[str, Parameter]
     generations: Mapping[str, Generation]
-    training_engines: Mapping[str, Style]
-    """Training engines that are not plain framework code."""
-    inference_engines: Mapping[str, InferenceEngine]
+    left_out: Mapping[str, Mapping[str, PositiveOrZero]] = field(default_factory=dict)
+    """Kind -> how far the speed of left-out rows is off."""
     regimes: Mapping[str, Mapping[str, Regime]] = field(default_factory=dict)
     calibration: Mapping[str, Mapping[str, Mapping[str, Own]]] = field(default_factory=dict)
     """Device id -> kind (training, decode, prefill, memory) -> kind of run -> what was measured there."""
 
+    def __post_init__(self) -> None:
+        """Refuse a generation that names a parameter which there is not.
+
+        Raises:
+            ValueError: naming the generation.
+        """
+        for name, traits in self.generations.items():
+            needed = [
+                f"training.generation.{traits.training}",
+                *([f"training.plain.{traits.plain}"] if traits.plain else []),
+            ]
+            if not self.parameters.keys() >= set(needed):
+                raise ValueError(f"generations.{name} needs the parameters {' and '.join(needed)}")
+
     def own(self, device: str, kind: str, regime: str) -> Own | None:
-        """Give what the user measured on a device, None where nothing was."""
+        """What the user measured on a device, None where nothing was."""
         return self.calibration.get(device, {}).get(kind, {}).get(regime) if self.calibration else None
 
     def value(self, name: str) -> float:
-        """Give a parameter's value.
+        """A parameter's value.
 
         Raises:
             KeyError: no such parameter (an error in the data file).
@@ -97,67 +102,9 @@ class Efficiency:
         return self.parameters[name].value
 
     def generation(self, name: str) -> Generation:
-        """Give the traits of a device generation; unknown ones behave like `other`."""
+        """The traits of a device generation; unknown ones behave like `other`."""
         return self.generations.get(name) or self.generations["other"]
 
-    def style(self, engine: str) -> Style:
-        """Tell how a training engine behaves; one that nobody described is plain framework code."""
-        return self.training_engines.get(engine, "plain")
-
     def first(self, *names: str) -> str:
-        """Give the first of several parameter names that exists."""
+        """The first of several parameter names that exists."""
         return next(name for name in names if name in self.parameters)
-
-
-@lru_cache(maxsize=1)
-def efficiency() -> Efficiency:
-    """Give the built-in calibrated numbers (data/efficiency.yaml)."""
-    from .store import catalog
-
-    return efficiency_from_mapping(catalog().raw("efficiency"))
-
-
-def efficiency_from_mapping(raw: Mapping[str, object]) -> Efficiency:
-    """Build the typed view of a loaded data/efficiency.yaml.
-
-    Raises:
-        KeyError, TypeError: a section or field is missing or unknown.
-    """
-    sections = cast(Mapping[str, Mapping[str, Mapping[str, object]]], raw)
-    engines = cast(Mapping[str, Mapping[str, object]], raw["engines"])
-    inference = cast(Mapping[str, Mapping[str, object]], engines["inference"])
-    regimes = cast(Mapping[str, Mapping[str, Mapping[str, float]]], raw["regimes"])
-    return Efficiency(
-        parameters={name: Parameter(**entry) for name, entry in sections["parameters"].items()},  # type: ignore[arg-type]
-        generations={name: Generation(**entry) for name, entry in sections["generations"].items()},  # type: ignore[arg-type]
-        training_engines={
-            name: style for style in STYLES for name in cast(list[str], engines["training"].get(style, []))
-        },
-        inference_engines={name: InferenceEngine(**entry) for name, entry in inference.items()},  # type: ignore[arg-type]
-        regimes={
-            kind: {name: Regime(**entry) for name, entry in entries.items()}  # type: ignore[arg-type]
-            for kind, entries in regimes.items()
-        },
-        calibration=_calibration(cast(Mapping[str, Mapping[str, Mapping[str, object]]], raw.get("calibration") or {})),
-    )
-
-
-def _calibration(
-    raw: Mapping[str, Mapping[str, Mapping[str, object]]],
-) -> Mapping[str, Mapping[str, Mapping[str, Own]]]:
-    return {
-        device: {kind: {name: _own(entry) for name, entry in names.items()} for kind, names in kinds.items()}
-        for device, kinds in raw.items()
-    }
-
-
-def _own(entry: object) -> Own:
-    """Build one calibration.
-
-    Raises:
-        TypeError, ValueError: a field is missing or unknown, or a figure is impossible.
-    """
-    own = Own(**cast(Mapping[str, float], entry))  # type: ignore[arg-type]
-    if not (0.01 <= own.factor <= 100 and 1 <= own.width <= 100 and own.rows >= 1):
-        raise ValueError(f"an impossible calibration: factor {own.factor}, width {own.width}, rows {own.rows}")
-    return own

@@ -1,51 +1,244 @@
-"""What an engine does by itself with several devices, and which kernels it brings."""
+"""What is known of an engine: how it trains and serves, what it holds, how fast it is, where it runs."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any, ClassVar, Final, Literal
 
 from ..record import dataclass
-from .types import STRICT, CountOrZero, Identifier
+from .backend import WORKS, Backend, Support, named_support, unending
+from .device import BackendId, Device
+from .quantization import Format
+from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
+
+Style = Literal["plain", "tuned", "native"]
+"""Framework code; fused and overlapping; the same without a framework."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """A catalog entry of one engine; the defaults are those of an engine that nobody described."""
+class Scheme:
+    """How an engine keeps a mixed-precision model on several devices. Bytes a trained parameter."""
 
     __pydantic_config__: ClassVar = STRICT
-    id: Identifier
-    does: tuple[Literal["training", "serving"], ...] = ("training", "serving")
-    zero: CountOrZero = 3
+    weight: Count
+    gradient: Count
+    master: CountOrZero = 0
+    """fp32 master weights beside the working ones; sharded with the optimizer's states."""
+    state: Count = 4
+    """Each of the optimizer's moments."""
+    gathers: bool = False
+    """FSDP and DDP: 16-bit copies of fp32 shards, gradients in reduction buckets."""
+    whole_gradients: bool = False
+    """Gradients live in one buffer from the start."""
+    sequence_parallel: bool = False
+    compiled: bool = False
+    """A compiler lays out the step: 16-bit weights live where they are used, and there are no buckets."""
+    narrow_inputs: bool = False
+    """In fp8 a product keeps its input in one byte; otherwise the 16-bit one, cast again in backward (torchao)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainingOverhead:
+    """What a training engine holds beside tensors. Compared by identity."""
+
+    __pydantic_config__: ClassVar = STRICT
+    fixed_bytes: PositiveOrZero = 0.0
+    gaps: Fraction = 0.0
+    sharded_bytes: PositiveOrZero = 0.0
+    log_spread: Fraction = 0.2
+    sharded_log_spread: Fraction = 0.2
+    adapters_log_spread: Fraction | None = None
+    groups: CountOrZero = 0
+    rows: CountOrZero = 0
+    divided: TrainingOverhead | None = None
+    """The same where `kernels: frameworks` runs fused kernels; None: as ever."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServingMemory:
+    """Cache, passes over the prompt and overheads of a serving engine. Compared by identity."""
+
+    __pydantic_config__: ClassVar = STRICT
+    cache: Literal["growing", "preallocated", "paged"]
+    block_tokens: Count = 1
+    appends: bool = False
+    public_code: bool = False
+    window_extra: CountOrZero | None = None
+    pass_tokens: Count | None = None
+    reserves: bool = False
+    value_bytes: PositiveOrZero | None = None
+    score_bytes: PositiveOrZero = 0.0
+    in_place: bool = False
+    logits: Literal["last", "pass"] = "last"
+    logit_bytes: PositiveOrZero | None = None
+    fixed_bytes: PositiveOrZero = 0.0
+    slack: Fraction = 0.0
+    cache_slack: PositiveOrZero = 0.0
+    log_spread: Fraction = 0.15
+    groups: CountOrZero = 0
+    rows: CountOrZero = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServingSpeed:
+    """Which calibrated path a serving engine takes. Compared by identity."""
+
+    __pydantic_config__: ClassVar = STRICT
+    family: Literal["llama.cpp", "mlx", "compiled", "server", "autoawq", "eager"]
+    backend: Literal["vulkan", "sycl"] | None = None
+    """That it forces."""
+    unpacks: bool = False
+    """Quantized weights on integer lanes."""
+    fixed: str = ""
+    """Whose fixed cost a layer it has, where that differs from its family's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingTraits:
+    """How an engine trains."""
+
+    __pydantic_config__: ClassVar = STRICT
+    zero: CountOrZero
     """ZeRO stage on several devices where nobody sets one."""
     layout: Literal["batches", "smallest", "fastest"] = "smallest"
     """How training is divided over several devices where nobody says: `batches` never divides a layer."""
-    split: Literal["layers", "tensors"] = "layers"
+    kernels: Identifier = "frameworks"
+    """What training runs: public code (`eager`), kernels of data/implementations.yaml, or fused ones where a
+    pre-training is divided (`frameworks`)."""
+    checkpointing: Literal["none", "selective", "full"] = "none"
+    """What pre-training and full fine-tuning recompute where nobody says."""
+    clusters: tuple[BackendId, ...] = ()
+    """Backends on which people train with it on many devices."""
+    style: Style
+    scheme: Scheme
+    memory: TrainingOverhead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingTraits:
+    """How an engine serves."""
+
+    __pydantic_config__: ClassVar = STRICT
+    split: Literal["layers", "tensors"]
     """How one served model spreads over several devices."""
     partial: bool = False
     """Can leave layers on the host."""
     streams: bool = False
     """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    """The server's own settings at their defaults, by its own names."""
+    speed: ServingSpeed
+    memory: ServingMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Engine:
+    """A catalog entry of one engine; data/engines.yaml documents the fields. Compared by identity."""
+
+    __pydantic_config__: ClassVar = STRICT
+    id: Identifier
+    name: str = ""
+    aliases: tuple[Identifier, ...] = ()
+    does: tuple[Literal["training", "serving"], ...]
+    versions: str = ""
+    """Releases that the record speaks of; empty: all of today."""
     fused: bool = False
     """Brings fused attention for every architecture."""
-    kernels: Literal[
-        "eager",
-        "fused",
-        "megatron",
-        "megatron-tuned",
-        "megatron-narrow",
-        "transformer-engine",
-        "in-place",
-        "in-pieces",
-        "streaming",
-        "streaming-2024",
-        "compiled",
-        "liger",
-        "prepared",
-        "frameworks",
-    ] = "frameworks"
-    """What training runs: public code, the engine's kernels (data/implementations.yaml), or fused ones where a
-    pre-training is divided."""
-    checkpointing: Literal["none", "selective", "full"] = "none"
-    """What pre-training and full fine-tuning recompute where nobody says."""
-    clusters: tuple[Identifier, ...] = ()
-    """Backends on which people train with it on many devices."""
+    dialect: str = ""
+    """The engine whose names of formats it uses; empty: its own."""
+    formats: tuple[Identifier, ...] = ()
+    """Formats that it reads, or kinds of them."""
+    architectures: tuple[Identifier, ...] = ()
+    """Implementations that it runs; none named: nobody said."""
+    launchers: tuple[Identifier, ...] = ()
+    """What `llmfeas launch` writes for it."""
+    backends: Mapping[BackendId, tuple[Support, ...]] = field(default_factory=dict)
+    """By backend the cases in order: the first whose condition holds counts."""
+    training: TrainingTraits
+    serving: ServingTraits
+
+    def __post_init__(self) -> None:
+        """Refuse a backend that leaves some device without an answer.
+
+        Raises:
+            ValueError: naming the backend.
+        """
+        for backend, cases in self.backends.items():
+            if unending(cases):
+                raise ValueError(f"backends.{backend} must end with a case without `when`")
+
+    @property
+    def speaks(self) -> str:
+        """The engine whose names of formats it uses."""
+        return self.dialect or self.id
+
+    def reads(self, form: Format) -> bool:
+        """Whether it is known to read a format."""
+        return form.id in self.formats or form.kind in self.formats
+
+    def support(self, backend: Backend, device: Device) -> Support:
+        """Say whether it runs on a device: as a backend says of it by name, else as its own record does."""
+        cases = self.cases(backend)
+        return named_support(backend, device, self.id) or next(
+            (case for case in cases if case.when.holds(device)), WORKS
+        )
+
+    def cases(self, backend: Backend) -> tuple[Support, ...]:
+        """What its record says of a backend, the first case that holds counts; empty where nobody said."""
+        if not self.backends:
+            return ()
+        return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
+
+
+OWN_NAMES: Final = ("id", "name", "aliases", "versions")
+"""What an engine does not take from the one that it is like."""
+
+FACETS: Final = ("training", "serving")
+Entry = Mapping[str, Any]
+
+
+class LikeError(LookupError):
+    """An engine is like one that does not exist, or in the end like itself."""
+
+
+def completed(
+    entry: Entry, plain: Entry, written: Callable[[str], Entry | None], seen: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """An entry with what it takes from other ones (`written`, by id), and from `plain` what nobody said.
+
+    Raises:
+        LikeError: naming the engine that it cannot be like.
+    """
+
+    def of(name: object) -> dict[str, Any]:
+        found = written(name) if isinstance(name, str) and name not in seen else None
+        if found is None:
+            raise LikeError(name)
+        return completed(found, plain, written, (*seen, str(name)))
+
+    base: Entry = plain
+    if entry.get("like") is not None:
+        base = {key: value for key, value in of(entry["like"]).items() if key not in OWN_NAMES}
+    result = {**base, **entry}
+    result.pop("like", None)
+    for facet in FACETS:
+        given = entry.get(facet, {})
+        if isinstance(given, Mapping):
+            changes = {key: _laid_over(value, facet, key, of) for key, value in given.items()}
+            result[facet] = {**_mapping(base[facet]), **changes}
+    return result
+
+
+def _laid_over(value: Any, facet: str, key: str, of: Callable[[object], Entry]) -> Any:
+    """A mapping with `like` over that of the other engine; all else as it is."""
+    if not isinstance(value, Mapping) or "like" not in value:
+        return value
+    own = {name: each for name, each in value.items() if name != "like"}
+    return {**_mapping(_mapping(of(value["like"])[facet]).get(key)), **own}
+
+
+def _mapping(value: Any) -> Entry:
+    return value if isinstance(value, Mapping) else {}

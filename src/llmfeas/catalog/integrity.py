@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from ..text import printable
-from .names import name_key
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
-from .source import Document
-from .store import Records, data_file
+from .efficiency import Efficiency
+from .implementation import Implementation, flattened
+from .quantization import Quantization, expanded
+from .records import EntryKind
+from .search import name_key
+from .source import Document, read_yaml
+from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Catalog, Records, data_file
+from .tables import Power, Runtime
 from .validation import Place
+
+TABLES: Mapping[str, tuple[type, Callable[[Mapping[str, Any]], Mapping[str, Any]]]] = {
+    "efficiency": (Efficiency, dict),
+    "runtime": (Runtime, dict),
+    "quantization": (Quantization, expanded),
+    "implementations": (Implementation, dict),
+    "power": (Power, dict),
+}
+"""Data files of numbers, and the record that each fits."""
 
 
 def problems(directory: Path) -> Iterator[DataError]:
     """Validate all records of a data directory: entries, references between them, names that are taken twice."""
-    sections: tuple[Section[Any], ...] = (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
+    found = False
+    for error in _problems_of_files(directory):
+        found = True
+        yield error
+    if not found:
+        yield from _dangling_names(Catalog(directory))
+
+
+def _problems_of_files(directory: Path) -> Iterator[DataError]:
+    sections: tuple[EntryKind[Any], ...] = (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
     known: dict[str, Records[Any]] = {}
     for section in sections:
         try:
@@ -35,9 +57,47 @@ def problems(directory: Path) -> Iterator[DataError]:
         if file.document is not None:
             yield from _taken_names(section, records, file.document)
     yield from _dangling_references(known, directory)
+    for name in TABLES:
+        path = directory / f"{name}.yaml"
+        if path.exists():
+            document = read_yaml(path)
+            yield from number_problems(name, document.data, document)
 
 
-def _taken_names(section: Section[Any], records: Records[Any], document: Document) -> Iterator[DataError]:
+def _dangling_names(catalog: Catalog) -> Iterator[DataError]:
+    """Find what engines name, and engines that backends name, that there is not."""
+    for key, engine in catalog.engines.items():
+        document, place = catalog.engines.place(key)
+        for fault in catalog.tables.faults(engine) if document else ():
+            yield DataError("bad-data", f"{document.where(place)}: {fault}", "Mend the name.")  # type: ignore[union-attr]
+    for key, backend in catalog.backends.items():
+        document, place = catalog.backends.place(key)
+        for choice in backend.engines if document else ():
+            if choice.engine not in catalog.engines:
+                yield _no_such(document, (*place, "engines"), "engine", choice.engine, catalog.engines)  # type: ignore[arg-type]
+
+
+def number_problems(name: str, raw: Mapping[str, Any], document: Document, place: Place = ()) -> Iterator[DataError]:
+    """Check a data file of numbers, with what overlays change of it; `place` is where it stands in the document."""
+    from .validation import validated
+
+    try:
+        if name != "implementations":
+            record, whole = TABLES[name]
+            validated(record, whole(raw), document, place)
+            return
+        for section in ("implementations", "kernels"):
+            for key in raw[section]:
+                fields = {name: value for name, value in flattened(raw[section], key).items() if name != "families"}
+                validated(Implementation, fields, document, (*place, section, key))
+    except DataError as error:
+        yield error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        text = f"{document.where(place or (name,))}: does not fit the catalog's numbers ({printable(error, 100)})"
+        yield DataError("bad-data", text, f"Use the keys of data/{name}.yaml.")
+
+
+def _taken_names(section: EntryKind[Any], records: Records[Any], document: Document) -> Iterator[DataError]:
     owners: dict[str, str] = {}
     for key, entry in records.names():
         for name in {
@@ -60,8 +120,8 @@ def _dangling_references(known: Mapping[str, Records[Any]], directory: Path) -> 
             continue
         bases = file.data.get(section.base) or {}
         for key, entry in records.names():
-            wanted = entry.get(section.base_field) if section.base else None
-            if section.base and wanted not in bases:
+            wanted = entry.get(section.base_field) if section.base_field else None
+            if section.base_field and wanted not in bases:
                 place = (section.key, key, section.base_field)
                 yield _no_such(file.document, place, section.base_field, wanted, bases)
             device = entry.get("device") if section.key == "offers" else None

@@ -1,37 +1,54 @@
 """One's own entries laid over the catalog: files of the same shape, changed or added entry by entry.
 
-An overlay is one YAML file with any of the sections `devices`, `offers`, `models`, `generations`, `families`,
-`efficiency`, `measurements`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it changes fields
-of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
+An overlay is one YAML file with any of the sections `devices`, `offers`, `models`, `backends`, `engines`,
+`generations`, `families`, `measurements`, and with the files of numbers `efficiency`, `runtime`, `quantization`,
+`implementations` and `power`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it changes
+fields of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
+
+Every command asks where overlays are looked for, so that this module needs YAML only where there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
 from ..text import printable
-from .architecture import Model
-from .backend import Backend
-from .device import Device
-from .offer import Offer
-from .records import merged
-from .sections import BACKENDS, DEVICES, MODELS, OFFERS, Section
-from .source import Document, read_yaml
-from .store import Catalog, DataFile, Records
+from .records import EntryKind, merged
+from .store import (
+    BACKENDS,
+    DEVICES,
+    ENGINES,
+    MODELS,
+    OFFERS,
+    Catalog,
+    DataFile,
+    Records,
+    built_in,
+    install,
+)
+
+if TYPE_CHECKING:
+    from .source import Document
+    from .tables import Tables
 
 R = TypeVar("R")
 
-SECTIONS: Mapping[str, Section[Any]] = {section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS)}
+SECTIONS: Mapping[str, EntryKind[Any]] = {
+    section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
+}
 BASES = {"generations": "hardware", "families": "models"}
 """Sections of defaults that entries share -> the data file that they belong to."""
-MAPPINGS = ("efficiency",)
+MAPPINGS = ("efficiency", "runtime", "quantization", "implementations", "power")
 """Whole data files that an overlay may change key by key."""
+WRITTEN = {"efficiency": ("calibration",)}
+"""What the program itself writes into an overlay of those."""
 LISTS = ("measurements",)
 """Lists that others read: the user's own measurements (`backtest`)."""
 NOT_INHERITED = ("aliases", "default_for", "representative")
@@ -49,11 +66,11 @@ class Overlay:
     @property
     def data(self) -> Mapping[str, Any]:
         """The file's sections."""
-        found: Mapping[str, Any] = self.document.data
-        return found
+        sections: Mapping[str, Any] = self.document.data
+        return sections
 
     def entries(self, key: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Give the entries of a section with their place in the list."""
+        """The entries of a section with their place in the list."""
         yield from enumerate(self.data.get(key) or ())
 
     @property
@@ -70,6 +87,10 @@ def read_overlay(path: Path) -> Overlay:
     Raises:
         DataError: with file and line.
     """
+    from difflib import get_close_matches
+
+    from .source import Document, read_yaml
+
     document = read_yaml(path)
     data = document.data if document.data is not None else {}
     if not isinstance(data, dict):
@@ -113,7 +134,7 @@ def _bad(document: Document, place: tuple[str | int, ...], text: str, hint: str,
 class OverlaidRecords(Records[R]):
     """Entries of one kind, those of overlays laid over those of the catalog."""
 
-    def __init__(self, section: Section[R], file: DataFile, overlays: Sequence[Overlay]) -> None:
+    def __init__(self, section: EntryKind[R], file: DataFile, overlays: Sequence[Overlay]) -> None:
         super().__init__(section, file)
         self._built_in = dict(self._raw)
         self._from: dict[str, tuple[Overlay, int]] = {}
@@ -129,22 +150,27 @@ class OverlaidRecords(Records[R]):
         ]
 
     def overlaid(self) -> Iterator[str]:
-        """Give the ids that an overlay adds or changes."""
+        """The ids that an overlay adds or changes."""
         return iter(self._layers)
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Give each id with its entry as written; those of overlays resolved."""
+        """Each id with its entry as written; those of overlays resolved."""
         for key, entry in super().names():
             yield key, (self.raw(key) if key in self._layers else entry)
 
-    def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data: what it extends, its defaults, its own fields."""
-        if key not in self._raw:
-            raise KeyError(key)
-        return self._with_defaults(self._plain(key, 0, len(self._layers.get(key, ()))))
+    def written(self, key: str) -> Mapping[str, Any] | None:
+        """An entry as the overlays leave it, without defaults; None where there is none."""
+        return self._plain(key, 0, len(self._layers.get(key, ()))) if key in self._raw else None
+
+    def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
+        """The document that an entry stands in last, and where."""
+        if key not in self._from:
+            return super().place(key)
+        overlay, index = self._from[key]
+        return overlay.document, (self.section.key, index)
 
     def _plain(self, key: str, depth: int, layers: int) -> dict[str, Any]:
-        """Give an entry as the first `layers` overlays leave it, without defaults."""
+        """An entry as the first `layers` overlays leave it, without defaults."""
         if not layers:
             return dict(self._built_in.get(key, {}))
         overlay, index, entry = self._layers[key][layers - 1]
@@ -161,6 +187,8 @@ class OverlaidRecords(Records[R]):
             inherited = self._plain(wanted, depth + 1, len(self._layers.get(wanted, ())))
             base = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
         if not base:
+            from difflib import get_close_matches
+
             near = get_close_matches(wanted, [known for known in self if known != key], 3)
             hint = f"Did you mean '{near[0]}'?" if near else f"See 'llmfeas {self.section.key} list'."
             place = (self.section.key, index, "extends")
@@ -168,12 +196,12 @@ class OverlaidRecords(Records[R]):
         own = {name: value for name, value in entry.items() if name != "extends"}
         return {**merged(base, own), "id": key}
 
-    def _with_defaults(self, entry: dict[str, Any]) -> dict[str, Any]:
+    def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         name = entry.get(self.section.base_field)
         defaults: dict[str, Any] = {}
         for layer in (self._file.data.get(self.section.base) or {}, *self._defaults):
-            found = layer.get(name)
-            defaults = merged(defaults, found) if isinstance(found, Mapping) else defaults
+            layered = layer.get(name)
+            defaults = merged(defaults, layered) if isinstance(layered, Mapping) else defaults
         return merged(defaults, entry)
 
     def _record(self, key: str) -> R:
@@ -181,8 +209,9 @@ class OverlaidRecords(Records[R]):
             return super()._record(key)
         from .validation import validated
 
-        overlay, index = self._from[key]
-        return validated(self.section.record, self.raw(key), overlay.document, (self.section.key, index))
+        document, place = self.place(key)
+        assert document is not None
+        return validated(self.section.record, self.raw(key), document, place)
 
 
 class OverlaidCatalog(Catalog):
@@ -193,33 +222,16 @@ class OverlaidCatalog(Catalog):
         self.base = base
         self.overlays = tuple(overlays)
 
-    @cached_property
-    def devices(self) -> Records[Device]:
-        """Devices by id."""
-        return OverlaidRecords(DEVICES, self._file(DEVICES.file), self.overlays)
-
-    @cached_property
-    def offers(self) -> Records[Offer]:
-        """Offers by id."""
-        return OverlaidRecords(OFFERS, self._file(OFFERS.file), self.overlays)
-
-    @cached_property
-    def models(self) -> Records[Model]:
-        """Models by id."""
-        return OverlaidRecords(MODELS, self._file(MODELS.file), self.overlays)
-
-    @cached_property
-    def backends(self) -> Records[Backend]:
-        """Backends by id."""
-        return OverlaidRecords(BACKENDS, self._file(BACKENDS.file), self.overlays)
+    def _records(self, section: EntryKind[R]) -> Records[R]:
+        return OverlaidRecords(section, self._file(section.file), self.overlays)
 
     def raw(self, name: str) -> Mapping[str, Any]:
-        """Give a data file as plain data, changed by the overlays where they may."""
-        found = super().raw(name)
+        """A data file as plain data, changed by the overlays where they may."""
+        data = super().raw(name)
         for overlay in self.overlays if name in MAPPINGS else ():
             changes = overlay.data.get(name)
-            found = merged(found, changes) if changes else found
-        return found
+            data = merged(data, changes) if changes else data
+        return data
 
     @cached_property
     def digest(self) -> str:
@@ -231,33 +243,46 @@ class OverlaidCatalog(Catalog):
         """The files laid over the catalog, in the order in which they apply."""
         return tuple(overlay.path for overlay in self.overlays)
 
-    @property
-    def changed_numbers(self) -> bool:
-        """Tell whether an overlay changes numbers that other modules keep (efficiencies)."""
-        return any(overlay.data.get(name) for overlay in self.overlays for name in MAPPINGS)
+    @cached_property
+    def tables(self) -> Tables:
+        """What estimates look numbers up in; what overlays change of it is checked.
+
+        Raises:
+            DataError: a number or name that cannot be used, with file and line.
+        """
+        for problem in self._number_problems(unless=WRITTEN):
+            raise problem
+        return super().tables
+
+    def _number_problems(self, unless: Mapping[str, Collection[str]] | None = None) -> Iterator[DataError]:
+        """Check the data files that overlays change, but those of which they say no more than `unless`."""
+        for overlay in self.overlays:
+            for name in MAPPINGS:
+                changes = overlay.data.get(name)
+                if changes and not changes.keys() <= set((unless or {}).get(name, ())):
+                    from .integrity import number_problems
+
+                    yield from number_problems(name, self.raw(name), overlay.document, (name,))
 
     def problems(self) -> Iterator[DataError]:
         """Check every entry that an overlay adds or changes, and the numbers that it changes."""
-        for records in (self.devices, self.offers, self.models, self.backends):
+        for records in (self.devices, self.offers, self.models, self.backends, self.engines):
             assert isinstance(records, OverlaidRecords)
             for key in records.overlaid():
                 try:
                     records[key]
                 except DataError as error:
                     yield error
-        for overlay in self.overlays:
-            if overlay.data.get("efficiency"):
-                yield from _efficiency_problem(overlay, self.raw("efficiency"))
+        wrong = list(self._number_problems())
+        yield from wrong or self._dangling_names()
 
-
-def _efficiency_problem(overlay: Overlay, raw: Mapping[str, Any]) -> Iterator[DataError]:
-    from .efficiency import efficiency_from_mapping
-
-    try:
-        efficiency_from_mapping(raw)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        text = f"does not fit the catalog's numbers ({printable(error, 100)})"
-        yield _bad(overlay.document, ("efficiency",), text, "Use the keys of data/efficiency.yaml.")
+    def _dangling_names(self) -> Iterator[DataError]:
+        assert isinstance(self.engines, OverlaidRecords)
+        for key in self.engines.overlaid():
+            document, place = self.engines.place(key)
+            assert document is not None
+            for fault in self.tables.faults(self.engines[key]):
+                yield _bad(document, place, fault, "Mend the name, or add what it names.")
 
 
 def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:
@@ -267,3 +292,99 @@ def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:
         DataError: a file is missing or its outline is wrong; its entries are checked when they are asked for.
     """
     return OverlaidCatalog(base, [read_overlay(path) for path in paths]) if paths else base
+
+
+PROJECT_FILE = "llmfeas.yaml"
+USER_FILE = "catalog.yaml"
+MEASURED_FILE = "measured.yaml"
+"""The user's own measurements and what follows from them: written by `backtest --add` and `--calibrate`."""
+VARIABLE = "LLMFEAS_CATALOG"
+
+
+def user_folder(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of the user's own settings: XDG on Linux, Application Support on macOS, APPDATA on Windows."""
+    home = _expanded(environment.get("HOME") or environment.get("USERPROFILE") or "~")
+    if platform == "win32":
+        return Path(environment.get("APPDATA") or home / "AppData" / "Roaming") / "llmfeas"
+    if platform == "darwin":
+        return home / "Library" / "Application Support" / "llmfeas"
+    configured = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(configured) if Path(configured).is_absolute() else home / ".config") / "llmfeas"
+
+
+def current_folder() -> Path:
+    """The folder that we stand in; where it was removed or may not be seen, its name is all that is left."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path()
+
+
+def project_file(start: Path | None = None) -> Path | None:
+    """Find the project's llmfeas.yaml: in this folder, or in one above it as far as the root of its repository."""
+    here = start or current_folder()
+    chain = [here, *here.parents]
+    root = next((folder for folder in chain if _exists(folder / ".git")), here)
+    for folder in chain[: chain.index(root) + 1]:
+        if _is_file(folder / PROJECT_FILE):
+            return folder / PROJECT_FILE
+    return None
+
+
+def overlay_paths(given: Iterable[str] = (), *, user: bool = True) -> list[Path]:
+    """List the overlays in the order in which they apply: user's folder, project, LLMFEAS_CATALOG, then those given.
+
+    Without `user` neither the user's folder nor LLMFEAS_CATALOG counts: what a project says is the same everywhere.
+
+    Raises:
+        DataError: LLMFEAS_CATALOG names what is no file.
+    """
+    paths = []
+    folder = user_folder()
+    paths += [folder / name for name in (USER_FILE, MEASURED_FILE) if user and _is_file(folder / name)]
+    project = project_file()
+    if project is not None:
+        paths.append(project)
+    if user:
+        paths += [_named(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+    return [*paths, *(_expanded(text) for text in given)]
+
+
+def _named(text: str) -> Path:
+    """A file that LLMFEAS_CATALOG names.
+
+    Raises:
+        DataError: there is no such file; who set the variable long ago is told which one it is.
+    """
+    path = _expanded(text)
+    if _exists(path) and not path.is_dir():
+        return path
+    problem = "is a folder" if _exists(path) else "does not exist"
+    hint = f"Correct or unset {VARIABLE}, or say --no-user-catalog."
+    raise DataError("file-missing", f"{VARIABLE} names {printable(path, 120)}, which {problem}", hint)
+
+
+def _exists(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - pathlib's raises for what may not be looked at
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - as in `_exists`
+
+
+def _expanded(text: str) -> Path:
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib's raises for users that do not exist
+
+
+def use_overlays(paths: Iterable[Path]) -> None:
+    """Make the catalog with these overlays, in this order, that of the process.
+
+    Raises:
+        DataError: a file is missing or its outline is wrong.
+    """
+    listed = list(paths)
+    if not listed:
+        install(built_in())
+        return
+
+    install(with_overlays(built_in(), listed))

@@ -1,14 +1,14 @@
-"""How weights are stored: encodings by block, and which tensors of a model a format gives which encoding."""
+"""How weights are stored: encodings by block, which of them a format gives which tensors, what a file really holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal
 
 from ..errors import UsageError
 from ..record import dataclass
 from .architecture import Architecture
+from .types import STRICT, Count, CountOrZero, Identifier, Positive, PositiveOrZero
 
 Layers = Literal["all", "more_bits", "first_eighth", "first_sixteenth", "first_two", "first_four", "middle"]
 NATIVE = "native"
@@ -19,15 +19,16 @@ NATIVE = "native"
 class Encoding:
     """How a matrix is stored: blocks along its rows, with scales and offsets inside."""
 
-    block: int
-    bytes: float
-    row_bytes: float = 0.0
-    column_bytes: float = 0.0
+    __pydantic_config__: ClassVar = STRICT
+    block: Count
+    bytes: Positive
+    row_bytes: PositiveOrZero = 0.0
+    column_bytes: PositiveOrZero = 0.0
     fallback: str = ""
     """Encoding of rows that the block does not divide; empty: every row will do."""
 
     def matrix_bytes(self, rows: float, columns: int) -> float:
-        """Give the bytes of a matrix of `rows` x `columns`; a last block of a row that is not full counts by its share.
+        """The bytes of a matrix of `rows` x `columns`; a last block of a row that is not full counts by its share.
 
         Formula: rows x columns x bytes / block + rows x row_bytes + columns x column_bytes.
         """
@@ -43,19 +44,20 @@ class Encoding:
 class Rule:
     """An exception of a format: where it applies, the encoding becomes `encoding`."""
 
+    __pydantic_config__: ClassVar = STRICT
     tensors: tuple[str, ...]
     encoding: str
     routed: bool = False
     layers: Layers = "all"
     was: tuple[str, ...] = ()
-    min_gqa: int = 0
+    min_gqa: CountOrZero = 0
     experts: int | None = None
     not_experts: int | None = None
-    min_experts: int = 0
+    min_experts: CountOrZero = 0
     layer_count: int | None = None
 
     def applies(self, role: str, routed: bool, layer: int, encoding: str, architecture: Architecture) -> bool:
-        """Tell whether a tensor of this role in this layer (from 0) is meant."""
+        """Whether a tensor of this role in this layer (from 0) is meant."""
         experts = architecture.experts.count if architecture.experts else 0
         return (
             role in self.tensors
@@ -74,8 +76,11 @@ class Rule:
 class Format:
     """A value of `--quant`: the encodings of a model's tensors, and who can use them."""
 
-    id: str
-    base: str
+    __pydantic_config__: ClassVar = STRICT
+    id: Identifier
+    kind: Identifier
+    """What it shares with others of one family."""
+    base: Identifier
     head: str = NATIVE
     head_fallback: str = ""
     embedding: str = NATIVE
@@ -84,10 +89,10 @@ class Format:
     embedding_on: Literal["device", "host"] = "device"
     rules: tuple[Rule, ...] = ()
     under: Mapping[str, str] | None = None
+    """By dialect of an engine the format that it runs under this name."""
     stored: str = ""
     container: Literal["", "gguf"] = ""
     skips_stacks: bool = False
-    engines: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     source: str = ""
@@ -105,33 +110,62 @@ class Format:
         return encoding
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Quantization:
     """All encodings and formats. Compared by identity, so that what is derived from it can be cached."""
 
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
     encodings: Mapping[str, Encoding]
     formats: Mapping[str, Format]
-    gguf_metadata_bytes_per_token: float
-    engines_like: Mapping[str, str]
-    """Engines that take the formats of another one."""
+    """By name and by other names."""
+    gguf_metadata_bytes_per_token: PositiveOrZero
 
-    def format(self, quant: str, engine: str = "") -> Format:
-        """Give the format that an engine runs when asked for `quant`.
+    def __post_init__(self) -> None:
+        """Refuse a name that leads nowhere.
+
+        Raises:
+            ValueError: naming where it stands.
+        """
+        for key, form in self.formats.items():
+            places = (form.base, form.head, form.head_fallback, form.embedding, form.router, form.vectors)
+            encodings = (*places, *(rule.encoding for rule in form.rules))
+            wrong = next((name for name in encodings if name not in self.encodings and name not in ("", NATIVE)), None)
+            if wrong is not None:
+                raise ValueError(f"formats.{key} names the encoding '{wrong}', which there is not")
+            formats = (form.stored, *(form.under or {}).values())
+            wrong = next((name for name in formats if name and name not in self.formats), None)
+            if wrong is not None:
+                raise ValueError(f"formats.{key} names the format '{wrong}', which there is not")
+        for key, encoding in self.encodings.items():
+            if encoding.fallback and encoding.fallback not in self.encodings:
+                raise ValueError(f"encodings.{key} names the encoding '{encoding.fallback}', which there is not")
+
+    def format(self, quant: str, dialect: str = "") -> Format:
+        """The format that an engine of a dialect runs when asked for `quant`.
 
         Raises:
             UsageError: no such format.
         """
-        found = self.formats.get(quant)
-        if found is None:
+        known = self.formats.get(quant)
+        if known is None:
             from difflib import get_close_matches
 
             near = get_close_matches(quant, list(self.formats), n=3)
             raise UsageError("unknown-quant", f"unknown quantization '{quant}'", "See --help for --quant.", near)
-        other = (found.under or {}).get(self.engines_like.get(engine, engine))
-        return self.formats[other] if other else found
+        other = (known.under or {}).get(dialect)
+        return self.formats[other] if other else known
+
+    def encoded_bits(self, quant: str) -> tuple[float, ...]:
+        """Bits of a weight in each encoding of a format, the common one first; 16 where nothing is quantized."""
+        if quant == "none":
+            return (16.0,)
+        form = self.formats[quant]
+        names = (form.base, *(rule.encoding for rule in form.rules))
+        return tuple(self.encodings[name].bits for name in names if name in self.encodings) or (16.0,)
 
     def fitting(self, encoding: str, columns: int) -> str:
-        """Give the encoding, or its fallbacks, whose block divides rows of this many columns."""
+        """The encoding, or its fallbacks, whose block divides rows of this many columns."""
         entry = self.encodings.get(encoding)
         while entry is not None and entry.fallback and columns % entry.block:
             encoding = entry.fallback
@@ -140,7 +174,7 @@ class Quantization:
 
 
 def _chosen(layers: Layers, layer: int, count: int) -> bool:
-    """Tell whether a layer (from 0) belongs to the named choice; eighths are rounded down as llama.cpp does."""
+    """Whether a layer (from 0) belongs to the named choice; eighths are rounded down as llama.cpp does."""
     eighth = count // 8
     if layers == "all":
         return True
@@ -152,44 +186,67 @@ def _chosen(layers: Layers, layer: int, count: int) -> bool:
     return layer < firsts[layers]
 
 
-@lru_cache(maxsize=1)
-def quantization() -> Quantization:
-    """Give the built-in formats (data/quantization.yaml)."""
-    from .store import catalog
-
-    return quantization_from_mapping(catalog().raw("quantization"))
-
-
-def quantization_from_mapping(raw: Mapping[str, object]) -> Quantization:
-    """Build the table from a loaded data/quantization.yaml.
+def expanded(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A loaded data/quantization.yaml with every format whole, under its name and its other ones.
 
     Raises:
-        KeyError, TypeError: a section or field is missing or unknown, or a name leads nowhere.
+        KeyError, TypeError: a section is missing, or a name leads nowhere.
     """
-    sections = cast(Mapping[str, Mapping[str, Mapping[str, object]]], raw)
-    encodings = {name: _built(Encoding, entry) for name, entry in sections["encodings"].items()}
-    sets = {
-        name: tuple(_built(Rule, rule) for rule in cast(list[Mapping[str, object]], rules))
-        for name, rules in sections["rule_sets"].items()
-    }
-    kinds = sections["kinds"]
-    formats: dict[str, Format] = {}
-    for name, entry in sections["formats"].items():
-        merged = {**kinds[cast(str, entry["kind"])], **entry, "id": name}
-        del merged["kind"]
-        rules = tuple(rule for part in cast(list[str], merged.get("rules", [])) for rule in sets[part])
-        base = cast(str, merged["base"])
+    formats: dict[str, Any] = {}
+    for name, entry in raw["formats"].items():
+        merged = {**raw["kinds"][entry["kind"]], **entry, "id": name}
+        merged["rules"] = [rule for part in merged.get("rules", ()) for rule in raw["rule_sets"][part]]
         for place in ("head", "embedding", "router"):
-            merged[place] = base if merged.get(place) == "base" else merged.get(place, NATIVE)
-        built = _built(Format, {**merged, "rules": rules})
-        for key in (name, *built.aliases):
-            formats[key] = built
-    per_token = cast(float, raw["gguf_metadata_bytes_per_token"])
-    return Quantization(encodings, formats, per_token, cast(Mapping[str, str], raw.get("engines_like", {})))
+            merged[place] = merged["base"] if merged.get(place) == "base" else merged.get(place, NATIVE)
+        for key in (name, *merged.get("aliases", ())):
+            formats[key] = merged
+    kept = {name: value for name, value in raw.items() if name not in ("kinds", "rule_sets")}
+    return {**kept, "formats": formats}
 
 
-_T = TypeVar("_T")
+PLAIN_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0}
+"""Types of tensors that are not quantized -> bytes of an element."""
 
 
-def _built(kind: type[_T], entry: Mapping[str, object]) -> _T:
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredWeights:
+    """Bytes of the tensors of a model's file, read from its header, by what reads them.
+
+    `tables`, `head`, `rest`, `layers`, `routed` and `layer_vectors` mean what they mean in `estimate.weights`, with
+    scales, zero points and block overheads, without header and padding. Hashable, so that it can key a cache.
+    """
+
+    quant: str
+    """The name in data/quantization.yaml of what is stored, or the nearest by bits; "none": nothing is quantized."""
+    container: str
+    """The kind of file: `gguf` or `safetensors`."""
+    label: str
+    """What is stored in the file's own words, such as `iq3_xxs`, `q4_k_m` or `awq-int4`."""
+    by_type: tuple[tuple[str, int], ...]
+    """Bytes by type of tensor, largest first."""
+    file_bytes: int
+    """The files on disk, all parts together."""
+    tables: int
+    """Looked up, one row a token: an untied token embedding, learned positions."""
+    head: int
+    """The matrix that makes the logits, also where the token embedding shares it."""
+    rest: int
+    """Final norm, projections around the layers."""
+    layers: tuple[int, ...]
+    routed: tuple[int, ...]
+    """The part of `layers` that is routed experts."""
+    layer_vectors: tuple[int, ...]
+    """Norms and biases of each layer, part of `layers`."""
+    idle: int = 0
+    """Not run for text: multi-token prediction, encoders of images and sound."""
+
+    @property
+    def total(self) -> int:
+        """All tensors."""
+        return self.tables + self.head + self.rest + self.idle + sum(self.layers)
+
+    def serves(self, quant: str, native: float) -> bool:
+        """Whether a run in this format, with unquantized weights of `native` bytes, holds what the file holds."""
+        if quant != self.quant:
+            return False
+        return quant != "none" or PLAIN_BYTES.get(self.by_type[0][0] if self.by_type else "") == native

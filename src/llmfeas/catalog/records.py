@@ -1,4 +1,6 @@
-"""Plain data turned into the catalog's records, without validation: the fast path of data that was checked before."""
+"""Where entries of the catalog stand, and plain data turned into records without validation: the fast path of data that
+was checked before.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,31 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ..record import dataclass
+
+R = TypeVar("R")
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
+Entry = Mapping[str, Any]
+Completed = Callable[[Entry, Entry, Callable[[str], Entry | None]], dict[str, Any]]
+"""Gives a whole entry of one as written, the section of defaults, and other entries as written by their id."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKind(Generic[R]):
+    """Where entries of a kind stand: in `file` under `key`.
+
+    What an entry leaves out stands in the section `base`: under its `base_field`, or where `completed` finds it.
+    """
+
+    file: str
+    key: str
+    record: type[R]
+    base: str = ""
+    base_field: str = ""
+    completed: Completed | None = None
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,11 +66,11 @@ def _plan(record: Any) -> dict[str, Convert | None]:
 
 
 def _converter(hint: Any) -> Convert | None:
-    """Give what turns plain data into the hinted type; None where it is that type already."""
+    """What turns plain data into the hinted type; None where it is that type already."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
-        found = [converter for option in typing.get_args(hint) if (converter := _converter(option))]
-        return found[0] if found else None
+        converters = [converter for option in typing.get_args(hint) if (converter := _converter(option))]
+        return converters[0] if converters else None
     if origin is tuple:
         return _each_of_tuple(_converter(typing.get_args(hint)[0]))
     if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):

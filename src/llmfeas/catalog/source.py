@@ -47,25 +47,25 @@ class Document:
     """Kept where many positions will be asked for; messages then name columns too."""
 
     def line(self, path: Sequence[str | int]) -> int:
-        """Give the line (from 1) of the value that `path` leads to, or of the last part of the path that exists.
+        """The line (from 1) of the value that `path` leads to, or of the last part of the path that exists.
 
         A part is a key, an index, or in a list of entries the `id` of one.
         """
         return self.position(path)[0]
 
     def position(self, path: Sequence[str | int]) -> tuple[int, int]:
-        """Give line and column (both from 1) of what `line` finds."""
+        """Line and column (both from 1) of what `line` finds."""
         marks = self.marks if self.marks is not None else _marks(self.text, self.name)
         value: Any = self.data
         place: Place = ()
-        found = marks.get((), (1, 1))
+        spot = marks.get((), (1, 1))
         for part in path:
             value, key = _step(value, part)
             place = (*place, key)
             if place not in marks:
                 break
-            found = marks[place]
-        return found
+            spot = marks[place]
+        return spot
 
     def where(self, path: Sequence[str | int]) -> str:
         """Say where a value stands: `hardware.yaml:123: devices[rtx-4090].bandwidth_gb_per_s`."""
@@ -178,7 +178,7 @@ class _Reader:
                 loader.dispose()
 
     def value(self, path: Place, depth: int) -> Any:
-        """Give the next value, or `_END` where its collection ends."""
+        """The next value, or `_END` where its collection ends."""
         event = next(self.events)
         if isinstance(event, yaml.CollectionEndEvent):
             return _END

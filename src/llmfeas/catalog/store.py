@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
 from .architecture import Model
 from .backend import Backend
-from .device import Device
-from .engine import Engine
-from .offer import Offer
-from .records import built, merged
-from .sections import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Section
+from .device import Device, Offer
+from .engine import Engine, LikeError, completed
+from .records import EntryKind, built, merged
 
 if TYPE_CHECKING:
     from .source import Document
+    from .tables import Tables
 
 R = TypeVar("R")
+
+DEVICES: Final = EntryKind("hardware", "devices", Device, "generations", "generation")
+OFFERS: Final = EntryKind("hardware", "offers", Offer)
+MODELS: Final = EntryKind("models", "models", Model, "families", "family")
+BACKENDS: Final = EntryKind("backends", "backends", Backend)
+ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +68,23 @@ def data_file(directory: Path, name: str) -> DataFile:
 class Records(Mapping[str, R]):
     """Entries of one kind by id, each built when first asked for."""
 
-    def __init__(self, section: Section[R], file: DataFile) -> None:
+    def __init__(self, section: EntryKind[R], file: DataFile) -> None:
         self.section = section
         self._file = file
         self._built: dict[str, R] = {}
         self._raw = _entries(section, file)
 
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __getitem__(self, key: str) -> R:
         record = self._built.get(key)
         if record is None:
             record = self._built[key] = self._record(key)
         return record
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._raw
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)
@@ -88,16 +93,44 @@ class Records(Mapping[str, R]):
         return len(self._raw)
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Give each id with its entry as written, without building it."""
+        """Each id with its entry as written, without building it."""
         return iter(self._raw.items())
 
+    def written(self, key: str) -> Mapping[str, Any] | None:
+        """An entry as written; None where there is none."""
+        return self._raw.get(key)
+
     def raw(self, key: str) -> dict[str, Any]:
-        """Give an entry as plain data, its defaults filled in."""
-        entry, defaults = self._raw[key], self._base_of(key)
+        """An entry as plain data, its defaults filled in.
+
+        Raises:
+            KeyError: there is no such entry.
+            DataError: it is like one that does not exist, or like itself.
+        """
+        entry = self.written(key)
+        if entry is None:
+            raise KeyError(key)
+        return self._completed(key, entry) if self.section.completed else self._with_defaults(key, entry)
+
+    def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        defaults = self._base_of(key)
         return merged(defaults, entry) if defaults else dict(entry)
 
+    def _completed(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.section.completed is not None
+        try:
+            return self.section.completed(entry, self._file.data[self.section.base], self.written)
+        except LikeError as error:
+            document, place = self.place(key)
+            where = document.where((*place, "like")) if document else f"{self.section.key}[{key}]"
+            raise unlike(where, error.args[0], self) from None
+
+    def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
+        """The document that an entry stands in, and where."""
+        return self._file.document, (self.section.key, key)
+
     def peek(self, key: str, field: str) -> object:
-        """Give one field of an entry as written or as its default, without building it; None where it has neither."""
+        """One field of an entry as written or as its default, without building it; None where it has neither."""
         entry = self._raw[key]
         return entry[field] if field in entry else self._base_of(key).get(field)
 
@@ -108,17 +141,30 @@ class Records(Mapping[str, R]):
         return defaults if isinstance(defaults, Mapping) else {}
 
     def _record(self, key: str) -> R:
-        raw = self.raw(key)
-        if self._file.document is None:
+        raw, document = self.raw(key), self._file.document
+        if document is None:
             return built(self.section.record, raw)
         from .validation import validated_entry
 
-        record: R = validated_entry(self.section, key, raw, self._file.document)
+        record: R = validated_entry(self.section, key, raw, document)
         return record
 
 
-def _entries(section: Section[Any], file: DataFile) -> dict[str, dict[str, Any]]:
-    """Give the entries of a section by id.
+def unlike(where: str, name: object, known: Collection[str]) -> DataError:
+    """The error of an entry that is like one that does not exist, or like itself."""
+    from difflib import get_close_matches
+
+    from ..text import printable
+
+    if str(name) in known:
+        return DataError("bad-data", f"{where}: leads back to itself", "Break the circle.")
+    near = get_close_matches(str(name), list(known), 2)
+    hint = f"Did you mean '{near[0]}'?" if near else "Name one of the section's entries."
+    return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
+
+
+def _entries(section: EntryKind[Any], file: DataFile) -> dict[str, dict[str, Any]]:
+    """The entries of a section by id.
 
     Raises:
         DataError: no list, an entry without id, or an id that occurs twice.
@@ -148,48 +194,53 @@ class Catalog:
         """The files laid over the catalog, in the order in which they apply."""
         return ()
 
-    @property
-    def changed_numbers(self) -> bool:
-        """Tell whether an overlay changes numbers that other modules keep (efficiencies)."""
-        return False
-
     def _file(self, name: str) -> DataFile:
         if name not in self._files:
             self._files[name] = data_file(self.directory, name)
         return self._files[name]
 
+    def _records(self, section: EntryKind[R]) -> Records[R]:
+        return Records(section, self._file(section.file))
+
     @functools.cached_property
     def devices(self) -> Records[Device]:
         """Devices by id."""
-        return Records(DEVICES, self._file(DEVICES.file))
+        return self._records(DEVICES)
 
     @functools.cached_property
     def offers(self) -> Records[Offer]:
         """Offers by id."""
-        return Records(OFFERS, self._file(OFFERS.file))
+        return self._records(OFFERS)
 
     @functools.cached_property
     def models(self) -> Records[Model]:
         """Models by id."""
-        return Records(MODELS, self._file(MODELS.file))
+        return self._records(MODELS)
 
     @functools.cached_property
     def backends(self) -> Records[Backend]:
         """Backends by id."""
-        return Records(BACKENDS, self._file(BACKENDS.file))
+        return self._records(BACKENDS)
 
     @functools.cached_property
     def engines(self) -> Records[Engine]:
         """Engines by id."""
-        return Records(ENGINES, self._file(ENGINES.file))
+        return self._records(ENGINES)
 
     def raw(self, name: str) -> Mapping[str, Any]:
-        """Give a data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.
+        """A data file (`efficiency`, `claims`, `measurements/training`, ...) as plain data.
 
         Raises:
             DataError: missing or unusable.
         """
         return self._file(name).data
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """What estimates look numbers up in."""
+        from .tables import tables_from
+
+        return tables_from(self.raw, self.engines)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -212,7 +263,7 @@ def digest(directory: Path) -> str:
 
 @functools.cache
 def built_in() -> Catalog:
-    """Give the built-in catalog; it is read once."""
+    """The built-in catalog; it is read once."""
     return Catalog()
 
 
@@ -220,19 +271,10 @@ _installed: list[Catalog] = []
 
 
 def catalog() -> Catalog:
-    """Give the catalog of this process: the built-in one, unless another was installed."""
+    """The catalog of this process: the built-in one, unless another was installed."""
     return _installed[-1] if _installed else built_in()
 
 
 def install(chosen: Catalog) -> None:
-    """Make a catalog (with overlays) that of this process; what followed from other numbers is forgotten."""
-    import sys
-
-    if chosen is catalog():
-        return
-    forget = bool(catalog().changed_numbers or chosen.changed_numbers)
+    """Make a catalog that of this process, for whoever asks without naming one."""
     _installed[:] = [chosen]
-    for name, module in list(sys.modules.items()) if forget else ():
-        for value in list(vars(module).values()) if name.startswith(__package__.split(".")[0]) else ():
-            if value is not built_in and hasattr(value, "cache_clear") and not isinstance(value, type):
-                value.cache_clear()

@@ -17,7 +17,7 @@ from ..text import printable
 from .source import Document
 
 if TYPE_CHECKING:
-    from .sections import Section
+    from .records import EntryKind
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
@@ -65,7 +65,7 @@ def validated(record: type[T], raw: object, document: Document, place: Place = (
         raise DataError("bad-data", f"{document.where(place)}: cannot be used", "See the header of the file.") from None
 
 
-def validated_entry(section: Section[Any], key: str, raw: Mapping[str, Any], document: Document) -> Any:
+def validated_entry(section: EntryKind[Any], key: str, raw: Mapping[str, Any], document: Document) -> Any:
     """Validate one entry of a section, its defaults filled in.
 
     Raises:
@@ -132,10 +132,10 @@ def _record_in(hint: Any) -> Any:
     """Find the dataclass inside a hint such as `tuple[Link, ...] | None`."""
     if dataclasses.is_dataclass(hint):
         return hint
-    return next((found for option in typing.get_args(hint) if (found := _record_in(option))), None)
+    return next((record for option in typing.get_args(hint) if (record := _record_in(option))), None)
 
 
-def unusable_list(section: Section[Any], listed: Any, document: Document) -> DataError:
+def unusable_list(section: EntryKind[Any], listed: Any, document: Document) -> DataError:
     """Say why a section is no list of entries with an id each."""
     if not isinstance(listed, list):
         return DataError(

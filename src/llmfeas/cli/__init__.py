@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code.
+    """Run the command line and return its exit code.
 
     0: answered, whatever the verdict. 1: a bug of ours. 2: usage. 3: bad data. 4: a check failed. 130: interrupted.
     """
@@ -24,6 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.flush()
         return code
     except (Exception, KeyboardInterrupt) as error:
-        from .failure import told
+        from .failure import report_error
 
-        return told(error, given)
+        return report_error(error, given)

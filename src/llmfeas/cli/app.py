@@ -42,7 +42,7 @@ COMMANDS: Mapping[str, str] = {
 EPILOG = "Start with: llmfeas estimate --model gpt2-xl --device rtx-4070ti"
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group that knows the commands near a wrong one, and shows its help where none is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -63,7 +63,7 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class LazyGroup(Group):
+class LazyGroup(CommandGroup):
     """A group that imports a command's module when the command is asked for; help needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,7 +71,7 @@ class LazyGroup(Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module and give its command; None if there is no such command."""
+        """The command, whose module is imported; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         command = import_module(f"{__package__}.{cmd_name}").command
@@ -85,7 +85,7 @@ class LazyGroup(Group):
 
 
 def unknown_command(name: str, known: Sequence[str], help_command: str) -> UsageError:
-    """Make the error of a command that does not exist, with the names that come near."""
+    """The error of a command that does not exist, with the names that come near."""
     from difflib import get_close_matches
 
     near = get_close_matches(name[:40], known, n=2, cutoff=0.5)
@@ -95,12 +95,12 @@ def unknown_command(name: str, known: Sequence[str], help_command: str) -> Usage
 
 
 def subgroup(name: str, help: str, commands: Sequence[click.Command]) -> click.Group:
-    """Build a group of commands such as `llmfeas devices`; without a command it shows its help."""
-    return Group(name, help=help, commands={str(command.name): command for command in commands})
+    """A group of commands such as `llmfeas devices`; without a command it shows its help."""
+    return CommandGroup(name, help=help, commands={str(command.name): command for command in commands})
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command that the arguments name, or answer the shell's completion; give the exit code.
+    """Run the command that the arguments name, or answer the shell's completion; return the exit code.
 
     click's own `main` is not used: it ends the process itself on a closed pipe, with exit code 1.
     """
@@ -119,7 +119,7 @@ def run(arguments: list[str]) -> int:
 
 
 def app() -> click.Group:
-    """Build the command line's outermost group."""
+    """The command line's outermost group."""
     version: Any = click.version_option(
         __version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s"
     )

@@ -5,29 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .listings import Kind, Row, group
+from ..record import dataclass
+from .listings import Kind, ListedEntry, Row, group
 
 if TYPE_CHECKING:
     from ..catalog.backend import Backend
     from ..catalog.store import Catalog
-    from ..render.report import Column, Report
+    from ..render.report import Report
 
 
-def _row(backend: Backend) -> Row:
-    return {
-        "id": backend.id,
-        "name": backend.name,
-        "backend": backend.id,
-        "vendor": backend.vendor,
-        "software": backend.software,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedBackend(ListedEntry):
+    """A backend in a listing."""
 
+    vendor: str
+    software: str
+    """What runs on it."""
 
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    titles = ("id", "name", "vendor")
-    return (*(Column(title=title) for title in titles), Column(title="software", flexible=True))
+    @classmethod
+    def of(cls, backend: Backend) -> ListedBackend:
+        """The row of a record."""
+        return cls(
+            id=backend.id,
+            name=backend.name,
+            backend=backend.id,
+            vendor=backend.vendor,
+            software=backend.software,
+        )
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -43,15 +47,30 @@ def _page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repo
     return page(title, fields, remarks)
 
 
+def _with_engines(backend: Backend, catalog: Catalog) -> Row:
+    """The techniques with the engines among them, those of equal cases together."""
+    from dataclasses import asdict
+
+    found = asdict(backend)["techniques"]
+    alike: dict[str, list[str]] = {}
+    cases = {}
+    for engine in catalog.engines.values():
+        own = engine.cases(backend)
+        if own:
+            key = repr(own)
+            alike.setdefault(key, []).append(engine.id)
+            cases[key] = [asdict(case) for case in own]
+    return {"techniques": {**found, **{" ".join(names): cases[key] for key, names in alike.items()}}}
+
+
 KIND = Kind(
     singular="backend",
     plural="backends",
     records=lambda catalog: catalog.backends,
     found=_found,
-    row=_row,
-    columns=_columns,
-    cells=lambda row: [row["id"], row["name"], row["vendor"], row["software"]],
+    listed=ListedBackend,
     page=_page,
+    joined=_with_engines,
 )
 
 command = group(KIND, "What works on which backend: list, show, search.")

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import Note, Published, envelope, given
 from ..errors import DataError, LlmfeasError, UsageError
 from .output import write
 from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
-    from ..evidence.backtest import Backtest
     from ..evidence.own import Narrowed
 
 EXAMPLE = "llmfeas backtest --kind training --kind decode --naive --worst 5"
 GROUP = "Which measurements"
 OWN = "Measurements of one's own"
 ADD = "Keep one: 'model=llama-3-8b device=this task=inference quant=q4_k_m decode=120 memory=6.1GiB'."
-LISTS = ("csv", "ndjson")
-"""Formats that show the lines alone."""
 
 
 def run(**values: Any) -> None:
@@ -34,7 +30,7 @@ def run(**values: Any) -> None:
         DataError: the file cannot be read; or rows of it could not be used, after the others were shown.
     """
     from ..evidence.backtest import backtest
-    from .progress import bar
+    from .terminal import bar
 
     output = Output.taken(values)
     new, calibrate = values.pop("add"), values.pop("calibrate")
@@ -43,7 +39,7 @@ def run(**values: Any) -> None:
         return
     file, naive = values.pop("file"), values.pop("naive")
     with bar(None, not output.quiet) as advance:
-        found = backtest(
+        scores = backtest(
             kinds=values["kinds"],
             backends=values["backends"],
             devices=[_device(name) for name in values["devices"]],
@@ -53,14 +49,19 @@ def run(**values: Any) -> None:
             variants=values["variants"],
             progress=advance,
         )
-    envelope = _envelope(found, {**values, "naive": naive, "file": file}, lists=output.format in LISTS)
-    envelope["warnings"] = _unusable(found.errors)
-    output.write(envelope, lambda: _report(found, naive=naive))
-    _tell(output, found.errors)
+    answer = _envelope(scores, {**values, "naive": naive, "file": file}, scores.faults)
+
+    def shown() -> Any:
+        from ..render.backtest import report
+
+        return report(answer["result"], naive=naive)
+
+    output.write(answer, shown)
+    _report_errors(output, scores.faults)
 
 
 def _device(name: str) -> str:
-    """Give the id of the device that a name means, as elsewhere; measurements may name others, which stay."""
+    """The id of the device that a name means, as elsewhere; measurements may name others, which stay."""
     from ..catalog.search import find_device
     from ..catalog.store import catalog
 
@@ -79,7 +80,7 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     """
     from datetime import date
 
-    from ..catalog.overlay_files import use_overlays
+    from ..catalog.overlay import use_overlays
     from ..catalog.store import catalog
     from ..evidence.own import added, calibrated_file, measured_file, parsed_measurement, read_own, written
 
@@ -100,37 +101,38 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
     if not calibrate:
         return
     others = [overlay for overlay in catalog().overlay_paths if overlay.resolve() != path.resolve()]
-    data, found, errors = calibrated_file(path, others)
+    data, narrowed, errors = calibrated_file(path, others)
     write(written(data), str(path))
     use_overlays([*others, path])
-    _write_calibration(output, found, str(path), errors)
-    _tell(output, errors)
+    _write_calibration(output, narrowed, str(path), errors)
+    _report_errors(output, errors)
 
 
-def _write_calibration(output: Output, found: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:
-    envelope = _envelope_of({"calibration": [asdict(each) for each in found]}, {"file": path})
-    envelope["warnings"] = _unusable(errors)
+def _write_calibration(output: Output, narrowed: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:
+    from ..evidence.own import CalibrationResult
 
-    def report() -> Any:
+    answer = _envelope(CalibrationResult(tuple(narrowed)), {"file": path}, errors)
+
+    def shown() -> Any:
         from ..render.backtest import calibration_report
 
-        return calibration_report(envelope["result"]["calibration"], path)
+        return calibration_report(answer["result"]["calibration"], path)
 
-    output.write(envelope, report)
+    output.write(answer, shown)
 
 
-def _tell(output: Output, errors: Sequence[LlmfeasError]) -> None:
+def _report_errors(output: Output, errors: Sequence[LlmfeasError]) -> None:
     """Say what is wrong with each row: to a script in the answer's warnings, so that stderr holds one object.
 
     Raises:
         DataError: there is such a row.
     """
-    told = output.format == "json"
-    for error in () if told else errors:
+    as_json = output.format == "json"
+    for error in () if as_json else errors:
         output.note(_fault(error))
     if errors:
         what = "1 row could" if len(errors) == 1 else f"{len(errors)} rows could"
-        where = "The answer's warnings name each." if told else "See the lines above."
+        where = "The answer's warnings name each." if as_json else "See the lines above."
         raise DataError("bad-rows", f"{what} not be used; the others are shown.", where)
 
 
@@ -139,36 +141,12 @@ def _fault(error: LlmfeasError) -> str:
     return f"{error.message}{stop} {error.hint}".rstrip()
 
 
-def _unusable(errors: Sequence[LlmfeasError]) -> list[dict[str, str]]:
-    return [{"code": error.code, "message": _fault(error)} for error in errors]
-
-
-def _envelope(found: Backtest, values: dict[str, Any], *, lists: bool) -> dict[str, Any]:
-    result = found.to_dict()
-    return _envelope_of({"rows": result["kinds"]} if lists else result, values)
-
-
-def _envelope_of(result: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+def _envelope(result: Published, values: dict[str, Any], errors: Sequence[LlmfeasError]) -> dict[str, Any]:
     from ..catalog.store import catalog
 
-    return {
-        "schema": "llmfeas.backtest/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {
-            name: {"value": list(value) if isinstance(value, tuple) else value, "origin": "given"}
-            for name, value in values.items()
-            if value not in (None, (), False, 0)
-        },
-        "result": result,
-        "warnings": [],
-    }
-
-
-def _report(found: Backtest, *, naive: bool) -> Any:
-    from ..render.backtest import report
-
-    return report(found.to_dict(), naive=naive)
+    inputs = given({name: value for name, value in values.items() if value not in (None, (), False, 0)})
+    unusable = [Note(error.code, _fault(error)) for error in errors]
+    return envelope("backtest", catalog().digest, inputs, result, unusable)
 
 
 command = Command(

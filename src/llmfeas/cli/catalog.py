@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from ..contract import Published, envelope
 from ..errors import DataError, UsageError
+from ..record import dataclass
 from ..text import printable
 from . import terminal
 from .app import subgroup
@@ -40,23 +41,44 @@ MOST_SHOWN = 20
 """Faults that one error names."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogPaths(Published):
+    """Which files are used, and where others would be looked for."""
+
+    catalog: str
+    """The folder of the built-in data."""
+    overlays: tuple[str, ...]
+    """Files that are laid over it, in the order in which they apply."""
+    user: str
+    project: str | None
+    variable: str
+    """The variable of the environment that names further files."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCheck(Published):
+    """What was checked, and how many faults were found."""
+
+    overlays: tuple[str, ...]
+    problems: int
+
+
 def _path(**values: Any) -> None:
     """Say which files are laid over the catalog, and where others would be looked for."""
     output = Output.taken(values)
-    from ..catalog.overlay_files import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
+    from ..catalog.overlay import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
     from ..catalog.store import catalog
-    from ..render.records import entry
+    from ..render.entry import entry
 
-    used = [str(path) for path in catalog().overlay_paths]
-    project = project_file()
-    result = {
-        "catalog": str(catalog().directory),
-        "overlays": used,
-        "user": str(user_folder() / USER_FILE),
-        "project": str(project or current_folder() / PROJECT_FILE),
-        "variable": VARIABLE,
-    }
-    _answer(output, "path", result, lambda: entry("Catalog files", result))
+    paths = CatalogPaths(
+        catalog=str(catalog().directory),
+        overlays=tuple(map(str, catalog().overlay_paths)),
+        user=str(user_folder() / USER_FILE),
+        project=str(project_file() or current_folder() / PROJECT_FILE),
+        variable=VARIABLE,
+    )
+    answer = envelope("catalog.path", catalog().digest, {}, paths)
+    output.write(answer, lambda: entry("Catalog files", answer["result"]))
 
 
 def _check(files: tuple[str, ...], **values: Any) -> None:
@@ -68,20 +90,20 @@ def _check(files: tuple[str, ...], **values: Any) -> None:
     output = Output.taken(values)
     from ..catalog.overlay import with_overlays
     from ..catalog.store import built_in, catalog
-    from ..render.records import entry
+    from ..render.entry import entry
 
     chosen = with_overlays(built_in(), [Path(file) for file in files]) if files else catalog()
-    found = list(getattr(chosen, "problems", list)())
-    if found and output.format in ("json", "ndjson"):  # then standard error holds one object
-        messages = "; ".join(error.message for error in found[:MOST_SHOWN])
-        raise DataError(found[0].code, messages, found[0].hint, found[0].candidates)
-    for error in found[1:]:
+    problems = list(getattr(chosen, "problems", list)())
+    if problems and output.format in ("json", "ndjson"):  # then standard error holds one object
+        messages = "; ".join(error.message for error in problems[:MOST_SHOWN])
+        raise DataError(problems[0].code, messages, problems[0].hint, problems[0].candidates)
+    for error in problems[1:]:
         terminal.say(f"Error: {error.message}. {error.hint}")
-    if found:
-        raise DataError(found[0].code, found[0].message, found[0].hint, found[0].candidates)
-    result = {"overlays": [str(path) for path in chosen.overlay_paths], "problems": 0}
+    if problems:
+        raise DataError(problems[0].code, problems[0].message, problems[0].hint, problems[0].candidates)
+    answer = envelope("catalog.check", catalog().digest, {}, CatalogCheck(tuple(map(str, chosen.overlay_paths)), 0))
     title = "No problem found" if chosen.overlay_paths else "No file of one's own is in use: nothing to check"
-    _answer(output, "check", result, lambda: entry(title, result))
+    output.write(answer, lambda: entry(title, answer["result"]))
 
 
 def _init(file: str | None, **values: Any) -> None:
@@ -91,7 +113,7 @@ def _init(file: str | None, **values: Any) -> None:
         UsageError: it is there already, or cannot be written.
     """
     output = Output.taken(values)
-    from ..catalog.overlay_files import USER_FILE, user_folder
+    from ..catalog.overlay import USER_FILE, user_folder
 
     path = Path(file) if file else user_folder() / USER_FILE
     if path.exists():
@@ -102,20 +124,6 @@ def _init(file: str | None, **values: Any) -> None:
         raise UsageError("cannot-write", f"cannot make {printable(path.parent, 120)}: {error.strerror}.") from None
     written(TEMPLATE, str(path))
     output.note(f"Wrote {printable(path, 120)}. See it with 'llmfeas catalog path', check it with 'catalog check'.")
-
-
-def _answer(output: Output, verb: str, result: dict[str, Any], report: Any) -> None:
-    from ..catalog.store import catalog
-
-    envelope = {
-        "schema": f"llmfeas.catalog.{verb}/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {},
-        "result": result,
-        "warnings": [],
-    }
-    output.write(envelope, report)
 
 
 _FILES = click.Argument(["files"], nargs=-1, metavar="[FILE]...")

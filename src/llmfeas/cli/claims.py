@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope, given
 from .parameters import Command, Output, outputs
 
 EXAMPLE = "llmfeas claims longcat-total-params"
@@ -21,31 +20,22 @@ def run(ids: tuple[str, ...], **values: Any) -> None:
         DataError: a claim asks for what the catalog does not have.
     """
     from ..catalog.store import catalog
-    from ..evidence.claims.answer import answered
+    from ..evidence.claims.answer import ClaimsResult, answered
     from ..evidence.claims.records import all_claims
 
     output = Output.taken(values)
     known = all_claims(catalog())
-    claims = [answered(claim, catalog()).to_dict() for claim in known.named(ids)]
-    named = {name for claim in known.named(ids) for name in claim.documents}
-    envelope: dict[str, Any] = {
-        "schema": "llmfeas.claims/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {"ids": {"value": list(ids), "origin": "given"}} if ids else {},
-        "result": {
-            "claims": claims,
-            "documents": [asdict(document) for document in known.documents if document.id in named],
-        },
-        "warnings": [],
-    }
+    claims = tuple(answered(claim, catalog()) for claim in known.named(ids))
+    named = {name for claim in claims for name in claim.documents}
+    result = ClaimsResult(claims, tuple(document for document in known.documents if document.id in named))
+    answer = envelope("claims", catalog().digest, given({"ids": ids} if ids else {}), result)
 
     def report() -> Any:
         from ..render.claims import report
 
-        return report(envelope, overview=not ids, details=bool(ids) or output.format == "markdown")
+        return report(answer, overview=not ids, details=bool(ids) or output.format == "markdown")
 
-    output.write(envelope, report)
+    output.write(answer, report)
 
 
 def _ids(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

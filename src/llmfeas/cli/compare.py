@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope, given
 from ..errors import CheckFailedError, UsageError
 from .parameters import Command, Grouped, Output, outputs, settings
 
@@ -41,44 +41,39 @@ def run(**values: Any) -> None:
     request = {name: value for name, value in values.items() if value is not None}
     known = catalog()
     chosen = chosen_devices(known, devices, backends, every=every)
-    found = comparison(request, models, chosen, known, baseline=baseline, sort=sort)
+    ranking = comparison(request, models, chosen, known, baseline=baseline, sort=sort)
     origin = "given" if devices or backends or every else "default"
-    envelope = _envelope(found, known.digest, request, models, {"value": chosen, "origin": origin}, top)
-    for warning in found.warnings:
+    answer = _envelope(ranking, known.digest, request, models, {"value": chosen, "origin": origin}, top)
+    for warning in ranking.warnings:
         output.note(sentence(warning.message))
-    output.write(envelope, lambda: _report(envelope, found, sort))
-    if check and not any(row.feasible for row in found.rows):
+    output.write(answer, lambda: _report(answer, ranking, sort))
+    if check and not any(row.feasible for row in ranking.rows):
         raise CheckFailedError("check-failed", "the check failed: no row is feasible")
 
 
 def _envelope(
-    found: Comparison,
+    ranking: Comparison,
     digest: str,
     request: dict[str, Any],
     models: tuple[str, ...],
     devices: dict[str, object],
     top: int | None,
 ) -> dict[str, Any]:
-    inputs: dict[str, Any] = {name: {"value": value, "origin": "given"} for name, value in request.items()}
-    inputs |= {"models": {"value": list(models), "origin": "given"}, "devices": devices}
-    inputs["baseline"] = {"value": found.baseline, "origin": "given" if found.baseline else "default"}
-    rows = [row.to_dict(rank) for rank, row in enumerate(found.rows[:top], 1)]
-    return {
-        "schema": "llmfeas.compare/1",
-        "llmfeas": __version__,
-        "catalog": digest,
-        "inputs": inputs,
-        "result": {"rows": rows},
-        "warnings": [warning.to_dict() for warning in found.warnings],
-    }
+    from ..planning.compare import ComparisonResult
+
+    inputs = given({**request, "models": models}) | {"devices": devices}
+    inputs["baseline"] = {"value": ranking.baseline, "origin": "given" if ranking.baseline else "default"}
+    rows = tuple(row.ranked(rank) for rank, row in enumerate(ranking.rows[:top], 1))
+    return envelope("compare", digest, inputs, ComparisonResult(rows), ranking.warnings)
 
 
-def _report(envelope: dict[str, Any], found: Comparison, sort: str) -> Any:
+def _report(answer: dict[str, Any], ranking: Comparison, sort: str) -> Any:
     from ..render.compare import report
 
-    rows = envelope["result"]["rows"]
-    names = list(dict.fromkeys(row.estimate.scenario.model.name for row in found.rows))
-    return report(rows, names, found.rows[0].estimate.scenario.task, found.baseline, len(found.rows) - len(rows), sort)
+    rows = answer["result"]["rows"]
+    names = list(dict.fromkeys(row.estimate.scenario.model.name for row in ranking.rows))
+    task, left_out = ranking.rows[0].estimate.scenario.task, len(ranking.rows) - len(rows)
+    return report(rows, names, task, ranking.baseline, left_out, sort)
 
 
 command = Command(

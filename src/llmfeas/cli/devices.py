@@ -2,61 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..units import digits, format_usd, parse_bytes
-from .listings import Filter, Kind, Row, group
+from ..record import dataclass
+from ..units import parse_bytes
+from .listings import Filter, Kind, ListedEntry, group
 
 if TYPE_CHECKING:
     from ..catalog.device import Device
     from ..catalog.store import Catalog
-    from ..render.report import Column
 
 
-def _row(device: Device) -> Row:
-    from ..estimate.resolve.hardware import cheapest_price
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedDevice(ListedEntry):
+    """A device in a listing."""
 
-    rates, price = device.tflop_per_s, cheapest_price(device)
-    return {
-        "id": device.id,
-        "name": device.name,
-        "backend": device.backend,
-        "vendor": device.vendor,
-        "kind": device.kind,
-        "generation": device.generation,
-        "memory_gib": device.memory_gib,
-        "bandwidth_gb_per_s": device.bandwidth_gb_per_s,
-        "tflop_per_s_16bit": rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
-        "usd_per_hour": None if price is None else price.usd_per_hour,
-    }
+    vendor: str
+    kind: str
+    generation: str
+    memory_gib: float
+    bandwidth_gb_per_s: float
+    tflop_per_s_16bit: float | None
+    """Dense, in 16 bits with fp32 accumulation where it has that."""
+    usd_per_hour: float | None
+    """What an estimate takes."""
 
+    @classmethod
+    def of(cls, device: Device) -> ListedDevice:
+        """The row of a record."""
+        from ..estimate.resolve.hardware import cheapest_price
 
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    return (
-        Column(title="id"),
-        Column(title="name", flexible=True),
-        Column(title="backend"),
-        Column(title="GiB", figures=True),
-        Column(title="GB/s", figures=True),
-        Column(title="TFLOP/s", figures=True),
-        Column(title="$/h", figures=True),
-    )
-
-
-def _cells(row: Row) -> Sequence[str]:
-    price = row["usd_per_hour"]
-    figures = [row["memory_gib"], row["bandwidth_gb_per_s"], row["tflop_per_s_16bit"]]
-    texts = ["" if value is None else digits(value, 5) for value in figures]
-    return [
-        row["id"],
-        row["name"],
-        row["backend"],
-        *texts,
-        "" if price is None else format_usd(price).removeprefix("$"),
-    ]
+        rates, price = device.tflop_per_s, cheapest_price(device)
+        return cls(
+            id=device.id,
+            name=device.name,
+            backend=device.backend,
+            vendor=device.vendor,
+            kind=device.kind,
+            generation=device.generation,
+            memory_gib=device.memory_gib,
+            bandwidth_gb_per_s=device.bandwidth_gb_per_s,
+            tflop_per_s_16bit=rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
+            usd_per_hour=None if price is None else price.usd_per_hour,
+        )
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -78,10 +66,7 @@ KIND = Kind(
     plural="devices",
     records=lambda catalog: catalog.devices,
     found=_found,
-    row=_row,
-    columns=_columns,
-    cells=_cells,
-    legend="TFLOP/s: dense, in 16 bits with fp32 accumulation where it has that. $/h: what an estimate takes.",
+    listed=ListedDevice,
     filters=(
         Filter(name="backend", help="run on this backend.", keeps=lambda row, v: row["backend"] == v, read=_backend),
         Filter(name="vendor", help="come from this vendor.", keeps=lambda row, v: row["vendor"].lower() == v.lower()),

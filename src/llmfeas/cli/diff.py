@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope, given
 from ..errors import CheckFailedError
 from .parameters import Command, Grouped, Output, outputs
 
@@ -21,30 +21,20 @@ def run(before: str, after: str, check: bool, **values: Any) -> None:
         CheckFailedError: with `--check`, where anything changed.
     """
     from ..catalog.store import catalog
-    from ..evidence.diff import changes, stored_estimate
+    from ..check.diff import differences, stored_estimate
 
     output = Output.taken(values)
-    found = [change.to_dict() for change in changes(stored_estimate(before), stored_estimate(after))]
-    envelope: dict[str, Any] = {
-        "schema": "llmfeas.diff/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {
-            "before": {"value": before, "origin": "given"},
-            "after": {"value": after, "origin": "given"},
-        },
-        "result": {"changes": found},
-        "warnings": [],
-    }
+    result = differences(stored_estimate(before), stored_estimate(after))
+    answer = envelope("diff", catalog().digest, given({"before": before, "after": after}), result)
 
     def report() -> Any:
         from ..render.diff import report
 
-        return report(envelope, before, after)
+        return report(answer, before, after)
 
-    output.write(envelope, report)
-    if check and found:
-        raise CheckFailedError("check-failed", f"the check failed: {len(found)} changes")
+    output.write(answer, report)
+    if check and result.changes:
+        raise CheckFailedError("check-failed", f"the check failed: {len(result.changes)} changes")
 
 
 command = Command(

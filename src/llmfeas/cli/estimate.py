@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckFailedError, UsageError
-from .checking import fails, failure
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def run(**values: Any) -> None:
 
 
 def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
-    """Give what a person reads: the report under the names of model and device, with its derivation if asked for."""
+    """What a person reads: the report under the names of model and device, with its derivation if asked for."""
     from ..render.estimate import report
 
     shown = report(envelope, answer.scenario.model.name, answer.scenario.device.name)
@@ -56,6 +55,8 @@ def checked(verdict: Verdict, strict: bool) -> None:
     Raises:
         CheckFailedError: with the verdict and the reasons that break it.
     """
+    from .failure import fails, failure
+
     if fails(verdict, strict=strict):
         raise CheckFailedError("check-failed", failure(verdict))
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from click import Choice, Context, IntRange
+from click.exceptions import BadOptionUsage, BadParameter, ClickException, MissingParameter, NoSuchOption
+from click.exceptions import UsageError as ClickUsageError
 
 from ..errors import CheckFailedError, LlmfeasError, UsageError
+from ..text import printable
 from . import output, terminal
+
+if TYPE_CHECKING:
+    from ..estimate.result import Verdict
 
 _FORMAT_SPELLINGS = frozenset({"-f", "-fnd", "-f=", "-f=nd", "--format=", "--format=nd"})
 
@@ -22,8 +30,8 @@ class BugError(LlmfeasError):
     exit_code = 1
 
 
-def told(error: BaseException, arguments: Sequence[str]) -> int:
-    """Tell the user what went wrong, on stderr, and give the exit code; a closed pipe is no error.
+def report_error(error: BaseException, arguments: Sequence[str]) -> int:
+    """Say on stderr what went wrong, and return the exit code; a closed pipe is no error.
 
     Under LLMFEAS_DEBUG=1 an unexpected error keeps its traceback.
     """
@@ -34,24 +42,24 @@ def told(error: BaseException, arguments: Sequence[str]) -> int:
         interrupted = LlmfeasError("interrupted", "Interrupted.")
         terminal.say(_as_json(interrupted) if wants_json(arguments) else interrupted.message)
         return INTERRUPTED
-    known = error if isinstance(error, LlmfeasError) else _from_click(error) or _from_system(error)
+    known = error if isinstance(error, LlmfeasError) else translated(error) or _from_system(error)
     if known is None:
         if os.environ.get("LLMFEAS_DEBUG"):
             raise error
         known = as_bug(error)
-    if isinstance(known, CheckFailedError) and asked(arguments, ("-q", "--quiet")):
+    if isinstance(known, CheckFailedError) and has_flag(arguments, ("-q", "--quiet")):
         return known.exit_code
     terminal.say(_as_json(known) if wants_json(arguments) else _as_text(known))
     return known.exit_code
 
 
-def asked(arguments: Sequence[str], names: Sequence[str]) -> bool:
-    """Tell whether one of the flags was given; needed where parsing itself failed."""
+def has_flag(arguments: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of the flags was given; needed where parsing itself failed."""
     return any(argument in names for argument in _before_dashes(arguments))
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Tell whether errors are for a script: `--json`, or a format of the JSON family."""
+    """Whether errors are for a script: `--json`, or a format of the JSON family."""
     words = _before_dashes(arguments)
     if "--json" in words:
         return True
@@ -82,7 +90,7 @@ def _ended(sentence: str) -> str:
 
 
 def as_bug(error: BaseException) -> BugError:
-    """Give the error that stands for one that was not foreseen."""
+    """The error that stands for one that was not foreseen."""
     from ..text import printable
 
     what = printable(f"{type(error).__name__}: {error}", 200)
@@ -103,10 +111,80 @@ def _from_system(error: BaseException) -> LlmfeasError | None:
     return UsageError("system-error", f"{where}{error.strerror}.", "Check the path, and what you may do there.")
 
 
-def _from_click(error: BaseException) -> LlmfeasError | None:
-    """Translate an error of click; None if it is not one."""
-    if "click" not in sys.modules:
+def translated(error: BaseException) -> LlmfeasError | None:
+    """Our error for one of click's; None if it is not click's."""
+    if not isinstance(error, ClickException):
         return None
-    from .clickerrors import translated
+    see = f"See '{error.ctx.command_path} --help'." if isinstance(error, ClickUsageError) and error.ctx else ""
+    if isinstance(error, NoSuchOption):
+        return _unknown_option(error, see)
+    if isinstance(error, MissingParameter):
+        return UsageError("missing-option", f"{_name(error)} is missing.", see)
+    if isinstance(error, BadOptionUsage):
+        return UsageError("bad-option", _sentence(error.message), see)
+    if isinstance(error, BadParameter) and error.param is not None and isinstance(error.param.type, Choice):
+        return _not_a_choice(error, list(map(str, error.param.type.choices)), see)
+    if isinstance(error, BadParameter) and error.param is not None and isinstance(error.param.type, IntRange):
+        return UsageError("bad-value", f"{_name(error)} must be a whole number {_bounds(error.param.type)}.", see)
+    if isinstance(error, BadParameter):
+        return UsageError("bad-value", f"{_name(error)}: {_sentence(error.message)}", see)
+    return UsageError("usage", _sentence(error.format_message()), see)
 
-    return translated(error)
+
+def _unknown_option(error: NoSuchOption, see: str) -> UsageError:
+    near = _near(error.option_name, error.ctx)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    message = f"there is no option {printable(error.option_name, 40)}."
+    return UsageError("unknown-option", message, meant + see, near)
+
+
+def _not_a_choice(error: BadParameter, choices: list[str], see: str) -> UsageError:
+    from difflib import get_close_matches
+
+    wrong = error.message.split("'")[1][:40].lower() if "'" in error.message else ""
+    near = get_close_matches(wrong, choices, n=2)
+    meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
+    return UsageError("bad-choice", f"{_name(error)}: {_sentence(error.message)}", meant + see, near)
+
+
+def _near(name: str, ctx: Context | None) -> list[str]:
+    from difflib import get_close_matches
+
+    known = [flag for parameter in ctx.command.params for flag in parameter.opts] if ctx else []
+    return get_close_matches(name[:40], known, n=2)
+
+
+def _bounds(kind: IntRange) -> str:
+    return f"of at least {kind.min}" if kind.max is None else f"from {kind.min} to {kind.max}"
+
+
+def _name(error: BadParameter) -> str:
+    parameter = error.param
+    if parameter is None:
+        return "a value"
+    flags = [flag for flag in parameter.opts if flag.startswith("--")]
+    return flags[0] if flags else str(parameter.name)
+
+
+def _sentence(text: str) -> str:
+    safe = printable(text, 300)
+    return safe if safe.endswith((".", "?", "!")) else safe + "."
+
+
+REFUSED = ("infeasible", "unsupported")
+UNKNOWN = "no-price"
+"""The reason of a budget that nothing could be held against: what could not be checked has not passed."""
+
+
+def fails(verdict: Verdict, *, strict: bool = False) -> bool:
+    """Whether a verdict breaks a check."""
+    status = verdict.status
+    return status in REFUSED or (strict and status == "tight") or any(r.code == UNKNOWN for r in verdict.reasons)
+
+
+def failure(verdict: Verdict) -> str:
+    """What breaks the check, and nothing else."""
+    from ..estimate.verdict import why
+
+    judged = verdict.status if verdict.status in (*REFUSED, "tight") else "not all could be checked"
+    return f"the check failed, {judged}: {why(verdict)}"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope
 from ..errors import DataError, UsageError
 from ..text import printable
-from .folder import write_folder
+from .output import write_folder
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
@@ -49,37 +49,34 @@ def run(**values: Any) -> None:
     for needed in ("model", "device"):
         if needed not in request:
             raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
-    found = prepared(request, engine, catalog())
-    envelope = _envelope(found, engine.id)
-    for warning in found.warnings:
+    recipe = prepared(request, engine, catalog())
+    answer = _envelope(recipe, engine.id)
+    for warning in recipe.warnings:
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
-        files = (*found.launch.files, found.launch.script())
+        files = (*recipe.launch.files, recipe.launch.script())
         write_folder({file.name: file.text for file in files}, output.path, force=force)
         output.note(f"Wrote {', '.join(file.name for file in files)} into {printable(output.path, 80)}.")
         if output.format != "json":
             return
-    scenario = found.estimate.scenario
+    scenario = recipe.estimate.scenario
 
     def report() -> Any:
         from ..render.launch import report
 
         device = counted(scenario.num_devices, scenario.device.name)
-        return report(envelope, engine.name, scenario.model.name, device)
+        return report(answer, engine.name, scenario.model.name, device)
 
-    replace(output, path=None).write(envelope, report)
+    replace(output, path=None).write(answer, report)
 
 
-def _envelope(found: Prepared, engine: str) -> dict[str, Any]:
-    estimated = found.estimate.to_dict()
-    return {
-        "schema": "llmfeas.launch/1",
-        "llmfeas": __version__,
-        "catalog": estimated["catalog"],
-        "inputs": estimated["inputs"],
-        "result": {"engine": engine, **found.launch.to_dict()},
-        "warnings": [warning.to_dict() for warning in found.warnings],
-    }
+def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
+    from ..estimate.inputs import inputs
+    from ..planning.launch import LaunchResult
+
+    written, estimated = recipe.launch, recipe.estimate
+    result = LaunchResult(engine, written.files, written.command, written.notes)
+    return envelope("launch", estimated.catalog, inputs(estimated.scenario), result, recipe.warnings)
 
 
 def recorded(text: bytes) -> dict[str, Any]:
@@ -89,19 +86,20 @@ def recorded(text: bytes) -> dict[str, Any]:
         DataError: no JSON, of another command, of another version, a plan without a way, or unusable settings.
     """
     try:
-        found = json.loads(text.decode("utf-8-sig"))
+        stored = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise DataError("bad-json", "the recipe is no JSON.", "Pipe 'llmfeas plan ... --json' into it.") from None
-    schema = found.get("schema") if isinstance(found, dict) else None
+    schema = stored.get("schema") if isinstance(stored, dict) else None
     if schema not in READS:
         what = "JSON of something else" if schema is None else repr(printable(schema, 60))
         hint = "Make it with 'llmfeas plan ... --json' or 'llmfeas estimate ... --json' of this version."
         raise DataError("schema-version", f"the recipe is {what}; {' and '.join(READS)} are read.", hint)
-    inputs = _inputs(found, planned=schema == READS[0])
+    inputs = _inputs(stored, planned=schema == READS[0])
+    from ..catalog.store import catalog
     from ..request import parsed, recorded_origins
 
     try:
-        parsed(inputs)
+        parsed(inputs, catalog().tables.quantization)
         recorded_origins(inputs)
     except UsageError as error:
         raise DataError("bad-recipe", f"the recipe cannot be used: {error.message}", error.hint) from None
@@ -161,7 +159,7 @@ command = Command(
             metavar="ENGINE",
             group="The question",
             shell_complete=_engines,
-            help="accelerate, deepspeed, torchrun-fsdp, trl, axolotl, megatron, maxtext, mlx-lm, llama.cpp, vllm.",
+            help="What to launch: accelerate, deepspeed, llama.cpp, vllm ...; an unknown name lists them all.",
         ),
         *settings(hidden=("engine",)),
         Grouped(["force", "--force"], is_flag=True, help="Overwrite files."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import ABSENT, Absent, Note, Published, envelope, given
 from ..record import dataclass
 from ..text import printable
 from .app import subgroup
@@ -17,7 +17,7 @@ from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
     from ..catalog.store import Catalog, Records
-    from ..render.report import Column, Report
+    from ..render.report import Report
 
 Row = Mapping[str, Any]
 FILTERS = "Only those that"
@@ -39,6 +39,20 @@ class Filter:
     metavar: str = "NAME"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedEntry(Published):
+    """One entry in a listing."""
+
+    id: str
+    name: str
+    backend: str | Absent | None = ABSENT
+
+    @classmethod
+    def of(cls, record: Any) -> ListedEntry:
+        """The row of a record."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A record that was read from a file: what the file tells beside it, and remarks."""
@@ -50,43 +64,36 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One catalog: where its records are, how one is found, what a row of a listing says."""
+    """One catalog: where its records are, how one is found, what a row of a listing holds."""
 
     singular: str
     plural: str
     records: Callable[[Catalog], Records[Any]]
     found: Callable[[str, Catalog], tuple[Any, str | None]]
     """Find a record by a forgiving name: the record, and a note where the name was not exact."""
-    row: Callable[[Any], Row]
-    columns: Callable[[], tuple[Column, ...]]
-    cells: Callable[[Row], Sequence[str]]
+    listed: type[ListedEntry]
+    """A row of a listing."""
     filters: tuple[Filter, ...] = ()
-    legend: str = ""
-    """How to read the columns of a listing."""
     extra: Callable[[Any], Row] = lambda record: {}
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
     """Shows one record to people; None: field by field."""
+    joined: Callable[[Any, Catalog], Row] = lambda record, catalog: {}
+    """What `show` tells in place of fields of the record, with what other records say of it."""
     opened: Callable[[str, Catalog], Opened | None] = lambda text, catalog: None
     """What `show` tells of a file; None where the text is no path."""
 
 
 def group(kind: Kind, help: str) -> click.Group:
-    """Build the group `llmfeas devices` and its like."""
+    """The group `llmfeas devices` and its like."""
     return subgroup(kind.plural, help, (_list(kind), _show(kind), _search(kind)))
 
 
-def _envelope(kind: Kind, verb: str, inputs: Row, result: Row, warnings: Sequence[Row] = ()) -> dict[str, object]:
+def _envelope(kind: Kind, verb: str, inputs: Row, result: object, notes: Sequence[Note] = ()) -> dict[str, Any]:
     from ..catalog.store import catalog
 
-    return {
-        "schema": f"llmfeas.{kind.plural}.{verb}/1",
-        "llmfeas": __version__,
-        "catalog": catalog().digest,
-        "inputs": {name: {"value": value, "origin": "given"} for name, value in inputs.items() if value},
-        "result": result,
-        "warnings": list(warnings),
-    }
+    named = given({name: value for name, value in inputs.items() if value})
+    return envelope(f"{kind.plural}.{verb}", catalog().digest, named, result, notes)
 
 
 def _list(kind: Kind) -> click.Command:
@@ -118,31 +125,30 @@ def _search(kind: Kind) -> click.Command:
     return Command("search", params=[argument, *outputs()], callback=run, help=text)
 
 
-def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], given: Row) -> None:
+def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], chosen: Row) -> None:
     from ..catalog.store import catalog
-    from ..render.records import listing
+    from ..render.catalogs import report
 
     records = kind.records(catalog())
-    read = {f.name: (f, f.read(given[f.name])) for f in kind.filters if given.get(f.name) is not None}
-    rows = [row for row in (kind.row(records[key]) for key in ids) if all(f.keeps(row, v) for f, v in read.values())]
-    envelope = _envelope(kind, verb, given, {"rows": rows})
-    count = f"{len(rows)} {kind.singular if len(rows) == 1 else kind.plural}"
-    output.write(envelope, lambda: listing(count, kind.columns(), [kind.cells(row) for row in rows], kind.legend))
+    read = {f.name: (f, f.read(chosen[f.name])) for f in kind.filters if chosen.get(f.name) is not None}
+    entries = (kind.listed.of(records[key]).to_dict() for key in ids)
+    rows = [row for row in entries if all(f.keeps(row, v) for f, v in read.values())]
+    output.write(_envelope(kind, verb, chosen, {"rows": rows}), lambda: report(rows, kind.plural))
     if not rows:
-        asked = ", ".join(f"{name} {printable(value, 40)}" for name, value in given.items() if value)
-        output.note(f"No {kind.singular} of {len(records)} matches: {asked}.")
+        chosen_text = ", ".join(f"{name} {printable(value, 40)}" for name, value in chosen.items() if value)
+        output.note(f"No {kind.singular} of {len(records)} matches: {chosen_text}.")
 
 
 def _show(kind: Kind) -> click.Command:
     def run(name: tuple[str, ...], **values: Any) -> None:
         from ..catalog.store import catalog
-        from ..render.records import entry
+        from ..render.entry import entry
 
         output, as_yaml = Output.taken(values), values.pop("yaml_")
-        asked = " ".join(name)
-        opened = kind.opened(asked, catalog())
+        text = " ".join(name)
+        opened = kind.opened(text, catalog())
         if opened is None:
-            record, note = kind.found(asked, catalog())
+            record, note = kind.found(text, catalog())
             opened = Opened(record, {}, [note] if note else [])
         record, code = opened.record, "imported-model" if opened.fields else f"{kind.singular}-variant"
         if as_yaml:
@@ -151,11 +157,10 @@ def _show(kind: Kind) -> click.Command:
             written(overlay(kind.plural, [record]), output.path)
             return
         named = {"id": record.id, "name": record.name}
-        fields = {**named, **kind.extra(record), **asdict(record), **opened.fields}
-        warnings = [{"code": code, "message": note} for note in opened.notes]
-        envelope = _envelope(kind, "show", {"name": asked}, fields, warnings)
+        fields = {**named, **kind.extra(record), **asdict(record), **kind.joined(record, catalog()), **opened.fields}
+        answer = _envelope(kind, "show", {"name": text}, fields, [Note(code, note) for note in opened.notes])
         shown = kind.page or entry
-        output.write(envelope, lambda: shown(f"{record.name} ({record.id})", fields, opened.notes))
+        output.write(answer, lambda: shown(f"{record.name} ({record.id})", fields, opened.notes))
 
     argument = click.Argument(["name"], nargs=-1, required=True, shell_complete=_names(kind))
     as_file = Grouped(["yaml_", "--yaml"], is_flag=True, help="Write it as an entry for a catalog file of one's own.")

@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..units import format_count, parse_count
-from .listings import Filter, Kind, Opened, Row, group
+from ..record import dataclass
+from ..units import parse_count
+from .listings import Filter, Kind, ListedEntry, Opened, Row, group
 
 if TYPE_CHECKING:
     from ..catalog.architecture import Model
     from ..catalog.store import Catalog
     from ..importers.tensors import ImportedModel
-    from ..render.report import Column
 
 
-def _row(model: Model) -> Row:
-    from ..estimate.parameters import parameters
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel(ListedEntry):
+    """A model in a listing."""
 
-    counts = parameters(model)
-    return {
-        "id": model.id,
-        "name": model.name,
-        "family": model.family,
-        "organisation": model.organisation,
-        "released": model.released,
-        "parameters": counts.total,
-        "active_parameters": counts.active,
-        "context": model.context,
-    }
+    family: str
+    organisation: str
+    released: str
+    parameters: int
+    active_parameters: int
+    context: int
 
+    @classmethod
+    def of(cls, model: Model) -> ListedModel:
+        """The row of a record."""
+        from ..estimate.parameters import parameters
 
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    return (
-        Column(title="id"),
-        Column(title="name", flexible=True),
-        Column(title="parameters", figures=True),
-        Column(title="active", figures=True),
-        Column(title="context", figures=True),
-    )
-
-
-def _cells(row: Row) -> Sequence[str]:
-    active = row["active_parameters"]
-    shown = "" if active == row["parameters"] else format_count(active)
-    return [row["id"], row["name"], format_count(row["parameters"]), shown, f"{row['context']:,}"]
+        counts = parameters(model)
+        return cls(
+            id=model.id,
+            name=model.name,
+            family=model.family,
+            organisation=model.organisation,
+            released=model.released,
+            parameters=counts.total,
+            active_parameters=counts.active,
+            context=model.context,
+        )
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -72,27 +66,28 @@ def _opened(text: str, catalog: Catalog) -> Opened | None:
 
     if not is_model_path(text):
         return None
-    found = model_from_file(text, catalog.models.values())
-    notes = [*found.notes, *(f"not in the file, assumed: {each}" for each in found.assumed)]
+    imported = model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
+    notes = [*imported.notes, *(f"not in the file, assumed: {each}" for each in imported.assumed)]
+    stored = imported.stored
     fields = {
-        "format": found.format,
-        "paths": list(found.paths),
-        "stored": None if found.stored is None else {**asdict(found.stored), "by_type": dict(found.stored.by_type)},
-        "stored_parameters": found.parameters,
-        "stored_buffers": found.buffers,
-        "assumed": list(found.assumed),
+        "format": imported.format,
+        "paths": list(imported.paths),
+        "stored": None if stored is None else {**asdict(stored), "by_type": dict(stored.by_type)},
+        "stored_parameters": imported.parameters,
+        "stored_buffers": imported.buffers,
+        "assumed": list(imported.assumed),
     }
-    return Opened(found.model, fields, [*notes, *_unlike(found)])
+    return Opened(imported.model, fields, [*notes, *_unlike(imported)])
 
 
-def _unlike(found: ImportedModel) -> list[str]:
+def _unlike(imported: ImportedModel) -> list[str]:
     """Say where the architecture counts other parameters than the file holds."""
     from ..estimate.parameters import parameters
 
-    if found.parameters is None:
+    if imported.parameters is None:
         return []
-    held = found.parameters - found.buffers - found.model.mtp_parameters
-    counted = parameters(found.model).total
+    held = imported.parameters - imported.buffers - imported.model.mtp_parameters
+    counted = parameters(imported.model).total
     return [] if held == counted else [f"the file holds {held:,} parameters, the architecture counts {counted:,}"]
 
 
@@ -101,9 +96,7 @@ KIND = Kind(
     plural="models",
     records=lambda catalog: catalog.models,
     found=_found,
-    row=_row,
-    columns=_columns,
-    cells=_cells,
+    listed=ListedModel,
     filters=(
         Filter(name="family", help="are of this family.", keeps=lambda row, v: row["family"].lower() == v.lower()),
         Filter(

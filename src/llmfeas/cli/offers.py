@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..units import digits, format_usd
-from .listings import Filter, Kind, Row, group
+from ..record import dataclass
+from .listings import Filter, Kind, ListedEntry, group
 
 if TYPE_CHECKING:
-    from ..catalog.offer import Offer
+    from ..catalog.device import Offer
     from ..catalog.store import Catalog
-    from ..render.report import Column
 
 
-def _row(offer: Offer) -> Row:
-    from ..catalog.store import catalog
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffer(ListedEntry):
+    """An offer in a listing."""
 
-    return {
-        "id": offer.id,
-        "name": offer.name,
-        "backend": catalog().devices[offer.device].backend,
-        "provider": offer.provider,
-        "tier": offer.tier,
-        "device": offer.device,
-        "count": offer.count,
-        "hours_per_session": offer.hours_per_session,
-        "hours_per_week": offer.hours_per_week,
-        "usd_per_hour": offer.usd_per_hour,
-    }
+    provider: str
+    tier: str
+    device: str
+    count: int
+    hours_per_session: float | None
+    hours_per_week: float | None
+    usd_per_hour: float | None
+    """Of the whole offer."""
 
+    @classmethod
+    def of(cls, offer: Offer) -> ListedOffer:
+        """The row of a record."""
+        from ..catalog.store import catalog
 
-def _columns() -> tuple[Column, ...]:
-    from ..render.report import Column
-
-    return (
-        Column(title="id"),
-        Column(title="name", flexible=True),
-        Column(title="devices"),
-        Column(title="h/session", figures=True),
-        Column(title="h/week", figures=True),
-        Column(title="$/h", figures=True),
-    )
-
-
-def _cells(row: Row) -> Sequence[str]:
-    hours = ["" if row[key] is None else digits(row[key]) for key in ("hours_per_session", "hours_per_week")]
-    price = "" if row["usd_per_hour"] is None else format_usd(row["usd_per_hour"]).removeprefix("$")
-    return [row["id"], row["name"], f"{row['count']} x {row['device']}", *hours, price]
+        return cls(
+            id=offer.id,
+            name=offer.name,
+            backend=catalog().devices[offer.device].backend,
+            provider=offer.provider,
+            tier=offer.tier,
+            device=offer.device,
+            count=offer.count,
+            hours_per_session=offer.hours_per_session,
+            hours_per_week=offer.hours_per_week,
+            usd_per_hour=offer.usd_per_hour,
+        )
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
@@ -62,9 +56,7 @@ KIND = Kind(
     plural="offers",
     records=lambda catalog: catalog.offers,
     found=_found,
-    row=_row,
-    columns=_columns,
-    cells=_cells,
+    listed=ListedOffer,
     filters=(
         Filter(name="provider", help="come from this provider.", keeps=lambda row, v: row["provider"] == v.lower()),
         Filter(name="tier", help="are free, paid or retired.", keeps=lambda row, v: row["tier"] == v.lower()),

@@ -1,4 +1,4 @@
-"""The one place that writes results: to stdout, or to a file that appears whole or not at all."""
+"""The one place that writes results: to stdout, or to a file, or several, that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
@@ -36,7 +36,7 @@ def write(text: str, path: str | None = None) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[int]:
-    """Give a descriptor of a hidden file beside `path` that takes its place at the end, if all went well."""
+    """A descriptor of a hidden file beside `path` that takes its place at the end, if all went well."""
     target = Path(path).resolve()
     if target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
@@ -59,7 +59,7 @@ def whole_file(path: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def stream(path: str | None, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Give a function that writes whole lines one after the other, to stdout or to the file `path`.
+    """A function that writes whole lines one after the other, to stdout or to the file `path`.
 
     Raises:
         UsageError, BrokenPipeError: as `write`.
@@ -116,7 +116,7 @@ def _to_stdout(text: str) -> None:
 
 
 def _descriptor() -> int | None:
-    """Give stdout's descriptor, None where something in memory stands in for it."""
+    """stdout's descriptor, None where something in memory stands in for it."""
     try:
         return sys.stdout.fileno()
     except (OSError, ValueError):
@@ -142,7 +142,72 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def unwritable(path: str, error: Exception) -> UsageError:
-    """Make the error of an output that cannot be written."""
+    """The error of an output that cannot be written."""
     reason = getattr(error, "strerror", None) or str(error)
     name = path if path == "standard output" else repr(printable(path, 80))
     return UsageError("cannot-write", f"cannot write {name}: {reason}.", "Choose another place with -o FILE.")
+
+
+def write_folder(files: Mapping[str, str], path: str, *, force: bool = False) -> None:
+    """Write files (name to text) into the folder `path`, which is made if it is missing.
+
+    Raises:
+        UsageError: a file exists already and `force` is off, or something cannot be written; nothing is changed then.
+    """
+    target = Path(path)
+    existing = [name for name in files if os.path.lexists(target / name)]
+    if existing and not force:
+        message = f"{printable(path, 80)!r} has {', '.join(existing)} already."
+        raise UsageError("file-exists", message, "Choose another folder with -o DIR, or say --force.")
+    try:
+        _write_files(files, target)
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from None
+
+
+def _write_files(files: Mapping[str, str], target: Path) -> None:
+    import shutil
+    import tempfile
+
+    new = not target.is_dir()
+    staged = Path(tempfile.mkdtemp(prefix=".llmfeas-", dir=target.absolute().parent if new else target))
+    try:
+        for name, text in files.items():
+            with (staged / name).open("x", encoding="utf-8", newline="\n") as sink:
+                sink.write(text)
+                sink.flush()
+                os.fsync(sink.fileno())
+        if new:
+            staged.chmod(0o777 & ~_umask())
+            staged.rename(target)
+        else:
+            _exchange(files, staged, target)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _exchange(files: Mapping[str, str], staged: Path, target: Path) -> None:
+    """Move staged files into the folder; where one cannot be moved, put back all that was there."""
+    old = staged / "old"
+    old.mkdir()
+    moved: list[str] = []
+    try:
+        for name in files:
+            if os.path.lexists(target / name):
+                (target / name).rename(old / name)
+            moved.append(name)
+            (staged / name).rename(target / name)
+    except OSError:
+        for name in reversed(moved):
+            with contextlib.suppress(OSError):
+                if (old / name).exists():
+                    (old / name).replace(target / name)
+                elif not (staged / name).exists():
+                    (target / name).unlink()
+        raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,7 +37,7 @@ class Command(click.Command):
         Raises:
             DataError: an overlay is missing or cannot be used.
         """
-        from ..catalog.overlay_files import overlay_paths, use_overlays
+        from ..catalog.overlay import overlay_paths, use_overlays
 
         files, alone = ctx.params.pop("catalog_files", ()), ctx.params.pop("no_user_catalog", False)
         use_overlays(overlay_paths(files, user=not alone))
@@ -56,7 +56,7 @@ class Command(click.Command):
 
 
 def settings(hidden: Sequence[str] = ()) -> list[click.Parameter]:
-    """Give the options of an estimate, one or two for each row of the table of settings."""
+    """The options of an estimate, one or two for each row of the table of settings."""
     return [parameter for row in OPTIONS if row.name not in hidden for parameter in _of_row(row)]
 
 
@@ -74,7 +74,7 @@ def _of_row(row: Option) -> list[click.Parameter]:
 
 
 def _switch(row: Option, name: str) -> click.Parameter:
-    """Make an option that may stand alone: `--fsdp`, `--gradient-checkpointing`."""
+    """An option that may stand alone: `--fsdp`, `--gradient-checkpointing`."""
     value = row.switches[name]
     help_text = f"The same as {row.flag} {value}."
     return Grouped(
@@ -108,7 +108,7 @@ def _values(row: Option) -> list[str]:
 
 
 def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[click.Parameter]:
-    """Give the options that every command has for its output."""
+    """The options that every command has for its output."""
     return [
         Grouped(["format_", "-f", "--format"], type=click.Choice(formats), help=f"Format of the output.  [{default}]"),
         Grouped(["json_", "--json"], is_flag=True, help="The same as --format json."),
@@ -123,7 +123,7 @@ def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[cl
 
 
 def catalogs() -> list[click.Parameter]:
-    """Give the options that lay one's own entries over the catalog."""
+    """The options that lay one's own entries over the catalog."""
     text = "One's own devices, models, prices: laid over the catalog. May be repeated; the last wins."
     alone = "Leave out the user's own catalog.yaml and LLMFEAS_CATALOG."
     return [
@@ -161,7 +161,7 @@ class Output:
         )
 
     def note(self, text: str) -> None:
-        """Tell the user something on stderr, unless quiet."""
+        """Write a line to stderr, unless quiet."""
         if not self.quiet:
             terminal.say(text)
 
@@ -175,9 +175,7 @@ class Output:
             return
         output.write(self._rendered(envelope, report), self.path)
         if self.verbose:
-            from .verbose import told
-
-            for line in told(envelope):
+            for line in _remarks(envelope):
                 self.note(line)
 
     def _rendered(self, envelope: Mapping[str, object], report: Callable[[], Any]) -> str:
@@ -195,3 +193,17 @@ class Output:
                 )
             )
         return str(renderer.rendered(report() if self.format == "markdown" else envelope))
+
+
+def _remarks(envelope: Mapping[str, Any]) -> Iterator[str]:
+    """What `--verbose` says of an answer: versions, catalog files, each assumed setting with its value's origin."""
+    from ..catalog.store import catalog
+    from ..render.words import setting
+    from ..text import printable
+
+    yield f"llmfeas {envelope['llmfeas']}, catalog {printable(envelope['catalog'], 400)}"
+    known = catalog()
+    yield f"catalog files: {', '.join(printable(path, 200) for path in (known.directory, *known.overlay_paths))}"
+    for name, entry in envelope["inputs"].items():
+        if entry["origin"] != "given" and entry["value"] is not None:
+            yield f"assumed --{name.replace('_', '-')} {setting(name, entry['value'])} ({entry['origin']})"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
+from ..contract import Note, envelope
 from ..errors import CheckFailedError, UsageError
 from ..options import BY_NAME, flag_of
 from .parameters import Command, Grouped, Output, outputs, settings
@@ -31,39 +31,34 @@ def run(**values: Any) -> None:
         if values[name] is None:
             raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
+    from ..estimate.inputs import inputs
     from ..planning.plan import plan
 
     request = {name: value for name, value in values.items() if value is not None}
-    found = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
-    asked = found.asked.to_dict()
-    envelope: dict[str, Any] = {
-        "schema": "llmfeas.plan/1",
-        "llmfeas": __version__,
-        "catalog": asked["catalog"],
-        "inputs": asked["inputs"],
-        "result": found.to_dict(),
-        "warnings": [*(note.to_dict() for note in found.asked.warnings), *_empty(found)],
-    }
-    scenario = found.asked.scenario
+    search = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
+    requested = search.requested
+    scenario = requested.scenario
+    warnings = (*requested.warnings, *_empty(search))
+    answer = envelope("plan", requested.catalog, inputs(scenario), search.result(), warnings)
 
     def report() -> Any:
         from ..render.plan import report
         from ..render.words import counted
 
-        return report(envelope, scenario.model.name, counted(scenario.num_devices, scenario.device.name))
+        return report(answer, scenario.model.name, counted(scenario.num_devices, scenario.device.name))
 
-    output.write(envelope, report)
-    if check and not found.ways:
+    output.write(answer, report)
+    if check and not search.ways:
         raise CheckFailedError("check-failed", "the check failed: no change makes it work")
 
 
-def _empty(found: Plan) -> list[dict[str, str]]:
+def _empty(search: Plan) -> list[Note]:
     """Warn where the settings to keep leave nothing to try."""
-    kept = found.nearest.emptied_by if found.nearest else ()
+    kept = search.nearest.emptied_by if search.nearest else ()
     if not kept:
         return []
     held = ", ".join(flag_of(name) for name in kept)
-    return [{"code": "empty-search", "message": f"there is nothing left to change: --keep holds {held}"}]
+    return [Note("empty-search", f"there is nothing left to change: --keep holds {held}")]
 
 
 def kept(text: str | None) -> tuple[str, ...]:

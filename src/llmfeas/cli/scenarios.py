@@ -31,7 +31,7 @@ class Item:
     error: LlmfeasError | None = None
 
 
-class Line(NamedTuple):
+class ScenarioLine(NamedTuple):
     """One line of NDJSON with its number, not read yet; a tuple, since many of them go to other processes."""
 
     raw: bytes
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 class Source:
     """Scenarios to come. `total` counts them where that is known before the start."""
 
-    arrivals: Iterator[list[Item | Line]]
+    arrivals: Iterator[list[Item | ScenarioLine]]
     """Those that are there at the same time; nothing is read ahead of an answer that somebody may wait for."""
     total: int | None = None
 
@@ -76,29 +76,29 @@ def _opened(path: str) -> BufferedReader:
         raise DataError("file-unreadable", problem, "Check the path.") from None
 
 
-def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | Line]]:
-    """Yield lines as they arrive: all that are there, as soon as there are any."""
+def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | ScenarioLine]]:
+    """Lines as they arrive: all that are there, as soon as there are any."""
     pending, number, is_cut = first, 0, False
     while True:
         *lines, pending = pending.split(b"\n")
-        found: list[Item | Line] = []
+        arrived: list[Item | ScenarioLine] = []
         for raw in lines:
             number += 1
             if is_cut or len(raw) > MAX_LINE_BYTES:
-                found.append(_too_long(number))
+                arrived.append(_too_long(number))
             elif raw.strip():
-                found.append(Line(raw, number))
+                arrived.append(ScenarioLine(raw, number))
             is_cut = False
         if len(pending) > MAX_LINE_BYTES:
             pending, is_cut = b"", True
-        if found:
-            yield found
+        if arrived:
+            yield arrived
         block = stream.read1(BLOCK_BYTES)
         if not block:
             break
         pending += block
     if is_cut or pending.strip():
-        yield [_too_long(number + 1) if is_cut else Line(pending, number + 1)]
+        yield [_too_long(number + 1) if is_cut else ScenarioLine(pending, number + 1)]
 
 
 def _too_long(number: int) -> Item:
@@ -108,22 +108,22 @@ def _too_long(number: int) -> Item:
 def item_of_line(raw: bytes, number: int) -> Item:
     """Read one line of NDJSON; a line that cannot be read becomes an item with its error."""
     try:
-        found = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
+        settings = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
         return Item(None, number, {}, _bad_line("is not UTF-8"))
     except (ValueError, RecursionError) as error:
         problem = error.msg if isinstance(error, json.JSONDecodeError) else "it nests too deeply or holds a huge number"
         return Item(None, number, {}, _bad_line(f"is not JSON: {problem}"))
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         return Item(None, number, {}, _bad_line("is not an object of settings"))
-    named = found.pop("id", number)
+    named = settings.pop("id", number)
     if not _is_json(named):
         return Item(None, number, {}, _bad_line("has an id with a number out of bounds"))
-    return Item(named, number, found)
+    return Item(named, number, settings)
 
 
 def _is_json(value: object) -> bool:
-    """Tell what JSON can say again: Python reads NaN and 1e999, and must not write them."""
+    """Whether JSON can say a value again: Python reads NaN and 1e999, and must not write them."""
     if value.__class__ in (str, int):
         return True
     try:
@@ -167,7 +167,7 @@ def _axes(block: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: value if isinstance(value, list) else [value] for name, value in block.items()}
 
 
-def _crossed(blocks: list[tuple[int, dict[str, list[Any]]]]) -> Iterator[Item | Line]:
+def _crossed(blocks: list[tuple[int, dict[str, list[Any]]]]) -> Iterator[Item | ScenarioLine]:
     number = 0
     for line, axes in blocks:
         ids = axes.pop("id", [None])

@@ -5,58 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import click
 
+from ..check.figures import FIGURES, WORDS, Figure, Word
+from ..contract import Json
 from ..errors import UsageError
 from ..options import OPTIONS, Option
-from ..render import shape, shapes
-from ..render.shape import Leaf, Many, Maybe, Shape
 from ..text import printable
 from . import output
 from .parameters import Command, Grouped
 
-Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CATALOGS = ("devices", "models", "backends", "offers")
-RECORDS = ("device", "model", "backend", "offer")
-
-RANGE: Json = {
-    "type": "object",
-    "required": list(shape.ENDS),
-    "properties": {end: {"type": "number"} for end in shape.ENDS},
-}
+RECORDS = ("device", "model", "backend", "offer", "engine")
 
 
-def schema_of(part: Shape) -> Json:
-    """Turn a shape of the contract into a JSON Schema; unknown keys are allowed, since fields may be added."""
-    if isinstance(part, Many):
-        return {"type": "array", "items": schema_of(part.item)}
-    if isinstance(part, Leaf):
-        return _leaf(part)
-    keys = part.keys if isinstance(part, Maybe) else part
-    found: Json = {"type": "object", "properties": {name: schema_of(inner) for name, inner in keys.items()}}
-    if not isinstance(part, Maybe):
-        found["required"] = list(keys)
-    return _or_null(found) if isinstance(part, Maybe) and part.null else found
+def results() -> dict[str, tuple[str, Any, Any]]:
+    """What a command writes with --json: by the name of its schema its envelope's name, its inputs, its result."""
+    from ..check.diff import DiffResult
+    from ..check.run import CheckResult
+    from ..estimate.inputs import Inputs
+    from ..evidence.backtest import Backtest
+    from ..evidence.claims.answer import ClaimsResult
+    from ..evidence.own import CalibrationResult
+    from ..machine import DetectedMachine
+    from ..planning.compare import ComparisonResult
+    from ..planning.launch import LaunchResult
+    from ..planning.plan import PlanResult
+    from ..planning.solve.answer import Answer
+    from ..render.schema import GIVEN
+    from .catalog import CatalogCheck, CatalogPaths
 
-
-def _leaf(leaf: Leaf) -> Json:
-    if leaf.type == "any":
-        return {}
-    found: Json = dict(RANGE) if leaf.type == "range" else {"type": leaf.type}
-    if leaf.words:
-        found["enum"] = list(leaf.words)
-    return _or_null(found) if leaf.null else found
-
-
-def _or_null(schema: Json) -> Json:
-    return {"anyOf": [schema, {"type": "null"}]}
+    return {
+        "compare": ("compare", GIVEN, ComparisonResult),
+        "plan": ("plan", Inputs, PlanResult),
+        "solve": ("solve", GIVEN, Answer),
+        "launch": ("launch", Inputs, LaunchResult),
+        "check.result": ("check", GIVEN, CheckResult),
+        "claims": ("claims", GIVEN, ClaimsResult),
+        "diff": ("diff", GIVEN, DiffResult),
+        "backtest": ("backtest", GIVEN, Backtest),
+        "backtest.calibrate": ("backtest", GIVEN, CalibrationResult),
+        "detect": ("detect", GIVEN, DetectedMachine),
+        "catalog.path": ("catalog.path", GIVEN, CatalogPaths),
+        "catalog.check": ("catalog.check", GIVEN, CatalogCheck),
+    }
 
 
 def scenario_schema() -> Json:
-    """Give the schema of one scenario of a sweep: an id and settings, each text or a number."""
+    """The schema of one scenario of a sweep: an id and settings, each text or a number."""
     properties: Json = {"id": {"description": "Echoed as the first key of the answer."}}
     for option in OPTIONS:
         properties |= {name: _setting(option, switch=name in option.switches) for name in option.names}
@@ -64,58 +64,80 @@ def scenario_schema() -> Json:
 
 
 def _setting(option: Option, switch: bool) -> Json:
-    found: Json = {"description": f"{option.help} Default: {option.default}."}
+    schema: Json = {"description": f"{option.help} Default: {option.default}."}
     if option.choices:
-        found |= {"type": "string", "enum": [*option.choices, *_more(option), *option.synonyms, "auto"]}
+        schema |= {"type": "string", "enum": [*option.choices, *_more(option), *option.synonyms, "auto"]}
     else:
-        found["type"] = "string" if option.kind == "text" else ["string", "number"]
+        schema["type"] = "string" if option.kind == "text" else ["string", "number"]
     if option.unit:
-        found["description"] += f" A plain number is in {option.unit}."
-    return {"anyOf": [found, {"type": "boolean"}]} if switch else found
+        schema["description"] += f" A plain number is in {option.unit}."
+    return {"anyOf": [schema, {"type": "boolean"}]} if switch else schema
 
 
 def _more(option: Option) -> list[str]:
     if not option.extensible:
         return []
-    from ..catalog.quantization import quantization
+    from ..catalog.store import catalog
 
-    return [name for name in quantization().formats if name not in option.choices]
+    return [name for name in catalog().tables.quantization.formats if name not in option.choices]
 
 
 def _record(name: str) -> Json:
     from pydantic import TypeAdapter
 
-    from ..catalog.sections import BACKENDS, DEVICES, MODELS, OFFERS
+    from ..catalog.store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
 
-    sections = {section.key.removesuffix("s"): section for section in (DEVICES, MODELS, BACKENDS, OFFERS)}
+    sections = {section.key.removesuffix("s"): section for section in (DEVICES, MODELS, BACKENDS, OFFERS, ENGINES)}
     return TypeAdapter(sections[name].record).json_schema()
 
 
 def _catalog(name: str, verb: str) -> Json:
-    row = Maybe({"id": shape.TEXT, "name": shape.TEXT, "backend": shape.TEXT_OR_NULL})
-    result: Shape = Maybe({}) if verb == "show" else {"rows": Many(row)}
-    return schema_of(shape.envelope(f"{name}.{verb}", Maybe({}), result))
+    from ..render.schema import GIVEN, envelope_schema, object_schema, schema_of
+
+    row = import_module(f".{name}", __package__).KIND.listed
+    rows = object_schema({"rows": {"type": "array", "items": schema_of(row)}})
+    result = schema_of(Mapping[str, object]) if verb == "show" else rows
+    return envelope_schema(f"{name}.{verb}", GIVEN, result)
+
+
+def _result(name: str) -> Json:
+    from ..render.schema import envelope_schema, schema_of
+
+    schema, inputs, result = results()[name]
+    return envelope_schema(schema, inputs, schema_of(result))
 
 
 def _estimate() -> Json:
-    """Give the schema of an estimate; its derivation is there with `--explain`."""
-    found = schema_of(shape.ESTIMATE)
-    found["properties"]["explanation"] = schema_of(Many(shapes.TERM))
-    return found
+    """The schema of an estimate; its derivation is there with `--explain`."""
+    from ..estimate.result import Term
+    from ..render.schema import estimate_schema, schema_of
+
+    schema = estimate_schema()
+    schema["properties"]["explanation"] = schema_of(tuple[Term, ...])
+    return schema
+
+
+def _error() -> Json:
+    from ..errors import LlmfeasError
+    from ..render.schema import object_schema, schema_of
+
+    return object_schema({"error": schema_of(LlmfeasError)})
 
 
 def _sweep() -> Json:
-    """Give the schema of a line that a sweep writes: an estimate, or what was wrong; its id is the first key."""
-    answered = schema_of(shape.ESTIMATE)
-    failed = schema_of({"line": Leaf("number"), **shape.ERROR})
-    for each in (answered, failed):
-        each["required"] = ["id", *each["required"]]
-        each["properties"] = {"id": {}, **each["properties"]}
-    return {"anyOf": [answered, failed]}
+    """The schema of a line that a sweep writes: an estimate, or what was wrong; its id is the first key."""
+    from ..render.schema import estimate_schema, object_schema, schema_of
+
+    answered, failed = estimate_schema(), _error()
+    return {
+        "anyOf": [
+            object_schema({"id": {}, **answered["properties"]}),
+            object_schema({"id": {}, "line": schema_of(int), **failed["properties"]}),
+        ]
+    }
 
 
 def _check() -> Json:
-    from .schema_check import check_schema
 
     return check_schema(_setting)
 
@@ -125,11 +147,11 @@ def schemas() -> Mapping[str, Callable[[], Json]]:
     verbs = ("list", "search", "show")
     return {
         "estimate": _estimate,
-        **{name: partial(schema_of, found) for name, found in shapes.OUTPUTS.items()},
+        **{name: partial(_result, name) for name in results()},
         "scenario": scenario_schema,
         "sweep": _sweep,
         "check": _check,
-        "error": lambda: schema_of(shape.ERROR),
+        "error": _error,
         **{f"{name}.{verb}": partial(_catalog, name, verb) for name in CATALOGS for verb in verbs},
         **{name: partial(_record, name) for name in RECORDS},
     }
@@ -165,3 +187,54 @@ command = Command(
     help="Print the JSON Schema of a command's output, of a sweep's scenario, of an error or of a catalog's entry; "
     "without a name, list the schemas.",
 )
+
+
+END: Json = {"enum": ["expected", "worst"], "description": "The expected value, or the pessimistic end of its range."}
+
+
+def check_schema(setting: Any) -> Json:
+    """The schema of a file: a block or a list of blocks; `setting(option, switch)` gives that of one setting."""
+    properties: Json = {"id": {"type": ["string", "number"], "description": "Names the scenario in the results."}}
+    for option in OPTIONS:
+        for name in option.names:
+            one = setting(option, switch=name in option.switches)
+            one = {key: value for key, value in one.items() if key != "description"}
+            several = {"type": "array", "items": one, "minItems": 1}
+            properties[name] = {"anyOf": [one, several], "description": f"{option.help} Default: {option.default}."}
+    properties["expect"] = _expect()
+    block: Json = {
+        "type": "object",
+        "required": ["model", "device", "expect"],
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    return {"anyOf": [{"type": "array", "items": block, "minItems": 1}, block]}
+
+
+def _expect() -> Json:
+    properties: Json = {"at": END}
+    properties |= {word.name: _word(word) for word in WORDS.values()}
+    properties |= {figure.name: _figure(figure) for figure in FIGURES.values()}
+    return {"type": "object", "minProperties": 1, "properties": properties, "additionalProperties": False}
+
+
+def _word(word: Word) -> Json:
+    truth = word.words == ("true", "false")
+    one: Json = {"type": "boolean"} if truth else {"type": "string", "enum": list(word.words)}
+    value = one if truth else {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+    mapping: Json = {"type": "object", "required": ["value"], "additionalProperties": False}
+    mapping["properties"] = {"value": value, **({"at": END} if truth else {})}
+    return {"anyOf": [value, mapping], "description": word.help}
+
+
+def _figure(figure: Figure) -> Json:
+    unit = f" A plain number is in {figure.unit.name}." if figure.unit.name else ""
+    number: Json = {"type": ["number", "string"]}
+    mapping: Json = {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": {"min": number, "max": number, "value": number, "at": END},
+    }
+    near = "A value needs a tolerance: '70 +- 5 %'."
+    return {"anyOf": [number, mapping], "description": f"{figure.help}{unit} {near}"}

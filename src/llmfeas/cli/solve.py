@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from ..contract import envelope, given
 from ..errors import CheckFailedError, UsageError
-from ..planning.questions import QUESTIONS
+from ..planning.solve import QUESTIONS
 from .app import subgroup
 from .parameters import Command, Grouped, Output, outputs, settings
 
@@ -33,23 +33,17 @@ def _question(name: str, help: str) -> click.Command:
         from ..planning.solve import solved
 
         request = {key: value for key, value in values.items() if value is not None}
-        found = solved(name, request, catalog())
-        envelope: dict[str, Any] = {
-            "schema": "llmfeas.solve/1",
-            "llmfeas": __version__,
-            "catalog": catalog().digest,
-            "inputs": {key: {"value": value, "origin": "given"} for key, value in request.items()},
-            "result": found.to_dict(),
-            "warnings": [warning.to_dict() for warning in found.at.warnings] if found.at else [],
-        }
+        solution = solved(name, request, catalog())
+        warnings = solution.at.warnings if solution.at else ()
+        answer = envelope("solve", catalog().digest, given(request), solution, warnings)
 
         def report() -> Any:
             from ..render.solve import report
 
-            return report(envelope, found.at.scenario.device.name if found.at else "")
+            return report(answer, solution.at.scenario.device.name if solution.at else "")
 
-        output.write(envelope, report)
-        if check and found.at is None:
+        output.write(answer, report)
+        if check and solution.at is None:
             raise CheckFailedError("check-failed", "the check failed: no value works")
 
     params = [*settings(), Grouped(["check", "--check"], is_flag=True, help="Exit 4 if no value works."), *outputs()]

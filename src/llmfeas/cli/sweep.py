@@ -12,7 +12,7 @@ from ..text import printable
 from . import output
 from .failure import BugError
 from .parameters import Command, Grouped, Output, outputs
-from .progress import bar
+from .terminal import bar
 
 FORMATS = ("ndjson", "csv")
 
@@ -42,11 +42,11 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
         CheckFailedError: with `--check`, where the answer to a scenario is no.
     """
     from .scenarios import source
-    from .workers import Manner, answers, csv_columns
+    from .workers import SweepOptions, answers, csv_columns
 
     gc.enable()
     wanted = Output.taken(values, default="ndjson")
-    manner = Manner(wanted.format, _extras(extras))
+    options = SweepOptions(wanted.format, _extras(extras))
     scenarios = source(file)
     count = bad = bugs = refused = 0
     with output.stream(wanted.path, wanted.quiet) as write, bar(scenarios.total, not wanted.quiet) as advance:
@@ -54,7 +54,7 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
             from ..render.csv import table
 
             write(table(csv_columns(), []))
-        for answer in answers(scenarios.arrivals, manner, jobs):
+        for answer in answers(scenarios.arrivals, options, jobs):
             write(answer.text)
             advance(answer.count)
             count, bad, bugs = count + answer.count, bad + answer.bad, bugs + answer.bugs

@@ -1,9 +1,11 @@
-"""The conversation: what goes to stderr, and what the terminal behind stdout can show."""
+"""The conversation: what goes to stderr, how far a long command is, and what the terminal behind stdout can show."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 SMALLEST_WIDTH = 32
 
@@ -22,14 +24,14 @@ def say(text: str) -> None:
 
 
 def width() -> int:
-    """Give the columns of the terminal; COLUMNS says it for a pipe, else 80."""
+    """The columns of the terminal; COLUMNS says it for a pipe, else 80."""
     from shutil import get_terminal_size
 
     return max(SMALLEST_WIDTH, get_terminal_size((80, 24)).columns)
 
 
 def has_colour(no_colour: bool = False) -> bool:
-    """Tell whether stdout gets escape codes.
+    """Whether stdout gets escape codes.
 
     `--no-color`, NO_COLOR, TERM=dumb rule them out; FORCE_COLOR asks for them; else a terminal gets them, a pipe not.
     """
@@ -39,14 +41,40 @@ def has_colour(no_colour: bool = False) -> bool:
 
 
 def has_unicode() -> bool:
-    """Tell whether stdout can show more than ASCII."""
+    """Whether stdout can show more than ASCII."""
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     return encoding.lower().replace("-", "").replace("_", "").startswith("utf")
 
 
 def is_terminal(stream: object) -> bool:
-    """Tell whether a person sits in front of the stream."""
+    """Whether a person sits in front of the stream."""
     try:
         return bool(stream.isatty())  # type: ignore[attr-defined]
     except (AttributeError, ValueError):
         return False
+
+
+@contextlib.contextmanager
+def bar(total: int | None, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A function that takes how many pieces of work were done since; it draws only where stderr is a terminal.
+
+    Where results go to the terminal too they are the progress, and no bar is drawn among them.
+    """
+    if not wanted or not is_terminal(sys.stderr) or is_terminal(sys.stdout):
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Scenarios a second."""
+
+        def render(self, task: Task) -> Text:
+            """Show the rate once it is known."""
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+    console = Console(stderr=True, no_color=not has_colour(), highlight=False)
+    with Progress(BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), console=console) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done: progress.update(task, advance=done)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from ..errors import LlmfeasError
 from ..record import dataclass
-from .checking import fails
-from .failure import as_bug
-from .scenarios import Item, Line, item_of_line
+from .failure import as_bug, fails
+from .scenarios import Item, ScenarioLine, item_of_line
 
 CHUNK, SLOW_CHUNK = 256, 4
 """Scenarios that are answered at once: alone, and with extras, which take far longer."""
@@ -32,7 +31,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SweepOptions:
     """How scenarios are to be answered: the format of the lines, and what beside the estimate (ladder, remedies)."""
 
     format: str = "ndjson"
@@ -44,11 +43,11 @@ class Manner:
         return SLOW_CHUNK if self.extras else CHUNK
 
 
-def answers(arrivals: Iterator[list[Item | Line]], manner: Manner, jobs: int = 1) -> Iterator[Answered]:
+def answers(arrivals: Iterator[list[Item | ScenarioLine]], options: SweepOptions, jobs: int = 1) -> Iterator[Answered]:
     """Answer scenarios in their order; several jobs take them in turns, never more than a few chunks ahead."""
-    found = chunks(arrivals, manner.chunk)
-    for chunk in itertools.islice(found, 1) if jobs > 1 else found:
-        yield answered(chunk, manner)  # what the first one loads other processes need not load again
+    pending = chunks(arrivals, options.chunk)
+    for chunk in itertools.islice(pending, 1) if jobs > 1 else pending:
+        yield answered(chunk, options)  # what the first one loads other processes need not load again
     if jobs == 1:
         return
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -58,9 +57,9 @@ def answers(arrivals: Iterator[list[Item | Line]], manner: Manner, jobs: int = 1
     with ProcessPoolExecutor(jobs, initializer=_ready, initargs=(catalog().overlay_paths,)) as pool:
         waiting: collections.deque[Future[Answered]] = collections.deque()
         try:
-            for chunk in found:
+            for chunk in pending:
                 with _deaf():
-                    waiting.append(pool.submit(answered, chunk, manner))
+                    waiting.append(pool.submit(answered, chunk, options))
                 while waiting and (len(waiting) > 2 * jobs or waiting[0].done()):
                     yield waiting.popleft().result()
             while waiting:
@@ -84,12 +83,12 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def chunks(arrivals: Iterable[list[Item | Line]], most: int) -> Iterator[list[Item | Line]]:
+def chunks(arrivals: Iterable[list[Item | ScenarioLine]], most: int) -> Iterator[list[Item | ScenarioLine]]:
     """Divide what is there into lists of 1, 2, 4 and so on up to `most`: the first answers come at once."""
     size = 1
-    for found in arrivals:
-        while found:
-            chunk, found = found[:size], found[size:]
+    for items in arrivals:
+        while items:
+            chunk, items = items[:size], items[size:]
             yield chunk
             size = min(2 * size, most)
 
@@ -98,38 +97,38 @@ def _ready(overlays: tuple[Path, ...]) -> None:
     """Prepare a process: the same catalog; the main process alone hears Ctrl-C."""
     import signal
 
-    from ..catalog.overlay_files import use_overlays
+    from ..catalog.overlay import use_overlays
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_overlays(overlays)
 
 
-def answered(items: Iterable[Item | Line], manner: Manner) -> Answered:
+def answered(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Answered:
     """Answer some scenarios; what goes wrong with one is its answer."""
     from ..planning.answer import answer, bare_answer
     from ..render.estimate_line import estimate_line
 
     lines, bad, bugs, refused = [], 0, 0, 0
-    ladder, remedies = "ladder" in manner.extras, "remedies" in manner.extras
+    ladder, remedies = "ladder" in options.extras, "remedies" in options.extras
     for one in items:
-        item = item_of_line(one.raw, one.number) if isinstance(one, Line) else one
+        item = item_of_line(one.raw, one.number) if isinstance(one, ScenarioLine) else one
         try:
             if item.error is not None:
                 raise item.error
-            if manner.extras:
+            if options.extras:
                 estimate = answer(item.request, ladder=ladder, remedies=remedies)
             else:
                 estimate = bare_answer(item.request)
-            if manner.format == "csv":
-                lines.append(_line({"id": item.id, **estimate.to_dict()}, manner.format))
+            if options.format == "csv":
+                lines.append(_line({"id": item.id, **estimate.to_dict()}, options.format))
             else:
                 lines.append(estimate_line(item.id, estimate))
             refused += fails(estimate.verdict)
         except LlmfeasError as error:
-            lines.append(_line(_failed(item, error), manner.format))
+            lines.append(_line(_failed(item, error), options.format))
             bad += 1
         except Exception as error:  # one scenario must not end the others
-            lines.append(_line(_failed(item, as_bug(error)), manner.format))
+            lines.append(_line(_failed(item, as_bug(error)), options.format))
             bugs += 1
     return Answered("".join(lines), len(lines), bad, bugs, refused)
 
@@ -154,7 +153,7 @@ def _line(row: Mapping[str, object], format: str) -> str:
 
 @functools.cache
 def csv_columns() -> list[str]:
-    """Give the columns of a sweep: the scenario's id, the estimate's, and what was wrong."""
+    """The columns of a sweep: the scenario's id, the estimate's, and what was wrong."""
     from ..render.csv import estimate_columns
 
     return ["id", *estimate_columns(), "line", "error.code", "error.message", "error.hint"]

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from ..ranges import Range
 from ..scenario import Scenario, whatever_the_batch
-from .cost import power_share, serving_cost, training_cost
+from .cost import serving_cost, training_cost
 from .flops import Flops, Lora, inference_flop, training_flop
 from .memory import memory
 from .parameters import Parameters, parameters
@@ -14,8 +14,8 @@ from .resolve import Resolution
 from .result import Estimate, Note
 from .runtime_memory import own_memory
 from .software import software_support
-from .time.inference import inference_time
-from .time.training import training_time
+from .time.inference import InferenceTime, inference_time
+from .time.training import TrainingTime, training_time
 from .verdict import verdict
 
 ADAPTERS = ("lora", "qlora")
@@ -26,7 +26,8 @@ def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
     architecture = scenario.model.architecture
     if scenario.task in ADAPTERS:
-        return parameters(architecture, scenario.lora_rank, scenario.lora_targets)
+        traits = scenario.tables.implementations.public(architecture.implementation)
+        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits)
     counts = parameters(architecture)
     return counts if scenario.is_training else _frozen(counts)
 
@@ -66,16 +67,14 @@ def estimate(settled: Resolution) -> Estimate:
     scenario = settled.scenario
     counted = memory(scenario)
     total: Range | None = None
+    time: TrainingTime | InferenceTime
     if scenario.is_training:
-        training = training_time(scenario)
-        total, regime, thin, own = training.total_seconds, training.regime, training.thin, training.own_rows
-        time = training.to_dict()
-        cost = training_cost(scenario, total, power_share(training.bound_by))
+        time = training_time(scenario)
+        total = time.total_seconds
+        cost = training_cost(scenario, total, time.bound_by)
     else:
-        serving = inference_time(scenario)
-        regime, thin, own = serving.regime, serving.thin, serving.own_rows
-        time = serving.to_dict()
-        cost = serving_cost(scenario, serving.decode_tokens_per_second, power_share(serving.decode_bound_by))
+        time = inference_time(scenario)
+        cost = serving_cost(scenario, time.decode_tokens_per_second, time.decode_bound_by)
     software, reasons = software_support(scenario, settled.backend)
     return Estimate(
         scenario=scenario,
@@ -89,8 +88,8 @@ def estimate(settled: Resolution) -> Estimate:
         warnings=(
             *settled.warnings,
             *counted.notes,
-            *(_thin_evidence(regime) if thin else ()),
-            *_calibrated(scenario, own),
+            *(_thin_evidence(time.regime) if time.thin else ()),
+            *_calibrated(scenario, time.own_rows),
         ),
     )
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from ..catalog.store import catalog
 from ..ranges import Range
 from ..scenario import Scenario
-from .result import Cost
+from .result import Cost, Rent
 
 SECONDS_PER_HOUR = 3600.0
 JOULE_PER_KWH = 3.6e6
 MILLION = 1e6
-
-
-@lru_cache(maxsize=16)
-def power_share(bound_by: str) -> Range:
-    """Give the share of its power limit that a device draws while `bound_by` binds it (data/power.yaml)."""
-    share = catalog().raw("power")["power_share"][bound_by]
-    return Range(share["low"], share["expected"], share["high"])
 
 
 def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range | None:
@@ -54,29 +44,28 @@ def _sum(a: Range, b: Range) -> Range:
     return Range(a.low + b.low, a.expected + b.expected, a.high + b.high)
 
 
-def training_cost(scenario: Scenario, total_seconds: Range, power_share: Range) -> Cost:
-    """Give the cost of the whole training job."""
-    energy = energy_kwh(scenario, total_seconds, power_share)
+def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:
+    """Give the cost of the whole training job; what a device draws depends on what binds it."""
+    energy = energy_kwh(scenario, total_seconds, scenario.tables.power_shares[bound_by])
     money = usd(scenario, total_seconds, energy)
     millions = (scenario.tokens or 0.0) / MILLION
     return _cost(scenario, money, energy, millions, whole_job=True)
 
 
-def serving_cost(scenario: Scenario, tokens_per_second: Range, power_share: Range) -> Cost:
-    """Give the cost of a million generated tokens at full load."""
+def serving_cost(scenario: Scenario, tokens_per_second: Range, bound_by: str) -> Cost:
+    """Give the cost of a million generated tokens at full load; what a device draws depends on what binds it."""
     seconds = tokens_per_second.inverted(MILLION)
-    energy = energy_kwh(scenario, seconds, power_share)
+    energy = energy_kwh(scenario, seconds, scenario.tables.power_shares[bound_by])
     money = usd(scenario, seconds, energy)
     return _cost(scenario, money, energy, 1.0, whole_job=False)
 
 
 def _cost(scenario: Scenario, money: Range | None, energy: Range | None, millions: float, *, whole_job: bool) -> Cost:
+    hourly = scenario.price_usd_per_hour
     return Cost(
         usd=money if whole_job else None,
         energy_kwh=energy if whole_job else None,
         usd_per_million_tokens=money.expected / millions if money and millions else None,
         energy_kwh_per_million_tokens=energy.expected / millions if energy and millions else None,
-        usd_per_device_hour=scenario.price_usd_per_hour,
-        provider=scenario.price_provider,
-        as_of=scenario.price_as_of,
+        price=None if hourly is None else Rent(hourly, scenario.price_provider, scenario.price_as_of),
     )

@@ -8,12 +8,11 @@ from ..scenario import Scenario
 from .inputs import network_and_origin
 from .kernels import runs_compiled, runs_fused, runs_patched
 from .result import Estimate, Term
+from .result import TermInput as Input
 from .time.decode import cached_tokens
-from .time.inference import inference_time
-from .time.training import training_time
+from .time.inference import InferenceTime
+from .time.training import TrainingTime
 from .time.work import ADAPTER_TASKS
-
-Input = tuple[str, object, str, str]
 
 COMPONENT_FORMULAS: Mapping[str, str] = {
     "weights_bytes": "stored weights on this device: parameters x bytes each, divided by tp, pp, ep and ZeRO 3",
@@ -23,7 +22,7 @@ COMPONENT_FORMULAS: Mapping[str, str] = {
     "logits_bytes": "tensors as wide as the vocabulary: tokens x vocabulary x bytes, up to three at once",
     "kv_cache_bytes": "cached values a token x context x sequences x bytes a value",
     "workspace_bytes": "16-bit copies of weights, temporaries of backward and optimizer",
-    "runtime_bytes": "context, libraries and allocator slack: no tensor (data/runtime.yaml)",
+    "runtime_bytes": "context, libraries and allocator slack: no tensor (data/engines.yaml, runtime.yaml)",
 }
 
 SERVING_FORMULAS: Mapping[str, str] = {
@@ -70,12 +69,12 @@ PREFILL_FORMULAS: Mapping[str, str] = {
 
 
 def _input(scenario: Scenario, name: str, value: object, unit: str = "") -> Input:
-    return name, value, unit, scenario.origins.get(name, "derived")
+    return Input(name, value, unit, scenario.origins.get(name, "derived"))
 
 
 def _parameter_terms(estimate: Estimate) -> Iterator[Term]:
     scenario, counts = estimate.scenario, estimate.parameters
-    source: Input = ("architecture", scenario.model.id, "", "model")
+    source = Input("architecture", scenario.model.id, "", "model")
     yield Term(
         quantity="parameters.total",
         formula="sum of all tensors of the architecture, tied matrices once",
@@ -95,7 +94,7 @@ def _parameter_terms(estimate: Estimate) -> Iterator[Term]:
 
 def _flop_terms(estimate: Estimate) -> Iterator[Term]:
     scenario, flops = estimate.scenario, estimate.flops
-    active: Input = ("active parameters", estimate.parameters.active, "", "model")
+    active = Input("active parameters", estimate.parameters.active, "", "model")
     if scenario.is_training:
         given = (active, _input(scenario, "tokens", scenario.tokens, "tokens"))
         rule = "6 x active parameters x tokens (Kaplan 2020)"
@@ -129,7 +128,7 @@ def _memory_terms(estimate: Estimate) -> Iterator[Term]:
     )
     given = tuple(_input(scenario, name, getattr(scenario, name)) for name in names)
     if scenario.is_training:
-        given = (*given, ("kernels", _kernels(scenario), "", "backend"))
+        given = (*given, Input("kernels", _kernels(scenario), "", "backend"))
     formulas = COMPONENT_FORMULAS if scenario.is_training else {**COMPONENT_FORMULAS, **SERVING_FORMULAS}
     for name, value in memory.components.items():
         if value:
@@ -174,16 +173,18 @@ def _parts(quantity: str, parts: Mapping[str, float], formulas: Mapping[str, str
 def _time_terms(estimate: Estimate) -> Iterator[Term]:
     scenario = estimate.scenario
     network = network_and_origin(scenario)
-    device: tuple[Input, ...] = (
-        ("bandwidth", scenario.device.bandwidth_gb_per_s, "GB/s", "device"),
-        *((("network", network[0], "GB/s a device", network[1]),) if network[0] is not None else ()),
+    device = (
+        Input("bandwidth", scenario.device.bandwidth_gb_per_s, "GB/s", "device"),
+        *((Input("network", network[0], "GB/s a device", network[1]),) if network[0] is not None else ()),
         _input(scenario, "engine", scenario.engine),
     )
-    yield from _training_terms(scenario, device) if scenario.is_training else _serving_terms(scenario, device)
+    if isinstance(estimate.time, InferenceTime):
+        yield from _serving_terms(scenario, estimate.time, device)
+    else:
+        yield from _training_terms(scenario, estimate.time, device)
 
 
-def _training_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Term]:
-    training = training_time(scenario)
+def _training_terms(scenario: Scenario, training: TrainingTime, device: tuple[Input, ...]) -> Iterator[Term]:
     if scenario.mfu is None:
         yield from _parts("time.step", training.parts, TRAINING_FORMULAS)
         formula = f"sum of the parts; range of '{training.regime}' runs that were left out of the fit"
@@ -202,8 +203,7 @@ def _training_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[T
     )
 
 
-def _serving_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Term]:
-    serving = inference_time(scenario)
+def _serving_terms(scenario: Scenario, serving: InferenceTime, device: tuple[Input, ...]) -> Iterator[Term]:
     yield from _parts("time.decode", serving.decode_parts, DECODE_FORMULAS)
     yield Term(
         quantity="time.decode_tokens_per_second",
@@ -232,21 +232,19 @@ def _serving_terms(scenario: Scenario, device: tuple[Input, ...]) -> Iterator[Te
 def _cost_terms(estimate: Estimate) -> Iterator[Term]:
     scenario, cost = estimate.scenario, estimate.cost
     if cost.energy_kwh is not None:
-        power: Input = ("power", scenario.device.power_w, "W", "device")
+        power = Input("power", scenario.device.power_w, "W", "device")
         formula = "time x devices x board power x share drawn x PUE (data/power.yaml)"
         inputs = (power, _input(scenario, "pue", scenario.pue))
         yield Term(
             quantity="cost.energy_kwh", formula=formula, inputs=inputs, value=cost.energy_kwh.expected, unit="kWh"
         )
     if cost.usd is not None:
-        rent = (
-            "price",
-            cost.usd_per_device_hour,
-            f"USD/h, {cost.provider}, {cost.as_of or 'undated'}",
-            scenario.origins.get("price", "device"),
-        )
-        power_price = _input(scenario, "electricity", scenario.electricity_usd_per_kwh, "USD/kWh")
-        given = tuple(item for item in (rent, power_price) if item[1] is not None)
+        given: tuple[Input, ...] = ()
+        if (rent := cost.price) is not None:
+            unit = f"USD/h, {rent.provider}, {rent.as_of or 'undated'}"
+            given = (Input("price", rent.usd_per_device_hour, unit, scenario.origins.get("price", "device")),)
+        if scenario.electricity_usd_per_kwh is not None:
+            given = (*given, _input(scenario, "electricity", scenario.electricity_usd_per_kwh, "USD/kWh"))
         yield Term(
             quantity="cost.usd",
             formula="hours x devices x price + energy x electricity",

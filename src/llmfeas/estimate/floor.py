@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..catalog.engine import Scheme
 from ..scenario import Scenario
 from .parameters import block_parameters
-from .training_layout import Scheme, layout_of, shards
+from .training_layout import layout_of, shards
 
 SAFE = 0.95
 """The floor stays so much below the weights of the layers: some get no gradient (relative positions)."""

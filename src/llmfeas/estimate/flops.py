@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 from ..catalog.architecture import Architecture
+from ..contract import MayBeNull
 from ..model.build import build
 from ..model.layer import Layer
 from ..model.operator import AttentionKernel, Operator
@@ -45,10 +46,13 @@ class StepFlop:
 class Flops:
     """FLOPs of a whole job, as the JSON gives them."""
 
-    rule_of_thumb: float
-    model: float
-    hardware: float
-    forward_per_token: float
+    rule_of_thumb: MayBeNull[float]
+    """6 N D of training, 2 N D of inference."""
+    model: MayBeNull[float]
+    """What the model asks for; attention over the full square."""
+    hardware: MayBeNull[float]
+    """What is executed."""
+    forward_per_token: MayBeNull[float]
 
 
 @lru_cache(maxsize=8192)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..catalog.quantization import quantization
-from ..catalog.runtime import InferenceBehaviour, runtime
+from ..catalog.engine import ServingMemory
 from ..model.build import build
-from ..model.implementation import implementation
 from ..model.layer import Layer
 from ..model.operator import Operator
 from ..record import dataclass
@@ -17,6 +15,7 @@ from ..walk.prefill import prefill_bytes, prefill_polynomials
 from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes
 from .serving import Serving, serving_of
+from .stages import stages
 from .weights import weight_bytes
 
 
@@ -56,7 +55,7 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
 
     Prefill: weights + cache of the prompt + streams and the widest operator of a pass (or logits of every token, where
     the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
-    differ by data/runtime.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
+    differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
     """
     return _memory(serving_of(scenario))
 
@@ -81,22 +80,21 @@ def _memory(s: Serving) -> InferenceMemory:
 
 def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
     """Components of both moments on the fullest device, and the bytes on the host."""
-    behaviour = runtime().behaviour(s.engine)
-    parts, host = _parts(s, behaviour)
-    candidates = [_moments(s, behaviour, part) for part in parts]
+    parts, host = _parts(s, s.behaviour)
+    candidates = [_moments(s, s.behaviour, part) for part in parts]
     return max(candidates, key=lambda moments: max(sum(held.values()) for held in moments.values())), host
 
 
-def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float]:
+def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
-    weights = weight_bytes(s.architecture, s.quant, s.engine, s.native, s.stored)
+    weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
     tape = build(s.architecture)
     caches = [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
     held = zip(weights.layers, tape.layers, strict=True)
     layers = [(layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in held]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
-    chosen = quantization().format(s.quant, s.engine)
+    chosen = s.tables.quantization.format(s.quant, s.dialect)
     if chosen.embedding_on == "host" and not s.one_pool:
         host, tables = host + tables, 0.0
     if s.host_layers:
@@ -107,14 +105,10 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
         streamed = 2 * max(weight for weight, _, _ in layers)
         layers = [(0.0, cache, prompt) for _, cache, prompt in layers]
     kept = layers[s.host_layers :]
-    stages = max(1, min(s.pp, len(kept)))
-    # the head counts as one more layer, so the last stage has one less; the first ones take what does not divide
-    units = len(kept) + (1 if head and stages > 1 else 0)
     parts: list[Part] = []
-    for stage in range(stages):
-        own = kept[_start(stage, units, stages) : _start(stage + 1, units, stages)]
-        last = stage == stages - 1
-        edge = (tables if stage == 0 else 0.0) + (head + weights.rest if last else 0.0)
+    for stage in stages(len(kept), s.pp, head=int(head > 0)):
+        own = kept[stage.first : stage.end]
+        edge = (tables if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
         own_caches = [cache for _, cache, _ in own]
         parts.append(
             Part(
@@ -122,18 +116,13 @@ def _parts(s: Serving, behaviour: InferenceBehaviour) -> tuple[list[Part], float
                 sum(own_caches),
                 sum(prompt for _, _, prompt in own),
                 max(own_caches, default=0.0),
-                last and bool(head),
+                stage.heads and bool(head),
             )
         )
     return parts, host
 
 
-def _start(stage: int, layers: int, stages: int) -> int:
-    size, more = divmod(layers, stages)
-    return stage * size + min(stage, more)
-
-
-def _caches(s: Serving, behaviour: InferenceBehaviour, layer: Layer) -> tuple[float, float]:
+def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, float]:
     """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
     block, window = behaviour.block_tokens, layer.window
     operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes]
@@ -153,7 +142,7 @@ def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool)
     return s.sequences * (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
 
 
-def _moments(s: Serving, behaviour: InferenceBehaviour, part: Part) -> dict[str, dict[str, float]]:
+def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:
     """Components of the two moments on one device."""
     value = behaviour.value_bytes or s.native
     logit = (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp if part.makes_logits else 0.0
@@ -183,7 +172,7 @@ def _appended(s: Serving, part: Part) -> float:
     return max(part.layer_cache / 2, repeated)
 
 
-def _prompt_pass(s: Serving, behaviour: InferenceBehaviour, value: float, logit: float) -> tuple[float, float]:
+def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: float) -> tuple[float, float]:
     """Activations and logits of the widest pass over the prompt on one rank."""
     limit = behaviour.pass_tokens
     tokens, sequences = min(s.prompt, limit or s.prompt), s.sequences
@@ -211,7 +200,7 @@ def _prompt_pass(s: Serving, behaviour: InferenceBehaviour, value: float, logit:
 def _walked(s: Serving, tokens: int) -> float | None:
     """Give the bytes of a pass as the public code runs it; None where its program is not known to the operator."""
     a = s.architecture
-    traits = implementation(a.implementation)
+    traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:
         return None
     polynomials = prefill_polynomials(

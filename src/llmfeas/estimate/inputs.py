@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
 
-from ..catalog.efficiency import efficiency
+from ..contract import Keys
 from ..options import OPTIONS
 from ..scenario import Origin, Scenario
 from ..units import GB
@@ -28,7 +29,18 @@ _PLAIN = {
 }
 
 
-def inputs(scenario: Scenario) -> dict[str, dict[str, object]]:
+class Setting(TypedDict):
+    """A setting as it was resolved, and who said so."""
+
+    value: object
+    origin: Origin
+
+
+Inputs = Annotated[Mapping[str, Setting], Keys(tuple(option.name for option in OPTIONS))]
+"""Every setting, by name."""
+
+
+def inputs(scenario: Scenario) -> Inputs:
     """Give `{name: {"value", "origin"}}` of every setting; null where it has no meaning for the task.
 
     Bytes, seconds, USD and GB/s are plain numbers in these units. The whole mapping is a request itself: asked again it
@@ -36,7 +48,7 @@ def inputs(scenario: Scenario) -> dict[str, dict[str, object]]:
     """
     origins, task = scenario.origins, scenario.task
     network, network_origin = network_and_origin(scenario)
-    result: dict[str, dict[str, object]] = {
+    result: dict[str, Setting] = {
         "model": {"value": scenario.model_path or scenario.model.id, "origin": origins["model"]},
         "device": {"value": scenario.offer or scenario.device.id, "origin": origins["device"]},
         "network": {"value": network, "origin": network_origin},
@@ -53,7 +65,7 @@ def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
         return scenario.network_bytes_per_s / GB, scenario.origins["network"]
     if scenario.num_devices <= scenario.devices_per_node:
         return None, "default"
-    return card_bytes_per_s(efficiency(), scenario.device) / GB, "device"
+    return card_bytes_per_s(scenario.tables.efficiency, scenario.device) / GB, "device"
 
 
 def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
-from ..catalog.engine import Engine
-from ..catalog.store import catalog
-from ..model.implementation import Implementation, compiles, fused_implementation, implementation, lies_over, patches
+from ..catalog.implementation import Implementation
 from ..scenario import Scenario
 from .time.rates import is_unified
-
-
-@lru_cache(maxsize=256)
-def _declared(engine: str) -> str:
-    engines = catalog().engines
-    return engines[engine].kernels if engine in engines else Engine(id=engine).kernels
 
 
 def kernels_of(scenario: Scenario) -> str:
@@ -25,7 +16,7 @@ def kernels_of(scenario: Scenario) -> str:
     (`frameworks`): a pre-training that is divided over devices is then taken to run in one of those, all other jobs in
     the public code of the model.
     """
-    declared = _declared(scenario.engine)
+    declared = scenario.engine_record.training.kernels
     if declared != "frameworks":
         return "" if declared == "eager" else declared
     if scenario.task != "pretrain" or scenario.num_devices == 1:
@@ -36,22 +27,22 @@ def kernels_of(scenario: Scenario) -> str:
 def runs_fused(scenario: Scenario) -> bool:
     """Tell whether training runs a framework's own model on fused kernels, not the public code, changed or not."""
     kernels = kernels_of(scenario)
-    return bool(kernels) and not lies_over(kernels)
+    return bool(kernels) and not scenario.tables.implementations.lies_over(kernels)
 
 
 def runs_compiled(scenario: Scenario) -> bool:
     """Tell whether training runs the public code through a compiler."""
-    return compiles(kernels_of(scenario))
+    return scenario.tables.implementations.compiles(kernels_of(scenario))
 
 
 def runs_patched(scenario: Scenario) -> bool:
     """Tell whether training runs the public code with a library's kernels in it."""
-    return patches(kernels_of(scenario))
+    return scenario.tables.implementations.patches(kernels_of(scenario))
 
 
 def runs_public_code(scenario: Scenario) -> bool:
     """Tell whether training runs the model's public code operator by operator, as plain PyTorch does."""
-    return not kernels_of(scenario) and _declared(scenario.engine) == "frameworks"
+    return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
 
 
 def runs_wide(scenario: Scenario) -> bool:
@@ -66,8 +57,5 @@ def has_host(scenario: Scenario) -> bool:
 
 def traits_of(scenario: Scenario) -> Implementation:
     """Give how the scenario's engine runs its model."""
-    name, kernels = scenario.model.architecture.implementation, kernels_of(scenario)
-    if not kernels:
-        return implementation(name)
-    traits = fused_implementation(name, kernels)
+    traits = scenario.tables.implementations.under(scenario.model.architecture.implementation, kernels_of(scenario))
     return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)

@@ -6,7 +6,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from .inference_memory import inference_memory
-from .result import Memory, Note
+from .result import Memory, Note, components_of
 from .runtime_memory import runtime_memory
 from .stacks import stack_notes
 from .training_memory import training_memory
@@ -39,7 +39,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         peak = Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
         notes = (Note("memory-approximate", tensors.approximate),)
     found = Memory(
-        components={**tensors.components, "runtime_bytes": runtime.expected},
+        components=components_of({**tensors.components, "runtime_bytes": runtime.expected}),
         peak_bytes=peak,
         peak_moment=tensors.moment,
         runner_up_moment=tensors.runner_up,
@@ -56,7 +56,7 @@ def _serving(scenario: Scenario) -> CountedMemory:
     tensors = inference_memory(scenario)
     runtime = runtime_memory(scenario, tensors.components)
     found = Memory(
-        components={**tensors.components, "runtime_bytes": runtime.expected},
+        components=components_of({**tensors.components, "runtime_bytes": runtime.expected}),
         peak_bytes=runtime.shifted(tensors.bytes),
         peak_moment=tensors.moment,
         runner_up_moment=tensors.runner_up,
@@ -73,7 +73,9 @@ def _serving(scenario: Scenario) -> CountedMemory:
 def _file_bytes(scenario: Scenario) -> float:
     if scenario.stored is not None:
         return float(scenario.stored.file_bytes)
-    return weights_file_bytes(scenario.model, scenario.precision, scenario.quant, scenario.engine)
+    return weights_file_bytes(
+        scenario.tables.quantization, scenario.model, scenario.precision, scenario.quant, scenario.engine_record.speaks
+    )
 
 
 def peak_bytes(scenario: Scenario) -> Range:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
+from ..catalog.implementation import Implementation
 from ..model.build import build, laid_out
-from ..model.implementation import implementation
 from ..model.weight import LoraTargets
 from ..record import dataclass
 
@@ -38,15 +38,19 @@ class BlockParameters:
 
 @lru_cache(maxsize=4096)
 def parameters(
-    model: Model | Architecture, lora_rank: int | None = None, lora_targets: LoraTargets = "all-linear"
+    model: Model | Architecture,
+    lora_rank: int | None = None,
+    lora_targets: LoraTargets = "all-linear",
+    *,
+    traits: Implementation | None = None,
 ) -> Parameters:
     """The parameters of a model.
 
     Formula: sum over the tape; active = total - routed experts - n-gram tables and their projections + the experts that
     a token reaches. With `lora_rank` only the low-rank pairs train, `rank (in + out)` for every projection that the
     targets reach: all but the head, or those of attention. Router and routed experts are stacked tensors, which
-    `all-linear` adapts where the record of data/implementations.yaml says so. Equal to the Hugging Face classes
-    (transformers 5.23, peft 0.21), to the unit.
+    `all-linear` adapts where the adapter library does (`traits`: how the public code lays its weights out, a record of
+    data/implementations.yaml). Equal to the Hugging Face classes (transformers 5.23, peft 0.21), to the unit.
     """
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture)
@@ -60,7 +64,8 @@ def parameters(
     low, expected, high = (round(sum(repeat * real[i] for real, repeat in reached)) for i in range(3))
     trainable = total
     if lora_rank is not None:
-        trainable = _adapter_elements(architecture, lora_rank, lora_targets)
+        adapted = tape if traits is None else laid_out(architecture, traits)
+        trainable = sum(n * w.lora_elements(lora_rank, lora_targets) for op, n in adapted.operators for w in op.weights)
     return Parameters(
         total=total,
         active=always + expected,
@@ -70,13 +75,6 @@ def parameters(
         embedding=table,
         trainable=trainable,
     )
-
-
-def _adapter_elements(architecture: Architecture, rank: int, targets: LoraTargets) -> int:
-    """Parameters of the low-rank pairs of a model, its weights laid out as public code has them."""
-    tape = laid_out(architecture, implementation(architecture.implementation))
-    counted = ((weight, repeat) for operator, repeat in tape.operators for weight in operator.weights)
-    return sum(repeat * weight.lora_elements(rank, targets) for weight, repeat in counted)
 
 
 @lru_cache(maxsize=1024)

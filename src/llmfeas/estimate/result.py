@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, Literal
+from typing import Annotated, Literal
 
+from ..contract import Added, Json, Keys, MayBeNull, Published, envelope, hidden, plain, published, written
+from ..contract import Note as Note
 from ..ranges import Range
 from ..record import dataclass
-from ..scenario import Scenario
+from ..scenario import Scenario, Task
 from .flops import Flops
 from .parameters import Parameters
+from .time.inference import InferenceTime
+from .time.training import TrainingTime
 
 SCHEMA = "llmfeas.estimate/1"
 
@@ -26,42 +29,35 @@ COMPONENTS = (
 )
 """What memory is made of, in the order in which people read it."""
 
+
+def components_of(found: Mapping[str, float]) -> dict[str, float]:
+    """Every component in its order; what is not there is 0."""
+    return {name: found.get(name, 0.0) for name in COMPONENTS}
+
+
 Status = Literal["feasible", "tight", "infeasible", "unsupported"]
 
 
-def plain(record: object) -> dict[str, Any]:
-    """Give the fields of a flat record in their order."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A warning or a reason: a stable code for scripts and one sentence for people."""
-
-    code: str
-    message: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Give the note as the contract shapes it."""
-        return {"code": self.code, "message": self.message}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Published):
     """Bytes on one device, the worst one; `components` are those alive at the peak and add up to its expected value."""
 
-    components: Mapping[str, float]
+    components: Annotated[Mapping[str, float], Keys(COMPONENTS)]
     peak_bytes: Range
     peak_moment: str
     runner_up_moment: str | None
-    kv_cache_bytes: float
-    weights_file_bytes: float
-    host_bytes: float
-    capacity_bytes: float
-    usable_bytes: float
+    kv_cache_bytes: MayBeNull[float]
+    """The logical cache of the whole context."""
+    weights_file_bytes: MayBeNull[float]
+    """Weights as stored on disk."""
+    host_bytes: MayBeNull[float]
+    """What offloading and layers on the CPU take of the host's memory."""
+    capacity_bytes: MayBeNull[float]
+    usable_bytes: MayBeNull[float]
+    """What one device lets a process use."""
 
-    @property
-    def headroom_bytes(self) -> float:
+    @published
+    def headroom_bytes(self) -> MayBeNull[float]:
         """Usable bytes that the expected peak leaves free; negative where it does not fit."""
         return self.usable_bytes - self.peak_bytes.expected
 
@@ -72,54 +68,29 @@ class Memory:
             return "fits"
         return "tight" if self.peak_bytes.expected <= self.usable_bytes else "exceeds"
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the memory as the contract shapes it."""
-        return {
-            "components": {name: self.components.get(name, 0.0) for name in COMPONENTS},
-            "peak_bytes": self.peak_bytes.to_dict(),
-            "peak_moment": self.peak_moment,
-            "runner_up_moment": self.runner_up_moment,
-            "kv_cache_bytes": self.kv_cache_bytes,
-            "weights_file_bytes": self.weights_file_bytes,
-            "host_bytes": self.host_bytes,
-            "capacity_bytes": self.capacity_bytes,
-            "usable_bytes": self.usable_bytes,
-            "headroom_bytes": self.headroom_bytes,
-        }
+
+@dataclass(frozen=True, slots=True)
+class Rent(Published):
+    """What one device costs, who says so, and when."""
+
+    usd_per_device_hour: float
+    provider: str | None
+    as_of: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Published):
     """Rent and electricity of the whole job (training) or per million generated tokens (inference)."""
 
     usd: Range | None
     energy_kwh: Range | None
     usd_per_million_tokens: float | None
     energy_kwh_per_million_tokens: float | None
-    usd_per_device_hour: float | None
-    provider: str | None
-    as_of: str | None
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the cost as the contract shapes it."""
-        priced = self.usd_per_device_hour is not None
-        return {
-            "usd": self.usd.to_dict() if self.usd else None,
-            "energy_kwh": self.energy_kwh.to_dict() if self.energy_kwh else None,
-            "usd_per_million_tokens": self.usd_per_million_tokens,
-            "energy_kwh_per_million_tokens": self.energy_kwh_per_million_tokens,
-            "price": {
-                "usd_per_device_hour": self.usd_per_device_hour,
-                "provider": self.provider,
-                "as_of": self.as_of,
-            }
-            if priced
-            else None,
-        }
+    price: Rent | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Published):
     """Can it be done; the worst of memory, time, budget and software."""
 
     status: Status
@@ -129,91 +100,94 @@ class Verdict:
     software: Literal["supported", "limited", "unsupported"]
     reasons: tuple[Note, ...] = ()
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the verdict as the contract shapes it."""
-        return {
-            "status": self.status,
-            "memory": self.memory,
-            "time": self.time,
-            "budget": self.budget,
-            "software": self.software,
-            "reasons": [reason.to_dict() for reason in self.reasons],
-        }
+
+@dataclass(frozen=True, slots=True)
+class TermInput(Published):
+    """What went into a term."""
+
+    name: str
+    value: object
+    unit: str
+    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(Published):
     """One line of a derivation: a quantity, its formula, what went in (with its origin) and what came out."""
 
     quantity: str
     formula: str
-    inputs: tuple[tuple[str, object, str, str], ...]
-    """(name, value, unit, origin) of each input."""
+    inputs: tuple[TermInput, ...]
     value: float
     unit: str
     share: float | None = None
     """Part of the total that this term belongs to, 0 to 1."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the term as `--explain --json` shows it."""
-        return {
-            "quantity": self.quantity,
-            "formula": self.formula,
-            "inputs": [
-                {"name": name, "value": value, "unit": unit, "origin": origin}
-                for name, value, unit, origin in self.inputs
-            ],
-            "value": self.value,
-            "unit": self.unit,
-            "share": self.share,
-        }
+
+@dataclass(frozen=True, slots=True)
+class Rung(Published):
+    """Another job for the same model and device: one rung of the ladder."""
+
+    label: str
+    task: Task
+    quant: str | None
+    precision: str | None
+    status: Status
+    peak_bytes: MayBeNull[float]
+    """The expected peak on one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Remedy(Published):
+    """What would have to change, and what it then comes to."""
+
+    changes: Mapping[str, object]
+    """Settings by name; `auto` as a value means: as if nothing had been said."""
+    status: Status
+    peak_bytes: MayBeNull[float]
+    total_seconds: float | None
+    decode_tokens_per_second: Added[float | None]
+    message: str
+    """What one gives up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(Published):
     """Everything that is known about one scenario. `to_dict()` is exactly the JSON of `llmfeas estimate --json`."""
 
-    scenario: Scenario
-    catalog: str
+    scenario: Scenario = hidden()
+    catalog: str = hidden()
     parameters: Parameters
     flops: Flops
     memory: Memory
-    time: Mapping[str, object]
+    time: TrainingTime | InferenceTime
     cost: Cost
     verdict: Verdict
-    warnings: tuple[Note, ...] = ()
-    ladder: tuple[Mapping[str, object], ...] = ()
-    remedies: tuple[Mapping[str, object], ...] = ()
-    explanation: tuple[Term, ...] = ()
+    warnings: tuple[Note, ...] = hidden(default=())
+    ladder: tuple[Rung, ...] = ()
+    """What else this model can do on this device, from pre-training down to 4-bit inference."""
+    remedies: tuple[Remedy, ...] = ()
+    """The nearest ways to yes, where it is not feasible as asked."""
+    explanation: tuple[Term, ...] = hidden(default=())
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the whole envelope: schema, version, catalog digest, inputs, result, warnings."""
-        from .. import __version__
+    @property
+    def total_seconds(self) -> Range | None:
+        """Time of the whole job; None in inference."""
+        return self.time.total_seconds if isinstance(self.time, TrainingTime) else None
+
+    @property
+    def speed(self) -> Range:
+        """Tokens a second: of the training, or of decoding, all requests together."""
+        time = self.time
+        return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
+
+    def to_dict(self) -> Json:
+        """The whole envelope: schema, version, catalog digest, inputs, result, warnings, derivation if there is one."""
         from .inputs import inputs
 
-        envelope: dict[str, object] = {
-            "schema": SCHEMA,
-            "llmfeas": __version__,
-            "catalog": self.catalog,
-            "inputs": inputs(self.scenario),
-            "result": self.result(),
-            "warnings": [warning.to_dict() for warning in self.warnings],
-        }
-        if self.explanation:
-            envelope["explanation"] = [term.to_dict() for term in self.explanation]
-        return envelope
+        found = envelope("estimate", self.catalog, inputs(self.scenario), self.result(), self.warnings)
+        return {**found, "explanation": plain(self.explanation)} if self.explanation else found
 
-    def result(self) -> dict[str, object]:
-        """Give the `result` part of the envelope."""
-        return {"parameters": plain(self.parameters), "flops": plain(self.flops), **self.judgement()}
-
-    def judgement(self) -> dict[str, object]:
-        """Give the parts of the result that follow parameters and FLOPs."""
-        return {
-            "memory": self.memory.to_dict(),
-            "time": dict(self.time),
-            "cost": self.cost.to_dict(),
-            "verdict": self.verdict.to_dict(),
-            "ladder": [dict(rung) for rung in self.ladder],
-            "remedies": [dict(remedy) for remedy in self.remedies],
-        }
+    def result(self) -> Json:
+        """The `result` part of the envelope."""
+        return written(self)

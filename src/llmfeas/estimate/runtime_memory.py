@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import exp
 from typing import Literal
 
-from ..catalog.efficiency import Own, efficiency
-from ..catalog.runtime import InferenceBehaviour, TrainingOverhead, runtime
+from ..catalog.efficiency import Own
+from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..ranges import Range
 from ..scenario import Scenario
 from .kernels import runs_fused
@@ -27,20 +27,20 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
 
     Formula: context + fixed, plus in inference slack x tensors + cache_slack x cache, in training gaps x (tensors that
     come and go) and the buckets of what is sharded. `kind` says what a figure to compare with includes: `allocated` no
-    context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/runtime.yaml.
+    context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/engines.yaml, runtime.yaml.
     """
     fixed, allocator = _overheads(scenario, components)
-    context = runtime().contexts[scenario.device.backend]
+    context = scenario.tables.runtime.contexts[scenario.device.backend]
     return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
 
 
 def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
     if scenario.is_training:
         return training_overhead(overhead_of(scenario), components, is_sharded(scenario))
-    return inference_overhead(runtime().behaviour(scenario.engine), components)
+    return inference_overhead(scenario.engine_record.serving.memory, components)
 
 
-def inference_overhead(behaviour: InferenceBehaviour, components: Mapping[str, float]) -> tuple[float, float]:
+def inference_overhead(behaviour: ServingMemory, components: Mapping[str, float]) -> tuple[float, float]:
     """Give bytes that an engine allocates beyond what was counted, and those that its allocator holds besides."""
     cache = components.get("kv_cache_bytes", 0.0)
     return behaviour.fixed_bytes + behaviour.cache_slack * cache, behaviour.slack * sum(components.values())
@@ -60,12 +60,12 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
     fills the memory, and only what cannot be given back exceeds it. The low end is negative where software may keep
     less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of
-    left-out groups. Sources: data/runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html (cached blocks
-    are freed before an allocation fails).
+    left-out groups. Sources: data/engines.yaml, runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html
+    (cached blocks are freed before an allocation fails).
     """
     tensors = sum(components.values())
     fixed, allocator = _overheads(scenario, components)
-    expected = tensors + fixed + allocator + runtime().contexts[scenario.device.backend]
+    expected = tensors + fixed + allocator + scenario.tables.runtime.contexts[scenario.device.backend]
     width, own = peak_width(scenario), own_memory(scenario)
     if own is not None:
         expected, width = expected * own.factor, own.width
@@ -76,7 +76,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
 
 def own_memory(scenario: Scenario) -> Own | None:
     """Give what the user's own measurements of peak memory say of this device and engine, None where there are none."""
-    return efficiency().own(scenario.device.id, "memory", scenario.engine)
+    return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
 
 
 def peak_width(scenario: Scenario) -> float:
@@ -86,7 +86,7 @@ def peak_width(scenario: Scenario) -> float:
 
 def _log_spread(scenario: Scenario) -> float:
     if not scenario.is_training:
-        return runtime().behaviour(scenario.engine).log_spread
+        return scenario.engine_record.serving.memory.log_spread
     overhead = overhead_of(scenario)
     if is_sharded(scenario):
         return overhead.sharded_log_spread
@@ -96,8 +96,8 @@ def _log_spread(scenario: Scenario) -> float:
 
 def overhead_of(scenario: Scenario) -> TrainingOverhead:
     """Give what the framework that runs a training scenario holds beside tensors."""
-    table = runtime()
-    return table.training[table.framework(scenario.engine, runs_fused(scenario))]
+    held = scenario.engine_record.training.memory
+    return held.divided if held.divided is not None and runs_fused(scenario) else held
 
 
 def is_sharded(scenario: Scenario) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture
 from ..catalog.device import Device
-from ..catalog.stored import StoredWeights
+from ..catalog.engine import ServingMemory
+from ..catalog.quantization import StoredWeights
+from ..catalog.tables import Tables
 from ..record import dataclass
 from ..scenario import Scenario
 from .weights import native_bytes
@@ -16,9 +18,12 @@ KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
 class Serving:
     """What memory depends on, of one replica: a key for caches."""
 
+    tables: Tables
     architecture: Architecture
     quant: str
-    engine: str
+    dialect: str
+    """Whose names of formats the engine uses."""
+    behaviour: ServingMemory
     native: float
     context: int
     prompt: int
@@ -65,9 +70,11 @@ def serving_of(scenario: Scenario) -> Serving:
     layers, one_pool = scenario.model.architecture.layers, shares_memory(scenario)
     kept = layers if scenario.gpu_layers is None or one_pool else min(scenario.gpu_layers, layers)
     return Serving(
+        tables=scenario.tables,
         architecture=scenario.model.architecture,
         quant=scenario.quant,
-        engine=scenario.engine,
+        dialect=scenario.engine_record.speaks,
+        behaviour=scenario.engine_record.serving.memory,
         native=native_bytes(scenario.precision),
         context=_context(scenario),
         prompt=min(scenario.prompt, _context(scenario)),

@@ -8,29 +8,21 @@ from functools import lru_cache
 from ..catalog.backend import Backend, Support, support
 from ..catalog.device import Device
 from ..catalog.engine import Engine
-from ..catalog.store import catalog
 from ..scenario import Scenario, whatever_the_batch
 from .result import Note
 from .verdict import Software, worst_software
 
 
-@lru_cache(maxsize=256)
-def _engine(name: str) -> Engine:
-    engines = catalog().engines
-    return engines[name] if name in engines else Engine(id=name)
-
-
 def techniques(scenario: Scenario) -> Iterator[str]:
-    """Yield what a scenario asks of the software, as data/backends.yaml names it.
+    """Yield what a scenario asks of a backend's software besides its engine, as data/backends.yaml names it.
 
     What the backend's libraries lack is no limit to a serving engine with attention kernels of its own, nor is slow
     16-bit arithmetic to one that keeps layers on the host: it computes on quantized weights in whole numbers.
     """
-    engine, is_served = _engine(scenario.engine), not scenario.is_training
+    engine, is_served = scenario.engine_record, not scenario.is_training
     yield "device"
     yield scenario.task
-    yield scenario.engine
-    if not (is_served and engine.partial and scenario.quant != "none"):
+    if not (is_served and engine.serving.partial and scenario.quant != "none"):
         yield scenario.precision
     if scenario.attention == "flash" and not (is_served and engine.fused):
         yield "flash"
@@ -52,12 +44,15 @@ def techniques(scenario: Scenario) -> Iterator[str]:
 @whatever_the_batch
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """Give the worst support level over all techniques, with a reason for each that has limits."""
-    return _support(backend, scenario.device, tuple(techniques(scenario)))
+    return _support(backend, scenario.device, scenario.engine_record, tuple(techniques(scenario)))
 
 
 @lru_cache(maxsize=4096)
-def _support(backend: Backend, device: Device, names: tuple[str, ...]) -> tuple[Software, tuple[Note, ...]]:
+def _support(
+    backend: Backend, device: Device, engine: Engine, names: tuple[str, ...]
+) -> tuple[Software, tuple[Note, ...]]:
     found: list[tuple[str, Support]] = [(name, support(backend, device, name)) for name in names]
+    found.insert(2, (engine.id, engine.support(backend, device)))
     reasons = tuple(
         Note(f"software-{case.status}", _sentence(name, case, device))
         for name, case in found

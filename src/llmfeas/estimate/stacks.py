@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from ..catalog.quantization import quantization
-from ..catalog.runtime import runtime
-from ..model.implementation import implementation
 from ..scenario import Scenario, whatever_the_batch
 from ..units import format_bytes
 from .kernels import runs_fused
@@ -18,11 +15,12 @@ def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
 
     What is counted has all experts in the format, as older releases and other engines hold them.
     """
-    a, table = scenario.model.architecture, quantization()
-    chosen = table.format(scenario.quant, scenario.engine)
+    a, table = scenario.model.architecture, scenario.tables.quantization
+    dialect = scenario.engine_record.speaks
+    chosen = table.format(scenario.quant, dialect)
     if a.experts is None or scenario.stored is not None or not chosen.skips_stacks or not _runs_stacks(scenario):
         return ()
-    native, packed = (weight_bytes(a, quant, scenario.engine) for quant in ("none", scenario.quant))
+    native, packed = (weight_bytes(table, a, quant, dialect) for quant in ("none", scenario.quant))
     more = sum(layer.routed for layer in native.layers) - sum(layer.routed for layer in packed.layers)
     text = (
         f"experts are counted in {scenario.quant}, as transformers 4 and Unsloth hold them; bitsandbytes under "
@@ -33,8 +31,8 @@ def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
 
 def _runs_stacks(scenario: Scenario) -> bool:
     """Tell whether the job runs public code that stacks its experts."""
-    if implementation(scenario.model.architecture.implementation).experts_one_by_one:
+    if scenario.tables.implementations.public(scenario.model.architecture.implementation).experts_one_by_one:
         return False
     if scenario.is_training:
         return not runs_fused(scenario)
-    return runtime().behaviour(scenario.engine).public_code
+    return scenario.engine_record.serving.memory.public_code

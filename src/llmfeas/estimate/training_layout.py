@@ -3,61 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
+from ..catalog.engine import Scheme
 from ..model.setup import Setup
 from ..record import dataclass
-from ..scenario import Scenario
+from ..scenario import Scenario, whatever_the_batch
 from ..walk.candidates import PeakCandidates, RankState
 from ..walk.optimizers import OPTIMIZERS
 from .kernels import runs_compiled, runs_fused
-from .weights import weight_bytes
-
-PACKED_BYTES: Final = 0.52
-"""Bytes of a parameter in 4 bits with doubly quantized scales (Dettmers 2023)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """How an engine keeps a mixed-precision model on several devices. Bytes a trained parameter."""
-
-    weight: int
-    gradient: int
-    master: int
-    """fp32 master weights beside the working ones; sharded with the optimizer's states."""
-    state: int = 4
-    """Each of the optimizer's moments."""
-    gathers: bool = False
-    """FSDP and DDP: 16-bit copies of fp32 shards, gradients in reduction buckets."""
-    whole_gradients: bool = False
-    """Gradients live in one buffer from the start."""
-    sequence_parallel: bool = False
-    compiled: bool = False
-    """A compiler lays out the step: 16-bit weights live where they are used, and there are no buckets."""
-    narrow_inputs: bool = False
-    """In fp8 a product keeps its input in one byte; otherwise the 16-bit one, cast again in backward (torchao)."""
-
-
-SCHEMES: Final[dict[str, Scheme]] = {
-    # FSDP keeps fp32 shards and gathers 16-bit blocks; without sharding it is autocast.
-    "pytorch": Scheme(4, 4, 0, gathers=True),
-    # The same as a compiler lays it out.
-    "maxtext": Scheme(4, 4, 0, gathers=True, compiled=True),
-    # bf16 weights, fp32 gradient buffer, distributed optimizer (Narayanan 2021, Korthikanti 2022).
-    "megatron": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    "nemo": Scheme(2, 4, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    # Its performance recipes and submissions to MLPerf reduce gradients in bf16 (grad_reduce_in_fp32 off).
-    "nemo-tuned": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    "nemo-fp8-activations": Scheme(2, 2, 4, whole_gradients=True, sequence_parallel=True, narrow_inputs=True),
-    # Its layers in a loop of one's own: fp32 weights, and 8-bit copies of each matrix and its transpose beside them.
-    "transformer-engine": Scheme(4, 4, 0, gathers=True, narrow_inputs=True),
-    "deepspeed": Scheme(2, 2, 4),
-    # 16-bit weights are the master ones unless asked otherwise.
-    "unsloth": Scheme(2, 2, 0, state=2),
-    "llm.c": Scheme(2, 2, 4, whole_gradients=True),
-    # LLM.Q: master weights are the 16-bit ones, moments as in its published runs; fp8 weights are cast where used.
-    "llmq": Scheme(2, 2, 0, state=2, whole_gradients=True, narrow_inputs=True),
-}
+from .weights import layer_weight_bytes, weight_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +29,7 @@ class Layout:
 
 @lru_cache(maxsize=1024)
 def _layout(
-    engine: str,
+    scheme: Scheme,
     mixed: bool,
     adapted: bool,
     zero: int,
@@ -86,7 +40,6 @@ def _layout(
     fused: bool,
     streamed: bool,
 ) -> Layout:
-    scheme = SCHEMES.get(engine, SCHEMES["pytorch"])
     sharded = spread and zero >= 3
     pure = mixed and not adapted and (scheme.weight == 2 or fused or streamed or (spread and zero >= 2))
     if checkpointing == "selective" and scheme.whole_gradients:
@@ -101,7 +54,7 @@ def _layout(
 def layout_of(scenario: Scenario) -> Layout:
     """Give the layout of a scenario's engine."""
     return _layout(
-        scenario.engine,
+        scenario.engine_record.training.scheme,
         scenario.precision.endswith("-mixed"),
         scenario.task in ("lora", "qlora"),
         scenario.zero,
@@ -130,7 +83,7 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     if layout.sharded or (zero >= 2 and copied):
         weights *= _weights_part(scenario, moments)
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
-    gathered = _gathered(moments, setup, layout.scheme) if by_block else 0.0
+    gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
     if copied and not by_block:
         # 16-bit copies of all weights live from forward to backward.
         weights += 2.0 * moments.inventory.elements
@@ -194,12 +147,18 @@ def _adds_late(scenario: Scenario) -> bool:
     return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
 
 
-def _gathered(moments: PeakCandidates, setup: Setup, scheme: Scheme) -> float:
-    """Gathered weights: two blocks, 4-bit ones as they are, and what lies outside the blocks for the whole step."""
+def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme: Scheme) -> float:
+    """Gathered weights: two blocks, those of few bits as they are, and what lies outside them for the whole step."""
     inventory, width = moments.inventory, setup.recipe.weight_bytes
-    blocks = 2 * inventory.layer_elements * (PACKED_BYTES if setup.recipe.quantized else width)
+    blocks = 2 * inventory.layer_elements * (packed_bytes(scenario) if setup.recipe.quantized else width)
     outside = float(inventory.outside_elements * width)
     return max(blocks, outside) if scheme.compiled else blocks + outside
+
+
+@whatever_the_batch
+def packed_bytes(scenario: Scenario) -> float:
+    """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
+    return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant)
 
 
 def _rank_bytes(
@@ -226,7 +185,8 @@ def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) 
     """The frozen base in its quantized format (this rank's part), and the adapters."""
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
-    whole = weight_bytes(scenario.model.architecture, scenario.quant, "pytorch", float(setup.recipe.weight_bytes))
+    known, native = scenario.tables.quantization, float(setup.recipe.weight_bytes)
+    whole = weight_bytes(known, scenario.model.architecture, scenario.quant, "", native)
     stage = base / max(1, _elements(scenario))
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
 

@@ -30,9 +30,9 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     """
     plan = training_plan(scenario)
     seq_len = -(-scenario.seq_len // scenario.cp)
-    peaks = [stage.peak(scenario.micro_batch, seq_len) for stage in plan.stages]
+    peaks = [rank.peak(scenario.micro_batch, seq_len) for rank in plan.ranks]
     worst = peaks[0] if len(peaks) == 1 else max(peaks, key=lambda peak: peak.bytes)
-    host = plan.host_bytes + max(stage.streamed_bytes(scenario.micro_batch, seq_len) for stage in plan.stages)
+    host = plan.host_bytes + max(rank.streamed_bytes(scenario.micro_batch, seq_len) for rank in plan.ranks)
     return TensorMemory(worst.bytes, _components(worst), worst.moment, worst.runner_up, host, plan.approximate)
 
 

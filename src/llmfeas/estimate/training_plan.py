@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..catalog.architecture import Architecture, Dropout
+from ..catalog.implementation import Implementation
 from ..model.build import build
-from ..model.implementation import Implementation
 from ..model.setup import Recipe, Setup
 from ..record import dataclass
 from ..scenario import Scenario
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
 from .kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
+from .stages import Stage, stages
 from .training_layout import Layout, host_bytes, layout_of, rank_state
 
 _MAX_PLANS = 4096
 _MAX_LENGTHS = 64
 
 
-class Stage:
-    """A rank that can be the fullest: its moments, what it holds, and its levels at the lengths asked for so far."""
+class Rank:
+    """One that can be the fullest: its stage, its moments, what it holds, and its levels at the lengths asked for."""
 
-    __slots__ = ("held", "lines", "moments")
+    __slots__ = ("held", "lines", "moments", "stage")
 
-    def __init__(self, moments: PeakCandidates, held: RankState) -> None:
+    def __init__(self, stage: Stage, moments: PeakCandidates, held: RankState) -> None:
+        self.stage = stage
         self.moments = moments
         self.held = held
         self.lines: dict[int, tuple[MomentLines, ...]] = {}
@@ -45,20 +49,13 @@ class Stage:
 class Plan:
     """The ranks of a scenario, whatever its batch."""
 
-    stages: tuple[Stage, ...]
+    ranks: tuple[Rank, ...]
     host_bytes: float
     approximate: str
 
 
-class _Plans(dict[tuple[object, ...], Plan]):
-    """What was planned so far; whoever installs another catalog clears it as any other cache."""
-
-    def cache_clear(self) -> None:
-        """Forget all."""
-        self.clear()
-
-
-_plans = _Plans()
+_plans: dict[tuple[object, ...], Plan] = {}
+"""What was planned so far."""
 
 
 def training_plan(scenario: Scenario) -> Plan:
@@ -67,6 +64,7 @@ def training_plan(scenario: Scenario) -> Plan:
     a = s.model.architecture
     micro_steps = s.micro_steps
     key = (
+        s.tables,
         a,
         (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.engine, s.offload),
         (
@@ -100,14 +98,23 @@ def _planned(scenario: Scenario) -> Plan:
     traits = traits_of(scenario)
     layout = layout_of(scenario)
     recipe = recipe_of(scenario, traits, layout)
-    stages: list[Stage] = []
+    ranks: list[Rank] = []
     host = 0.0
-    for setup, in_flight in _ranks(scenario, architecture, traits, recipe):
+    for stage, in_flight in _fullest(scenario):
+        setup = Setup(
+            architecture=architecture,
+            implementation=traits,
+            recipe=recipe,
+            first_layer=stage.first,
+            layers=stage.layers,
+            embeds=stage.embeds,
+            heads=stage.heads,
+        )
         moments = peak_candidates(setup)
-        stages.append(Stage(moments, rank_state(scenario, layout, moments, setup, in_flight)))
+        ranks.append(Rank(stage, moments, rank_state(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
-    return Plan(tuple(stages), host, _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario))))
+    return Plan(tuple(ranks), host, _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario))))
 
 
 def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool, *, own: bool) -> str:
@@ -184,25 +191,14 @@ def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
     return asked > 0
 
 
-def _ranks(
-    scenario: Scenario, a: Architecture, traits: Implementation, recipe: Recipe
-) -> tuple[tuple[Setup, float], ...]:
-    """The setups of the ranks that can be the fullest, each with the micro-batches it keeps besides its own."""
-    pp = min(scenario.pp, a.layers)
-    if pp == 1:
-        return ((Setup(architecture=a, implementation=traits, recipe=recipe), 0.0),)
-    layers = -(-a.layers // pp)
-    first = Setup(architecture=a, implementation=traits, recipe=recipe, layers=layers, heads=False)
-    last = Setup(
-        architecture=a,
-        implementation=traits,
-        recipe=recipe,
-        first_layer=a.layers - layers,
-        layers=layers,
-        embeds=False,
-    )
-    # Narayanan 2021: one-forward-one-backward keeps pp micro-batches on the first stage, interleaving somewhat more.
-    in_flight: float = min(pp, scenario.micro_steps)
+def _fullest(scenario: Scenario) -> Iterator[tuple[Stage, float]]:
+    """Yield the stages that can be the fullest, each with the micro-batches that it keeps besides its own."""
+    cut = stages(scenario.model.architecture.layers, scenario.pp)
+    kept: float = 1.0
     if scenario.interleave > 1:
-        in_flight *= 1 + (pp - 1) / (pp * scenario.interleave)
-    return (first, in_flight - 1), (last, 0.0)
+        kept = 1 + (len(cut) - 1) / (len(cut) * scenario.interleave)
+    for stage in cut[:2] if len(cut) > 2 and cut[1].layers > cut[0].layers else cut[:1]:
+        # Narayanan 2021: one-forward-one-backward keeps a micro-batch for each stage to come, interleaving more.
+        yield stage, min(len(cut) - stage.index, scenario.micro_steps) * kept - 1
+    if len(cut) > 1:
+        yield cut[-1], 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.device import Device
-from ..catalog.runtime import runtime
+from ..catalog.tables import Runtime
 from ..scenario import Scenario, whatever_the_batch
 from ..units import GIB
 from .serving import draws_on_host
@@ -12,10 +12,10 @@ from .serving import draws_on_host
 @whatever_the_batch
 def usable_bytes(scenario: Scenario) -> float:
     """Give the usable bytes of one device."""
-    return usable_part(scenario.device, scenario.memory_bytes)
+    return usable_part(scenario.tables.runtime, scenario.device, scenario.memory_bytes)
 
 
-def usable_part(device: Device, capacity: float) -> float:
+def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
     """Give what is usable of so many bytes of a device.
 
     The driver's figure where the catalog has it; else 97 % of the capacity, 90 % where the system shares it (CPU,
@@ -25,7 +25,7 @@ def usable_part(device: Device, capacity: float) -> float:
     reported = device.reported_bytes
     if reported is not None and capacity == device.memory_bytes:
         return reported
-    shares = runtime().usable
+    shares = runtime.usable
     if device.backend == "metal":
         small = capacity <= shares["metal_limit_gib"] * GIB
         return capacity * shares["metal_small" if small else "metal_large"]

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
-from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, quantization
-from ..catalog.stored import StoredWeights
+from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
 from ..model.build import build
 from ..model.operator import Operator
 from ..model.weight import Weight
 from ..record import dataclass
+from .parameters import block_parameters
 
 PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}
 """Bytes of an unquantized weight in inference; all other precisions keep 16 bits."""
@@ -88,13 +88,14 @@ def native_bytes(precision: str) -> float:
 
 @lru_cache(maxsize=4096)
 def weight_bytes(
+    table: Quantization,
     architecture: Architecture,
     quant: str = "none",
-    engine: str = "",
+    dialect: str = "",
     native: float = 2.0,
     stored: StoredWeights | None = None,
 ) -> WeightBytes:
-    """Give the bytes of the weights as `engine` holds them under `--quant quant`.
+    """Give the bytes of the weights as an engine of a dialect holds them under `--quant quant`.
 
     The file's own bytes where it is one that holds them in this format (`stored`), else computed:
 
@@ -106,8 +107,7 @@ def weight_bytes(
     """
     if stored is not None and stored.serves(quant, native) and len(stored.layers) == architecture.layers:
         return _in_file(stored)
-    table = quantization()
-    sizes = _Sizes(table, table.format(quant, engine), architecture, native)
+    sizes = _Sizes(table, table.format(quant, dialect), architecture, native)
     tape = build(architecture)
     edges = [weight for operator in (*tape.before, *tape.after) for weight in operator.weights]
     heads = [weight for weight in edges if ROLES.get(weight.name) == "head"]
@@ -195,32 +195,32 @@ class _Sizes:
         return Encoding(block=1, bytes=self.native) if name == NATIVE else self.quantization.encodings[name]
 
 
-def weights_bytes(model: Model, precision: str, quant: str = "none", engine: str = "") -> float:
-    """Give the bytes of all weights in the run's memory (host part included), for inference.
+@lru_cache(maxsize=4096)
+def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: str, native: float = 2.0) -> float:
+    """The mean bytes of a weight of the layers in a format, with scales, and norms as they are."""
+    elements = sum(kind.repeat * kind.total for kind in block_parameters(architecture))
+    return sum(layer.total for layer in weight_bytes(table, architecture, quant, "", native).layers) / elements
 
-    Source: data/quantization.yaml; unquantized tensors take 4 bytes in fp32, else 2.
-    """
-    return weight_bytes(model.architecture, quant, engine, native_bytes(precision)).total
 
-
-def weights_file_bytes(model: Model, precision: str, quant: str = "none", engine: str = "") -> float:
+def weights_file_bytes(
+    table: Quantization, model: Model, precision: str, quant: str = "none", dialect: str = ""
+) -> float:
     """Give the bytes of the model's weights as stored on disk.
 
     GGUF files hold what is run, plus the vocabulary; formats that are made while loading (nf4, LLM.int8) and
     unquantized runs read the published type of the weights. Prediction heads in no other count are left out.
     """
-    table = quantization()
-    chosen = table.format(quant, engine)
+    chosen = table.format(quant, dialect)
     if chosen.container == "gguf":
-        stored = _stored_bytes(model.architecture, chosen.id, native_bytes(precision))
+        stored = _stored_bytes(table, model.architecture, chosen.id, native_bytes(precision))
         return stored + table.gguf_metadata_bytes_per_token * model.architecture.vocab
     on_disk = chosen.stored or chosen.id
-    return _stored_bytes(model.architecture, on_disk, DTYPE_BYTES[model.dtype])
+    return _stored_bytes(table, model.architecture, on_disk, DTYPE_BYTES[model.dtype])
 
 
 @lru_cache(maxsize=4096)
-def _stored_bytes(architecture: Architecture, name: str, native: float) -> float:
-    return weight_bytes(architecture, name, "", native).total
+def _stored_bytes(table: Quantization, architecture: Architecture, name: str, native: float) -> float:
+    return weight_bytes(table, architecture, name, "", native).total
 
 
 @lru_cache(maxsize=4096)
@@ -238,9 +238,10 @@ def distinct_experts(architecture: Architecture, tokens: float) -> float:
 
 @lru_cache(maxsize=4096)
 def decode_read_bytes(
+    table: Quantization,
     architecture: Architecture,
     quant: str = "none",
-    engine: str = "",
+    dialect: str = "",
     native: float = 2.0,
     sequences: float = 1.0,
     stored: StoredWeights | None = None,
@@ -249,7 +250,7 @@ def decode_read_bytes(
 
     Formula: head + rest + layers - routed (1 - distinct / E). Source: data/quantization.yaml.
     """
-    weights = weight_bytes(architecture, quant, engine, native, stored)
+    weights = weight_bytes(table, architecture, quant, dialect, native, stored)
     everything = weights.total - weights.tables
     experts = architecture.experts
     if experts is None:

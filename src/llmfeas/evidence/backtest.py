@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from ..catalog.search import find_backend, find_hardware
 from ..catalog.store import catalog
+from ..contract import ABSENT, Absent, MayBeNull, Published, hidden, published
 from ..errors import LlmfeasError, UsageError
+from ..ranges import Range
+from ..record import dataclass
 from ..text import printable
-from .compare import Comparison, compared
+from .compare import ComparedFigure, compared
 from .measurements import KINDS, Measurement, measurement_files, read_measurements
 from .measurements import Backend as RanOn
 
@@ -27,98 +29,89 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One kind on one backend (`all`: every backend). Errors are shares of the measured value; None: not meaningful."""
+class BacktestLine(Published):
+    """One kind on one backend (`all`: every backend). Errors are shares of the measured value; null: not meaningful."""
 
     kind: str
     backend: str
     rows: int
     groups: int
     sources: int
-    median_error: float
-    p90_error: float
+    median_error: MayBeNull[float]
+    p90_error: MayBeNull[float]
     bias: float | None
     """Median of ours over measured, less 1."""
     inside: float | None
     """Share of measurements inside our ranges (`fits`: share that we answer rightly)."""
     width: float | None
     """Median of high over low."""
-    naive_median_error: float | None
-    naive_p90_error: float | None
-
-    def to_dict(self, *, naive: bool) -> dict[str, object]:
-        """Give the line as the JSON contract shapes it; the rule of thumb beside it where asked for."""
-        line: dict[str, object] = {
-            name: getattr(self, name)
-            for name in (
-                "kind",
-                "backend",
-                "rows",
-                "groups",
-                "sources",
-                "median_error",
-                "p90_error",
-                "bias",
-                "inside",
-                "width",
-            )
-        }
-        if naive:
-            line["naive_median_error"] = self.naive_median_error
-            line["naive_p90_error"] = self.naive_p90_error
-        return line
+    naive_median_error: float | Absent | None = ABSENT
+    """That of the rule of thumb, where it was asked for."""
+    naive_p90_error: float | Absent | None = ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backtest:
+class MissedRow(Published):
+    """A row that we miss, with its reason if known."""
+
+    id: str
+    kind: str
+    backend: str
+    group: str
+    quantity: str
+    measured: float
+    found: Range
+    error: float
+    """Share of the measured value; for `fits` 0 or 1."""
+    source: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backtest(Published):
     """The whole answer: lines by kind and backend, the rows that we miss most, the rows that could not be used."""
 
-    lines: tuple[Line, ...]
-    worst: tuple[Comparison, ...]
-    errors: tuple[LlmfeasError, ...]
-    naive: bool
+    kinds: tuple[BacktestLine, ...]
+    worst: tuple[MissedRow, ...] | Absent
+    faults: tuple[LlmfeasError, ...] = hidden()
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the result as the JSON contract shapes it."""
-        result: dict[str, object] = {"kinds": [line.to_dict(naive=self.naive) for line in self.lines]}
-        if self.worst:
-            result["worst"] = [worst_row(comparison) for comparison in self.worst]
-        if self.errors:
-            result["errors"] = [error.to_dict() for error in self.errors]
-        return result
+    @published
+    def errors(self) -> tuple[LlmfeasError, ...] | Absent:
+        """What is wrong with the rows that could not be used."""
+        return self.faults or ABSENT
 
 
-def worst_row(comparison: Comparison) -> dict[str, object]:
-    """Give a row that we miss, with its reason if known."""
+def missed_row(comparison: ComparedFigure) -> MissedRow:
+    """The row of a comparison."""
     measurement = comparison.measurement
-    return {
-        "id": measurement.id,
-        "kind": comparison.kind,
-        "backend": comparison.backend,
-        "group": measurement.group,
-        "quantity": comparison.quantity,
-        "measured": comparison.measured,
-        "found": comparison.found.to_dict(),
-        "error": comparison.error,
-        "source": measurement.source,
-        "reason": measurement.reason or None,
-    }
+    return MissedRow(
+        id=measurement.id,
+        kind=comparison.kind,
+        backend=comparison.backend,
+        group=measurement.group,
+        quantity=comparison.quantity,
+        measured=comparison.measured,
+        found=comparison.found,
+        error=comparison.error,
+        source=measurement.source,
+        reason=measurement.reason or None,
+    )
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Give the value below which a share of the values lies (nearest rank)."""
+    """The value below which a share of the values lies (nearest rank)."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def line_of(kind: str, backend: str, comparisons: Sequence[Comparison]) -> Line:
-    """Summarise comparisons of one kind."""
+def line_of(kind: str, backend: str, comparisons: Sequence[ComparedFigure], *, naive: bool) -> BacktestLine:
+    """Summarise comparisons of one kind; `naive`: the rule of thumb beside ours."""
     errors = [comparison.error for comparison in comparisons]
     thumbs = [comparison.naive_error for comparison in comparisons if comparison.naive_error is not None]
     ranged = kind not in ("fits", "tensor-memory", "flops", "cache", "file-size")
     ratios = [comparison.found.expected / comparison.measured for comparison in comparisons if comparison.measured]
     inside = [comparison.inside for comparison in comparisons]
-    return Line(
+    return BacktestLine(
         kind=kind,
         backend=backend,
         rows=len(comparisons),
@@ -129,33 +122,33 @@ def line_of(kind: str, backend: str, comparisons: Sequence[Comparison]) -> Line:
         bias=None if kind == "fits" or not ratios else statistics.median(ratios) - 1,
         inside=sum(inside) / len(inside) if ranged or kind == "fits" else None,
         width=statistics.median(comparison.width for comparison in comparisons) if ranged else None,
-        naive_median_error=statistics.median(thumbs) if thumbs else None,
-        naive_p90_error=quantile(thumbs, 0.9) if thumbs else None,
+        naive_median_error=(statistics.median(thumbs) if thumbs else None) if naive else ABSENT,
+        naive_p90_error=(quantile(thumbs, 0.9) if thumbs else None) if naive else ABSENT,
     )
 
 
-def lines_of(comparisons: Iterable[Comparison]) -> list[Line]:
+def lines_of(comparisons: Iterable[ComparedFigure], *, naive: bool) -> tuple[BacktestLine, ...]:
     """Summarise by kind, then by kind and backend."""
-    found: dict[tuple[int, str], list[Comparison]] = {}
+    groups: dict[tuple[int, str], list[ComparedFigure]] = {}
     for comparison in comparisons:
         order = KINDS.index(comparison.kind)
         for backend in ("all", comparison.backend):
-            found.setdefault((order, backend), []).append(comparison)
-    keys = sorted(found, key=lambda key: (key[0], key[1] != "all", -len(found[key]), key[1]))
-    return [line_of(KINDS[order], backend, found[order, backend]) for order, backend in keys]
+            groups.setdefault((order, backend), []).append(comparison)
+    keys = sorted(groups, key=lambda key: (key[0], key[1] != "all", -len(groups[key]), key[1]))
+    return tuple(line_of(KINDS[order], backend, groups[order, backend], naive=naive) for order, backend in keys)
 
 
 def backends_named(names: Sequence[str]) -> frozenset[str]:
-    """Give what measurements call the backends of these names: the catalog's, its aliases, or that of a software.
+    """What measurements call the backends of these names: the catalog's, its aliases, or that of a software.
 
     Raises:
         UsageError: `unknown-backend`, with all that are known.
     """
-    known, found = catalog().backends, set[str]()
+    known, meant_names = catalog().backends, set[str]()
     for name in names:
         text = name.strip().lower()
         if text in RAN_ON and text not in known:
-            found.add(SAME.get(text, text))
+            meant_names.add(SAME.get(text, text))
             continue
         try:
             meant = str(find_backend(text, catalog()).record.id)
@@ -163,8 +156,8 @@ def backends_named(names: Sequence[str]) -> frozenset[str]:
             able = tuple(dict.fromkeys((*known, *(text for text in RAN_ON if text not in SAME))))
             hint = f"Backends: {', '.join(able)}."
             raise UsageError("unknown-backend", f"unknown backend '{printable(name, 40)}'", hint, able) from None
-        found |= {meant, *SOFTWARE.get(meant, ())}
-    return frozenset(found)
+        meant_names |= {meant, *SOFTWARE.get(meant, ())}
+    return frozenset(meant_names)
 
 
 def _backend_of(row: Measurement) -> str | None:
@@ -217,22 +210,22 @@ def backtest(
             raise UsageError("unknown-kind", f"unknown kind '{kind}'", f"Kinds: {', '.join(KINDS)}.", KINDS)
     rows, bad = read_measurements([file] if file else measurement_files())
     errors: list[LlmfeasError] = list(bad)
-    found: list[Comparison] = []
+    comparisons: list[ComparedFigure] = []
     chosen = wanted(rows, backends, devices, variants=variants)
     for row in chosen:
         if progress is not None:
             progress(1)
         try:
-            found += [item for item in compared(row) if not kinds or item.kind in kinds]
+            comparisons += [item for item in compared(row) if not kinds or item.kind in kinds]
         except LlmfeasError as error:
             errors.append(error)
-    if not found and not errors:
+    if not comparisons and not errors:
         raise UsageError("nothing-to-compare", "no measurement is left to compare", "Ask for other kinds or devices.")
-    missed = sorted(found, key=_miss, reverse=True)[:worst]
-    return Backtest(lines=tuple(lines_of(found)), worst=tuple(missed), errors=tuple(errors), naive=naive)
+    missed = tuple(map(missed_row, sorted(comparisons, key=_miss, reverse=True)[:worst]))
+    return Backtest(kinds=lines_of(comparisons, naive=naive), worst=missed or ABSENT, faults=tuple(errors))
 
 
-def _miss(comparison: Comparison) -> float:
+def _miss(comparison: ComparedFigure) -> float:
     if comparison.kind == "fits":
         return comparison.error
     return abs(comparison.log_error)

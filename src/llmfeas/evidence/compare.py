@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 from ..errors import LlmfeasError
 from ..estimate.result import Estimate
+from ..estimate.time.inference import InferenceTime
+from ..estimate.time.training import TrainingTime
 from ..estimate.weights import native_bytes, weight_bytes
 from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..scenario import Scenario
-from . import naive
 from .measurements import Kind, Measurement, settings_of
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedFigure:
     """A measured quantity beside ours; for `fits` 1 means yes, and `found` is 1 where our verdict is not `exceeds`."""
 
     measurement: Measurement
@@ -47,7 +48,7 @@ class Comparison:
 
     @property
     def inside(self) -> bool:
-        """Tell whether the measurement lies in our range."""
+        """Whether the measurement lies in our range."""
         return self.found.low <= self.measured <= self.found.high
 
     @property
@@ -98,64 +99,61 @@ def published_tokens_per_second(measurement: Measurement, scenario: Scenario) ->
     return scenario.num_devices * rate / flop
 
 
-def comparisons(measurement: Measurement, estimate: Estimate) -> Iterator[Comparison]:
+def comparisons(measurement: Measurement, estimate: Estimate) -> Iterator[ComparedFigure]:
     """Set every measured quantity of a row beside ours."""
     scenario = estimate.scenario
     parts = _training(measurement, estimate) if scenario.is_training else _inference(measurement, estimate)
     backend = str(measurement.backend or scenario.device.backend)
-    for kind, quantity, measured, found, thumb in (*parts, *_both(measurement, estimate)):
-        yield Comparison(measurement, kind, quantity, backend, measured, found, thumb)
+    for kind, quantity, measured, ours, thumb in (*parts, *_both(measurement, estimate)):
+        yield ComparedFigure(measurement, kind, quantity, backend, measured, ours, thumb)
 
 
 Part = tuple[Kind, str, float, Range, float | None]
 
 
-def _range(raw: object) -> Range:
-    assert isinstance(raw, dict)
-    return Range(raw["low"], raw["expected"], raw["high"])
-
-
 def _bytes_per_weight(scenario: Scenario) -> float:
     native = native_bytes(scenario.precision)
-    weights = weight_bytes(scenario.model.architecture, scenario.quant, scenario.engine, native)
+    weights = weight_bytes(
+        scenario.tables.quantization, scenario.model.architecture, scenario.quant, scenario.engine_record.speaks, native
+    )
     return weights.total / architecture_sums(scenario.model.architecture).parameters
 
 
 def _training(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     scenario, measured = estimate.scenario, measurement.measured
     speed = published_tokens_per_second(measurement, scenario)
-    if speed is not None:
-        found = _range(estimate.time["tokens_per_second"])
-        yield "training", "tokens_per_second", speed, found, naive.training_tokens_per_second(scenario)
-    thumb = naive.training_bytes(scenario, _bytes_per_weight(scenario))
+    if speed is not None and isinstance(estimate.time, TrainingTime):
+        found = estimate.time.tokens_per_second
+        yield "training", "tokens_per_second", speed, found, naive_training_tokens_per_second(scenario)
+    thumb = naive_training_bytes(scenario, _bytes_per_weight(scenario))
     if measured.peak_bytes is not None:
         yield "training-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
     if measured.peak_total_bytes is not None:
         count = scenario.num_devices
-        found = _peak(measurement, estimate).scaled(count)
-        yield "training-memory", "peak_total_bytes", measured.peak_total_bytes, found, thumb * count
+        total = _peak(measurement, estimate).scaled(count)
+        yield "training-memory", "peak_total_bytes", measured.peak_total_bytes, total, thumb * count
 
 
 def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     scenario, measured = estimate.scenario, measurement.measured
-    per_weight = _bytes_per_weight(scenario)
+    per_weight, time = _bytes_per_weight(scenario), estimate.time
+    assert isinstance(time, InferenceTime)
     for name in ("decode_tokens_per_second", "output_tokens_per_second"):
         speed = getattr(measured, name)
         if speed is not None:
-            found = _range(estimate.time["decode_tokens_per_second"])
-            yield "decode", name, speed, found, naive.decode_tokens_per_second(scenario, per_weight)
+            thumb = naive_decode_tokens_per_second(scenario, per_weight)
+            yield "decode", name, speed, time.decode_tokens_per_second, thumb
     if measured.prefill_tokens_per_second is not None:
-        found = _range(estimate.time["prefill_tokens_per_second"])
-        thumb = naive.prefill_tokens_per_second(scenario)
-        yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, found, thumb
+        thumb, ours = naive_prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
+        yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, ours, thumb
     stored = per_weight * architecture_sums(scenario.model.architecture).parameters
-    thumb = naive.inference_bytes(scenario, stored)
+    thumb = naive_inference_bytes(scenario, stored)
     if measured.peak_bytes is not None:
         yield "inference-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
     if measured.peak_total_bytes is not None:
         count = scenario.num_devices
-        found = _peak(measurement, estimate).scaled(count)
-        yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, found, thumb * count
+        ours = _peak(measurement, estimate).scaled(count)
+        yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, ours, thumb * count
     size = measured.file_bytes or (measured.weights_bytes if scenario.quant != "none" else None)
     if size is not None:
         yield "file-size", "file_bytes", size, Range.exact(estimate.memory.weights_file_bytes), None
@@ -178,14 +176,14 @@ def _both(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
 
 
 def _peak(measurement: Measurement, estimate: Estimate) -> Range:
-    """Give our peak as the source counts it: what an allocator reports as allocated holds no context or library."""
+    """Our peak as the source counts it: what an allocator reports as allocated holds no context or library."""
     peak = estimate.memory.peak_bytes
     if measurement.memory_kind != "allocated":
         return peak
     return peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0))
 
 
-def compared(measurement: Measurement) -> list[Comparison]:
+def compared(measurement: Measurement) -> list[ComparedFigure]:
     """Estimate a measurement's scenario and compare.
 
     Raises:
@@ -196,3 +194,47 @@ def compared(measurement: Measurement) -> list[Comparison]:
     except LlmfeasError as error:
         message = f"{measurement.where} ({measurement.id}): {error.message}"
         raise type(error)(error.code, message, error.hint, error.candidates) from None
+
+
+# The rules of thumb that people use, as a yardstick: what our figures must beat on the same rows.
+MFU = 0.4
+BANDWIDTH_SHARE = 0.7
+TRAINING_BYTES_PER_WEIGHT = 18.0
+OVERHEAD = 1.2
+"""Factor that people put on weights for everything else."""
+
+
+def naive_training_tokens_per_second(scenario: Scenario) -> float:
+    """6 N D at 40 % of the dense 16-bit peak of all devices, tokens/s."""
+    flop = 6 * _active(scenario)
+    return MFU * scenario.device.peak16_flop_per_s * scenario.num_devices / flop
+
+
+def naive_decode_tokens_per_second(scenario: Scenario, weight_bytes_per_weight: float) -> float:
+    """70 % of the memory bandwidth over the bytes of the active weights, for each sequence, tokens/s."""
+    read = _active(scenario) * weight_bytes_per_weight / scenario.tp
+    return BANDWIDTH_SHARE * scenario.device.bandwidth_bytes_per_s / read * scenario.concurrency
+
+
+def naive_prefill_tokens_per_second(scenario: Scenario) -> float:
+    """2 N a token at 40 % of the dense 16-bit peak, tokens/s."""
+    return MFU * scenario.device.peak16_flop_per_s * scenario.tp / (2 * _active(scenario))
+
+
+def naive_training_bytes(scenario: Scenario, weight_bytes_per_weight: float) -> float:
+    """18 bytes a parameter, or frozen weights and a fifth on top for adapters, per device."""
+    weights = architecture_sums(scenario.model.architecture).parameters
+    shares = scenario.tp * scenario.pp * (scenario.dp if scenario.zero >= 3 else 1)
+    if scenario.task in ("lora", "qlora"):
+        return OVERHEAD * weights * weight_bytes_per_weight / shares
+    return TRAINING_BYTES_PER_WEIGHT * weights / shares
+
+
+def naive_inference_bytes(scenario: Scenario, weights_bytes: float) -> float:
+    """Weights and a fifth on top, per device."""
+    return OVERHEAD * weights_bytes / (scenario.tp * scenario.pp)
+
+
+def _active(scenario: Scenario) -> float:
+    sums = architecture_sums(scenario.model.architecture)
+    return sums.parameters - sums.routed_weights + sums.routed_active

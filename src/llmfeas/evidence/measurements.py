@@ -78,7 +78,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MeasurementRow:
     """A row as written."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -95,7 +95,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class MeasurementGroup:
     """A group as written, its rows unread."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -144,7 +144,7 @@ class Measurement:
 
 
 def measurement_files() -> list[Path]:
-    """Give the files of built-in measurements."""
+    """The files of built-in measurements."""
     return sorted((data_directory() / "measurements").glob("*.yaml"))
 
 
@@ -154,43 +154,43 @@ def read_measurements(paths: Iterable[Path]) -> tuple[list[Measurement], list[Da
     Raises:
         DataError: a file is missing, no YAML, or has no list of groups.
     """
-    found: list[Measurement] = []
+    usable: list[Measurement] = []
     errors: list[DataError] = []
     for path in paths:
         document = read_yaml(path)
         groups = document.data.get("groups") if isinstance(document.data, dict) else None
         own = document.data.get("measurements") if isinstance(document.data, dict) else None
         if groups is None and isinstance(own, list):
-            group = Group(group="own", source="own measurement", rows=own)
-            _read_rows(document, path.parent, ("measurements",), group, found, errors)
+            group = MeasurementGroup(group="own", source="own measurement", rows=own)
+            _read_rows(document, path.parent, ("measurements",), group, usable, errors)
             continue
         if not isinstance(groups, list):
             raise DataError("bad-data", f"{document.name}:1: no list of groups", "Begin with 'groups:'.")
         for index, raw in enumerate(groups):
-            _read_group(document, path.parent, index, raw, found, errors)
-    return found, errors
+            _read_group(document, path.parent, index, raw, usable, errors)
+    return usable, errors
 
 
 def _read_group(
-    document: Document, folder: Path, index: int, raw: object, found: list[Measurement], errors: list[DataError]
+    document: Document, folder: Path, index: int, raw: object, usable: list[Measurement], errors: list[DataError]
 ) -> None:
     from ..catalog.validation import validated
 
     place: tuple[str | int, ...] = ("groups", index)
     try:
-        group = validated(Group, raw, document, place)
+        group = validated(MeasurementGroup, raw, document, place)
     except DataError as error:
         errors.append(error)
         return
-    _read_rows(document, folder, (*place, "rows"), group, found, errors)
+    _read_rows(document, folder, (*place, "rows"), group, usable, errors)
 
 
 def _read_rows(
     document: Document,
     folder: Path,
     place: tuple[str | int, ...],
-    group: Group,
-    found: list[Measurement],
+    group: MeasurementGroup,
+    usable: list[Measurement],
     errors: list[DataError],
 ) -> None:
     from ..catalog.validation import validated
@@ -198,13 +198,15 @@ def _read_rows(
     for number, entry in enumerate(group.rows):
         spot = (*place, number)
         try:
-            row = validated(Row, entry, document, spot)
-            found.append(_joined(group, row, document, spot, folder))
+            row = validated(MeasurementRow, entry, document, spot)
+            usable.append(_joined(group, row, document, spot, folder))
         except DataError as error:
             errors.append(error)
 
 
-def _joined(group: Group, row: Row, document: Document, place: tuple[str | int, ...], folder: Path) -> Measurement:
+def _joined(
+    group: MeasurementGroup, row: MeasurementRow, document: Document, place: tuple[str | int, ...], folder: Path
+) -> Measurement:
     if all(getattr(row.measured, name) is None for name in Measured.__slots__):
         raise DataError("bad-data", f"{document.where(place)}: nothing is measured", "Give measured a value.")
     return Measurement(
@@ -230,7 +232,7 @@ def _joined(group: Group, row: Row, document: Document, place: tuple[str | int, 
 
 
 def settings_of(measurement: Measurement) -> dict[str, Setting]:
-    """Give the scenario as the command line takes it: paths made whole, the engine that its backend implies."""
+    """The scenario as the command line takes it: paths made whole, the engine that its backend implies."""
     settings = dict(measurement.scenario)
     model = settings.get("model")
     if isinstance(model, str) and model.endswith(".json"):

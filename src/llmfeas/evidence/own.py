@@ -9,22 +9,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..catalog.overlay_files import MEASURED_FILE, use_overlays, user_folder
+from ..catalog.overlay import MEASURED_FILE, use_overlays, user_folder
 from ..catalog.source import read_yaml
 from ..catalog.store import catalog
+from ..contract import Published
 from ..errors import DataError, LlmfeasError, UsageError
 from ..options import BY_NAME
+from ..record import dataclass
 from ..text import printable
 from ..units import parse_bytes, parse_count
-from .compare import Comparison, compared
-from .crossval import T90
+from .compare import ComparedFigure, compared
 from .measurements import Measurement, read_measurements
 
 NORMAL_90 = 1.2816
+T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.35, 1.345, 1.341)
+"""Student's t, 90th percentile, by degrees of freedom from 1."""
 SCATTER = {"training": 0.14, "decode": 0.07, "prefill": 0.07, "training-memory": 0.17, "inference-memory": 0.03}
 """Median standard deviation of log errors among rows of one source on one device (data/measurements, 2026-11)."""
 SCATTER_DEGREES = 3
@@ -43,7 +45,7 @@ QUANTITIES = {
 
 
 def measured_file() -> Path:
-    """Give the file that holds the user's own measurements."""
+    """The file that holds the user's own measurements."""
     return user_folder() / MEASURED_FILE
 
 
@@ -91,8 +93,8 @@ def read_own(path: Path) -> dict[str, Any]:
     data = document.data or {}
     others = set(data) - {"measurements", "efficiency"} if isinstance(data, dict) else {"no mapping"}
     if others or set(data.get("efficiency") or {}) - {"calibration"}:
-        found = ", ".join(sorted(map(str, others))) or "efficiency"
-        text = f"{document.name}:1: holds more than measurements ({printable(found, 80)})"
+        listed = ", ".join(sorted(map(str, others))) or "efficiency"
+        text = f"{document.name}:1: holds more than measurements ({printable(listed, 80)})"
         raise DataError("bad-data", text, "Keep own measurements in a file of their own.")
     return {
         "measurements": list(data.get("measurements") or []),
@@ -112,13 +114,13 @@ def written(data: Mapping[str, Any]) -> str:
 
 
 def added(data: Mapping[str, Any], row: Mapping[str, Any], day: str) -> dict[str, Any]:
-    """Give the data with one more row; its id is its number."""
+    """The data with one more row; its id is its number."""
     rows = [*data["measurements"], {"id": f"own-{len(data['measurements']) + 1}", "as_of": day, **row}]
     return {**data, "measurements": rows}
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
+class Narrowed(Published):
     """What own measurements say of one kind of run on one device, beside the interval without them."""
 
     device: str
@@ -130,23 +132,30 @@ class Narrowed:
     width_before: float
 
 
-def calibration(comparisons: Sequence[tuple[str, str, Comparison]]) -> list[Narrowed]:
+@dataclass(frozen=True, slots=True)
+class CalibrationResult(Published):
+    """What own measurements narrowed."""
+
+    calibration: tuple[Narrowed, ...]
+
+
+def calibration(comparisons: Sequence[tuple[str, str, ComparedFigure]]) -> list[Narrowed]:
     """Combine own measurements with what is known of the kind of run; (device, regime, comparison) each.
 
     Formula: machines are off by N(0, b^2), rows scatter by s around their machine, b^2 = sigma^2 - s^2. Then n rows of
     mean m leave an offset of m (n / s^2) v with variance v = 1 / (1 / b^2 + n / s^2), and a further row lies within
     exp(t sqrt(v + s^2)) of it. s is pooled from the rows and from SCATTER; no interval becomes wider than it was.
     """
-    groups: dict[tuple[str, str, str, str], list[Comparison]] = {}
+    groups: dict[tuple[str, str, str, str], list[ComparedFigure]] = {}
     for device, regime, item in comparisons:
         groups.setdefault((device, KIND_OF.get(item.kind, item.kind), regime, item.kind), []).append(item)
-    found = []
+    narrowed = []
     for (device, kind, regime, source), items in groups.items():
         ratios = [-item.log_error for item in items]
         before = math.sqrt(items[0].width)
         factor, width = _posterior(ratios, math.log(before) / NORMAL_90, SCATTER[source])
-        found.append(Narrowed(device, kind, regime, len(items), factor, min(before, width), before))
-    return found
+        narrowed.append(Narrowed(device, kind, regime, len(items), factor, min(before, width), before))
+    return narrowed
 
 
 def _posterior(ratios: Sequence[float], sigma: float, scatter: float) -> tuple[float, float]:
@@ -173,7 +182,7 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
     use_overlays(others)
     try:
         rows, errors = read_measurements([path])
-        pairs: list[tuple[str, str, Comparison]] = []
+        pairs: list[tuple[str, str, ComparedFigure]] = []
         bad: list[LlmfeasError] = list(errors)
         for row in rows:
             try:
@@ -182,16 +191,16 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
                 bad.append(error)
     finally:
         use_overlays(used)
-    found = calibration(pairs)
+    narrowed = calibration(pairs)
     table: dict[str, Any] = {}
-    for each in found:
+    for each in narrowed:
         entry = {"factor": round(each.factor, 4), "width": round(each.width, 4), "rows": each.rows}
         table.setdefault(each.device, {}).setdefault(each.kind, {})[each.regime] = entry
-    return {**data, "efficiency": {"calibration": table}}, found, bad
+    return {**data, "efficiency": {"calibration": table}}, narrowed, bad
 
 
-def _placed(row: Measurement) -> list[tuple[str, str, Comparison]]:
-    """Give what a row compares, with the device and the kind of run that it speaks for."""
+def _placed(row: Measurement) -> list[tuple[str, str, ComparedFigure]]:
+    """What a row compares, with the device and the kind of run that it speaks for."""
     from ..estimate.time.inference import inference_time
     from ..estimate.time.training import training_time
     from .compare import scenario_of

@@ -36,12 +36,12 @@ class Config:
     """Path of nested fields, such as `text_config.`."""
 
     def raw(self, key: str) -> Any:
-        """Give a field as written (null is an answer too), or its class's default."""
+        """A field as written (null is an answer too), or its class's default."""
         return self.fields[key] if key in self.fields else self.defaults.get(key)
 
-    def wrong(self, key: str, said: str, hint: str = "") -> DataError:
+    def wrong(self, key: str, problem: str, hint: str = "") -> DataError:
         """Make the error of a field."""
-        return DataError("bad-config", f"{self.file}: {self.where}{printable(key)} {said}", hint)
+        return DataError("bad-config", f"{self.file}: {self.where}{printable(key)} {problem}", hint)
 
     def count(self, key: str, kind: str = "width", *, zero: bool = False) -> int:
         """Read a whole number above 0 (or from 0) and within what `kind` allows.
@@ -49,10 +49,10 @@ class Config:
         Raises:
             DataError: missing, no whole number, or out of bounds.
         """
-        found = self.optional_count(key, kind, zero=zero)
-        if found is None:
+        number = self.optional_count(key, kind, zero=zero)
+        if number is None:
             raise self.wrong(key, "is missing", "Give the config.json of a language model that transformers can load.")
-        return found
+        return number
 
     def optional_count(self, key: str, kind: str = "width", *, zero: bool = False) -> int | None:
         """Read a whole number that may be absent.
@@ -169,7 +169,7 @@ class Config:
         return Config(self.file, value, defaults or {}, f"{self.where}{key}.")
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Config:
-        """Give the same fields over other defaults."""
+        """The same fields over other defaults."""
         return replace(self, defaults=defaults)
 
     def inheriting(self, other: Config, *keys: str) -> Config:
@@ -188,8 +188,10 @@ def read_config(path: Path) -> Config:
     name = printable(str(file), 200)
     try:
         if not file.is_file():
-            said = "there is no config.json in this folder" if file != path else "no such file"
-            raise DataError("no-config", f"{name}: {said}", "Give a model's config.json or the folder that holds it.")
+            problem = "there is no config.json in this folder" if file != path else "no such file"
+            raise DataError(
+                "no-config", f"{name}: {problem}", "Give a model's config.json or the folder that holds it."
+            )
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -201,9 +203,9 @@ def read_config(path: Path) -> Config:
 
 def _mapping(name: str, content: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(content.decode("utf-8-sig"))
+        parsed = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DataError("bad-config", f"{name}: no valid JSON ({printable(error)})") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise DataError("bad-config", f"{name}: not a JSON object", "Give a model's config.json.")
-    return found
+    return parsed

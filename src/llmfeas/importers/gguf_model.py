@@ -1,4 +1,9 @@
-"""From a GGUF header to a model: facts from its metadata, shapes from its tensors, and what is stored."""
+"""From a GGUF header to a model: facts from its metadata, shapes from its tensors, and what is stored.
+
+What GGUF neither stores nor shows in a shape stands in `TRAITS`, by `general.architecture`. Source of that:
+ggml-org/llama.cpp, src/llama-model.cpp (load_hparams: which layers slide, which positions; the graph builders:
+activation, parallel residual), read 2026-11-20. An architecture that is not listed is read like Llama, and said so.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +12,118 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from ..catalog.architecture import Architecture, Model, Window
+from ..catalog.architecture import Activation, Architecture, Model, Window
+from ..record import dataclass
 from ..text import printable
-from .facts import CannotExpressError, Facts
-from .gguf import ArrayLength, GgufHeader, Value, read_gguf
-from .gguf_traits import TRAITS, Traits
-from .gguf_types import BODY_TYPES, FILE_TYPES, PLAIN_TYPES
+from .gguf import BODY_TYPES, FILE_TYPES, PLAIN_TYPES, ArrayLength, GgufHeader, Value, read_gguf
 from .header import bad_file
-from .layout import Layout, layout_of
-from .shapes import architecture_from_layout
+from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
+from .shapes import CannotExpressError, Facts, architecture_from_layout
 from .tensors import ImportedModel
-from .weights import identifier, stored_weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """Traits of one `general.architecture`."""
+
+    implementation: str = "hf-llama"
+    activation: Activation | None = None
+    """None: silu where the feed-forward is gated, else gelu."""
+    alibi: bool = False
+    parallel_block: bool = False
+    softcap: bool = False
+    l2_norm: bool = False
+    local: int = 0
+    """Layers in a row with a sliding window, before one that sees everything; 0: no window."""
+    full: int = 1
+    window: int | None = None
+    """Size of the window where the file does not say it."""
+    chunked: bool = False
+    no_rope_every: int | None = None
+    experts_implementation: str | None = None
+    """Another implementation where the model has experts."""
+    corrected_implementation: str | None = None
+    """Another implementation where the router has a correction bias."""
+
+
+TRAITS: dict[str, Traits] = {
+    "llama": Traits(experts_implementation="hf-mixtral"),
+    "mistral3": Traits(experts_implementation="hf-mixtral"),
+    "llama4": Traits(implementation="hf-llama4", l2_norm=True, local=3, window=8192, chunked=True, no_rope_every=4),
+    "deci": Traits(),
+    "arcee": Traits(activation="relu"),
+    "apertus": Traits(),
+    "baichuan": Traits(),
+    "internlm2": Traits(),
+    "minicpm": Traits(),
+    "orion": Traits(),
+    "xverse": Traits(),
+    "seed_oss": Traits(),
+    "exaone": Traits(),
+    "exaone4": Traits(local=3, no_rope_every=4),
+    "smollm3": Traits(implementation="hf-smollm3", no_rope_every=4),
+    "granite": Traits(implementation="hf-granite"),
+    "granitemoe": Traits(implementation="hf-granitemoe"),
+    "qwen": Traits(implementation="hf-qwen2"),
+    "qwen2": Traits(implementation="hf-qwen2"),
+    "qwen2vl": Traits(implementation="hf-qwen2"),
+    "qwen2moe": Traits(implementation="hf-qwen2-moe"),
+    "qwen3": Traits(implementation="hf-qwen3"),
+    "qwen3vl": Traits(implementation="hf-qwen3"),
+    "qwen3moe": Traits(implementation="hf-qwen3-moe"),
+    "qwen3vlmoe": Traits(implementation="hf-qwen3-moe"),
+    "qwen3next": Traits(implementation="hf-qwen3-next"),
+    "qwen35": Traits(implementation="hf-qwen3-next"),
+    "qwen35moe": Traits(implementation="hf-qwen3-next"),
+    "gemma": Traits(implementation="hf-gemma", activation="gelu_tanh"),
+    "gemma2": Traits(implementation="hf-gemma2", activation="gelu_tanh", softcap=True, local=1, window=4096),
+    "gemma3": Traits(implementation="hf-gemma3", activation="gelu_tanh", local=5),
+    "phi2": Traits(implementation="hf-phi", activation="gelu_new", parallel_block=True),
+    "phi3": Traits(implementation="hf-phi3"),
+    "phimoe": Traits(implementation="hf-phimoe"),
+    "gpt2": Traits(implementation="hf-gpt2", activation="gelu_new"),
+    "gptj": Traits(implementation="hf-gptj", activation="gelu_new", parallel_block=True),
+    "gptneox": Traits(implementation="hf-gpt-neox", activation="gelu"),
+    "bloom": Traits(implementation="hf-bloom", activation="gelu_tanh", alibi=True),
+    "mpt": Traits(implementation="hf-mpt", activation="gelu", alibi=True),
+    "falcon": Traits(implementation="hf-falcon", activation="gelu", parallel_block=True),
+    "refact": Traits(alibi=True),
+    "starcoder": Traits(implementation="hf-gpt-bigcode", activation="gelu_tanh"),
+    "starcoder2": Traits(implementation="hf-starcoder2", activation="gelu_tanh"),
+    "codeshell": Traits(implementation="hf-starcoder2", activation="gelu_tanh"),
+    "nemotron": Traits(activation="relu"),
+    "stablelm": Traits(implementation="hf-stablelm"),
+    "olmo": Traits(implementation="hf-olmo"),
+    "olmo2": Traits(implementation="hf-olmo2", local=3),
+    "olmoe": Traits(implementation="hf-olmoe"),
+    "command-r": Traits(implementation="hf-cohere", parallel_block=True),
+    "cohere2": Traits(implementation="hf-cohere", parallel_block=True, local=3, no_rope_every=4),
+    "plamo": Traits(parallel_block=True),
+    "chatglm": Traits(implementation="hf-glm"),
+    "glm4": Traits(implementation="hf-glm"),
+    "glm4moe": Traits(implementation="hf-glm4-moe"),
+    "deepseek": Traits(implementation="hf-deepseek-moe"),
+    "deepseek2": Traits(implementation="hf-deepseek-v2", corrected_implementation="hf-deepseek-v3"),
+    "dots1": Traits(implementation="hf-glm4-moe"),
+    "bailingmoe": Traits(implementation="hf-deepseek-moe"),
+    "bailingmoe2": Traits(implementation="hf-deepseek-moe"),
+    "ernie4_5": Traits(),
+    "ernie4_5-moe": Traits(implementation="hf-deepseek-moe"),
+    "hunyuan-dense": Traits(implementation="hf-qwen3"),
+    "hunyuan-moe": Traits(implementation="hf-qwen3-moe"),
+    "minimax-m2": Traits(implementation="hf-mixtral"),
+    "dbrx": Traits(implementation="hf-mixtral"),
+    "minicpm3": Traits(implementation="hf-deepseek-v2"),
+    "plm": Traits(implementation="hf-deepseek-v2", activation="relu"),
+    "gpt-oss": Traits(implementation="hf-gpt-oss", local=1),
+}
+"""`general.architecture` -> traits. Activations that no field names (relu squared) are counted as their nearest."""
+
 
 NO_LANGUAGE_MODEL = {"clip": "an encoder of images", "whisper": "speech recognition", "wavtokenizer-dec": "a voice"}
 
 
-def model_from_gguf(path: Path) -> ImportedModel:
+def model_from_gguf(path: Path, formats: Formats) -> ImportedModel:
     """Understand a GGUF file (any part of a split one): architecture, quantization, bytes.
 
     Raises:
@@ -44,7 +145,7 @@ def model_from_gguf(path: Path) -> ImportedModel:
         problem = f"architecture '{printable(name, 60)}' cannot be expressed: {error}"
         raise bad_file(path, problem, hint=_HINT) from error
     label, remark = _label(header)
-    stored = stored_weights(header.tensors, layout, container="gguf", label=label, file_bytes=header.file_bytes)
+    stored = stored_weights(header.tensors, layout, formats, "gguf", label, header.file_bytes)
     model = _model(path, keys, header, inferred.architecture, layout, facts)
     notes = [remark] if remark else []
     if traits is None:
@@ -85,7 +186,7 @@ class _Keys:
         return self.metadata.get(f"{self.name}.{key}")
 
     def count(self, key: str) -> int | None:
-        """Give a positive whole number, None where the key is missing or 0; lists must hold one number."""
+        """A positive whole number, None where the key is missing or 0; lists must hold one number."""
         value = self.raw(key)
         if isinstance(value, tuple):
             different = {side for side in value if side}
@@ -103,12 +204,12 @@ class _Keys:
         return isinstance(value, bool | int | float) and bool(value)
 
     def text(self, key: str) -> str:
-        """Give a text of the general part, empty where there is none."""
+        """A text of the general part, empty where there is none."""
         value = self.metadata.get(f"general.{key}")
         return value if isinstance(value, str) else ""
 
 
-def _facts(keys: _Keys, traits: Traits, layout: Layout) -> Facts:
+def _facts(keys: _Keys, traits: Traits, layout: TensorLayout) -> Facts:
     head_dim = keys.count("attention.key_length")
     if layout.anywhere("attn_kv_a_mqa") is not None:
         head_dim = None
@@ -139,7 +240,7 @@ def _facts(keys: _Keys, traits: Traits, layout: Layout) -> Facts:
     )
 
 
-def _implementation(traits: Traits, layout: Layout) -> str:
+def _implementation(traits: Traits, layout: TensorLayout) -> str:
     if traits.corrected_implementation and layout.anywhere("exp_probs_b") is not None:
         return traits.corrected_implementation
     if traits.experts_implementation and layout.anywhere("ffn_gate_inp") is not None:
@@ -188,7 +289,7 @@ def _window_of_pattern(size: int, slides: list[bool]) -> Window | None:
     return Window(size=size, local=local, full=full, full_first=full_first)
 
 
-def _agree(keys: _Keys, architecture: Architecture, layout: Layout) -> None:
+def _agree(keys: _Keys, architecture: Architecture, layout: TensorLayout) -> None:
     """Check the metadata's own figures against the tensors: they describe the same model."""
     claims = {
         "embedding_length": (architecture.embedding_dim or architecture.hidden, 0),
@@ -196,10 +297,10 @@ def _agree(keys: _Keys, architecture: Architecture, layout: Layout) -> None:
         "attention.head_count": (architecture.heads, 0),
         "expert_count": (architecture.experts.count if architecture.experts else 0, 0),
     }
-    for key, (found, slack) in claims.items():
-        said = keys.count(key)
-        if said is not None and not found - slack <= said <= found:
-            raise CannotExpressError(f"{keys.name}.{key} is {said}, but the tensors make it {found}")
+    for key, (inferred, slack) in claims.items():
+        stated = keys.count(key)
+        if stated is not None and not inferred - slack <= stated <= inferred:
+            raise CannotExpressError(f"{keys.name}.{key} is {stated}, but the tensors make it {inferred}")
 
 
 def _label(header: GgufHeader) -> tuple[str, str]:
@@ -210,19 +311,19 @@ def _label(header: GgufHeader) -> tuple[str, str]:
             sums[tensor.type] = sums.get(tensor.type, 0) + tensor.elements
     leading = max(sums, key=lambda name: sums[name]) if sums else "f32"
     number = header.metadata.get("general.file_type")
-    said = FILE_TYPES.get(number & ~1024) if isinstance(number, int) and number >= 0 else None
-    if said is not None and leading in BODY_TYPES.get(said, frozenset({said, said.removesuffix("_s")})):
-        return "none" if said in PLAIN_TYPES else said, ""
-    if said is not None and said.startswith("iq") and leading.startswith("iq"):
-        return said, ""
+    stated = FILE_TYPES.get(number & ~1024) if isinstance(number, int) and number >= 0 else None
+    if stated is not None and leading in BODY_TYPES.get(stated, frozenset({stated, stated.removesuffix("_s")})):
+        return "none" if stated in PLAIN_TYPES else stated, ""
+    if stated is not None and stated.startswith("iq") and leading.startswith("iq"):
+        return stated, ""
     mixes = {"q4_k": "q4_k", "q5_k": "q5_k", "q3_k": "q3_k"}
     label = f"{mixes[leading]}_{'m' if 'q6_k' in sums or leading == 'q3_k' else 's'}" if leading in mixes else leading
-    remark = f"general.file_type says {said}, but most weights are {leading}" if said is not None else ""
+    remark = f"general.file_type says {stated}, but most weights are {leading}" if stated is not None else ""
     return "none" if label in PLAIN_TYPES else label, remark
 
 
 def _model(
-    path: Path, keys: _Keys, header: GgufHeader, architecture: Architecture, layout: Layout, facts: Facts
+    path: Path, keys: _Keys, header: GgufHeader, architecture: Architecture, layout: TensorLayout, facts: Facts
 ) -> Model:
     name = keys.text("name") or path.name.removesuffix(".gguf")
     types = {tensor.type for tensor in header.tensors if len(tensor.shape) > 1}

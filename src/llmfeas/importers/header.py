@@ -13,7 +13,7 @@ MIB = 2**20
 
 
 def bad_file(path: Path | str, reason: str, offset: int | None = None, hint: str = "") -> DataError:
-    """Give the error of a file that cannot be used: which file, at which byte, why, and what to do."""
+    """The error of a file that cannot be used: which file, at which byte, why, and what to do."""
     place = "" if offset is None else f", byte {offset}"
     return DataError(
         "bad-model-file",

@@ -11,8 +11,7 @@ from typing import Final
 from ..catalog.architecture import Dropout
 from . import hf_parts as read
 from .config_file import Config
-from .hf_family import BIASED, Family, sizes
-from .hf_parts import Parts
+from .hf_parts import BIASED, Family, Parts, sizes
 
 _GPT2_NAMES: Final = {
     "layers": "n_layer",

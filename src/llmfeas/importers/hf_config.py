@@ -12,11 +12,10 @@ from ..errors import DataError
 from ..text import printable
 from .config_file import Config, read_config
 from .hf_classic import CLASSIC
-from .hf_family import COMMON, Family
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_moe import MOE
-from .hf_parts import COLUMNS
+from .hf_parts import COLUMNS, COMMON, Family
 
 FAMILIES: Final[Mapping[str, Family]] = {**CLASSIC, **LLAMA, **MOE, **LATENT}
 """Every `model_type` that can be read."""
@@ -115,10 +114,10 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
 def _unknown_type(config: Config, kind: str) -> DataError:
     shown = printable(kind, 60)
     near = difflib.get_close_matches(kind[:60], FAMILIES, n=3, cutoff=0.6)
-    said = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
+    problem = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
     hint = "See 'llmfeas models list' for models that need no file."
     return DataError(
-        "unknown-model-type", f"{config.file}: {said}", f"Did you mean '{near[0]}'? {hint}" if near else hint, near
+        "unknown-model-type", f"{config.file}: {problem}", f"Did you mean '{near[0]}'? {hint}" if near else hint, near
     )
 
 

@@ -11,8 +11,7 @@ from typing import Any, Final
 from ..catalog.architecture import NgramEmbedding
 from . import hf_parts as read
 from .config_file import Config
-from .hf_family import ATTENTION_DROPOUT, BIASED, QKV_BIASED, Family, sizes
-from .hf_parts import Parts
+from .hf_parts import ATTENTION_DROPOUT, BIASED, QKV_BIASED, Family, Parts, sizes
 
 _LATENT: Final = {
     "q_lora_rank": 1536,

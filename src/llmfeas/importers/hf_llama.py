@@ -10,8 +10,7 @@ from typing import Final
 
 from . import hf_parts as read
 from .config_file import Config
-from .hf_family import ATTENTION_DROPOUT, BIASED, MLP_BIASED, QKV_BIASED, Family, sizes
-from .hf_parts import Parts
+from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, QKV_BIASED, Family, Parts, sizes
 
 _GEMMA: Final = {"hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True}
 _FUSED: Final = {"fused_qkv": True, "fused_gate_up": True}

@@ -10,8 +10,7 @@ from typing import Final
 
 from . import hf_parts as read
 from .config_file import Config
-from .hf_family import ATTENTION_DROPOUT, BIASED, Family, sizes
-from .hf_parts import Parts
+from .hf_parts import ATTENTION_DROPOUT, BIASED, Family, Parts, sizes
 
 _MIXTRAL_EXPERTS: Final = read.experts(count=("num_local_experts",), width="intermediate_size")
 

@@ -1,12 +1,15 @@
-"""How structure is written in configurations: windows, experts, latent and linear attention, biases, dropout."""
+"""How structure is written in configurations (windows, experts, latent and linear attention, biases, dropout), and the
+form of one row of the table of model types, which says so for its class.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from ..catalog.architecture import Dropout, Experts, LinearAttention, Mla, Window
+from ..record import dataclass
 from ..text import printable
 from .config_file import Config
 
@@ -90,15 +93,15 @@ def gpt_neo_window(config: Config, parts: Parts) -> Parts:
     if kinds is None:
         kinds = tuple(_expanded(config, config.raw("attention_types"), layers))
     size = config.count("window_size", "tokens")
-    found = _pattern(config, "attention_types", kinds, layers, size)
-    window: Window | None = found.get("window")
+    fields = _pattern(config, "attention_types", kinds, layers, size)
+    window: Window | None = fields.get("window")
     if window is None:
         return {}
-    return {**found, "window": replace(window, in_cache=False)}
+    return {**fields, "window": replace(window, in_cache=False)}
 
 
 def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
-    found: list[str] = []
+    kinds: list[str] = []
     wrong = config.wrong("attention_types", 'must look like [[["global", "local"], 12]]')
     if not isinstance(written, list) or len(written) > layers:
         raise wrong
@@ -107,8 +110,8 @@ def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
             raise wrong
         if not 0 <= item[1] * len(item[0]) <= layers:
             raise wrong
-        found += [str(kind) for kind in item[0]] * item[1]
-    return found
+        kinds += [str(kind) for kind in item[0]] * item[1]
+    return kinds
 
 
 def _pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: int) -> Parts:
@@ -199,28 +202,30 @@ def experts(
     def read(config: Config, parts: Parts) -> Parts:
         key = next((name for name in count if config.fields.get(name) is not None), count[0])
         number = config.count(key, "experts")
-        found: dict[str, Any] = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
+        fields: Parts = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
         if shared:
-            found["shared"] = config.optional_count(shared, "experts", zero=True) or 0
+            fields["shared"] = config.optional_count(shared, "experts", zero=True) or 0
         if shared_width and (size := config.optional_count(shared_width, zero=True)):
-            found |= {"shared": 1, "shared_width": size}
+            fields |= {"shared": 1, "shared_width": size}
         if first_dense:
-            found["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
-        layers = parts["layers"]
-        dense_only = _dense_only(config, layers)
+            fields["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
+        dense_only = _dense_only(config, parts["layers"])
         if sorted(dense_only) == list(range(len(dense_only))):
-            found["first_dense_layers"] = found.get("first_dense_layers", 0) or len(dense_only)
-        found["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
-        found["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
-        if expected_real and found["zero"]:
-            found["expected_real"] = _even_share(found)
-        record = Experts(**found, **fixed)
-        routed = [record.holds(index) and index not in dense_only for index in range(layers)]
+            fields["first_dense_layers"] = fields.get("first_dense_layers", 0) or len(dense_only)
+        fields["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
+        fields["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
+        if expected_real and fields["zero"]:
+            fields["expected_real"] = _even_share(fields)
+        record = Experts(**fields, **fixed)
+        routed = [record.holds(index) and index not in dense_only for index in range(parts["layers"])]
         width_of_dense = config.count(dense) if dense and (record.parallel_dense or not all(routed)) else None
-        kinds = ["experts" if holds else "dense" for holds in routed]
-        return {"experts": record, "ffn": width_of_dense, "feed_forward": kinds}
+        return {"experts": record, "ffn": width_of_dense, "feed_forward": _kinds(routed)}
 
     return read
+
+
+def _kinds(routed: Sequence[bool]) -> list[str]:
+    return ["experts" if holds else "dense" for holds in routed]
 
 
 def _dense_only(config: Config, layers: int) -> set[int]:
@@ -235,7 +240,57 @@ def _dense_only(config: Config, layers: int) -> set[int]:
     return found
 
 
-def _even_share(found: Mapping[str, Any]) -> float:
+def _even_share(fields: Mapping[str, Any]) -> float:
     """Assume that routing is even: real experts get their share of the choices."""
-    share: float = found["top_k"] * found["count"] / (found["count"] + found["zero"])
+    share: float = fields["top_k"] * fields["count"] / (fields["count"] + fields["zero"])
     return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One configuration class of transformers: where its fields stand, what they default to, what the class fixes."""
+
+    implementation: str
+    defaults: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Configuration fields of layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context, activation."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the architecture that the class does not let a configuration change."""
+    parts: tuple[Part, ...] = ()
+    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Configuration fields that change shapes, and the values of them that are supported."""
+
+
+COMMON: Final = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "ffn": "intermediate_size",
+    "vocab": "vocab_size",
+    "context": "max_position_embeddings",
+    "activation": "hidden_act",
+}
+
+ATTENTION_DROPOUT: Final = dropout(attention="attention_dropout")
+BIASED: Final = flags(qkv_bias="attention_bias", out_bias="attention_bias")
+QKV_BIASED: Final = flags(qkv_bias="attention_bias")
+MLP_BIASED: Final = flags(mlp_bias="mlp_bias")
+
+
+def sizes(
+    layers: int, hidden: int, heads: int, kv_heads: int | None, ffn: int, vocab: int, context: int, **rest: Any
+) -> dict[str, Any]:
+    """Spell the defaults that nearly every class has under their usual names."""
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": ffn,
+        "vocab_size": vocab,
+        "max_position_embeddings": context,
+        "hidden_act": "silu",
+        **rest,
+    }

@@ -1,13 +1,15 @@
-"""The tensors of a language model put in their places: per layer and role, with shapes, counts and bytes."""
+"""The tensors of a language model put in their places, per layer and role, and summed up by what reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import field
 
+from ..catalog.quantization import StoredWeights
 from ..record import dataclass
 from .roles import place_of
-from .tensors import StoredTensor
+from .tensors import StoredTensor, bytes_by_type
 
 NO_WEIGHT = frozenset({"buffer", "exp_probs_b"})
 """Roles whose tensors are state or tables that follow from the configuration; the classes do not count them."""
@@ -20,7 +22,7 @@ EXPERT_ROLES = frozenset({"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_
 
 
 @dataclass(slots=True)
-class Part:
+class LayoutPart:
     """All tensors of one role in one layer (experts may be stored one by one): the first shape, and sums."""
 
     shape: tuple[int, ...]
@@ -32,7 +34,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class LayerBytes:
+class StoredLayer:
     """Stored bytes of one layer: all, its routed experts, its norms and biases."""
 
     total: int = 0
@@ -41,12 +43,12 @@ class LayerBytes:
 
 
 @dataclass(slots=True)
-class Layout:
+class TensorLayout:
     """A model's tensors by layer and role."""
 
-    top: dict[str, Part] = field(default_factory=dict)
-    layers: dict[int, dict[str, Part]] = field(default_factory=dict)
-    layer_bytes: dict[int, LayerBytes] = field(default_factory=dict)
+    top: dict[str, LayoutPart] = field(default_factory=dict)
+    layers: dict[int, dict[str, LayoutPart]] = field(default_factory=dict)
+    layer_bytes: dict[int, StoredLayer] = field(default_factory=dict)
     top_bytes: dict[str, int] = field(default_factory=dict)
     buffers: int = 0
     other: int = 0
@@ -58,26 +60,26 @@ class Layout:
     unknown: list[str] = field(default_factory=list)
     """Tensors whose names say nothing known."""
 
-    def anywhere(self, role: str) -> Part | None:
-        """Give the first layer's tensor of a role, None where no layer has one."""
+    def anywhere(self, role: str) -> LayoutPart | None:
+        """The first layer's tensor of a role, None where no layer has one."""
         return next((parts[role] for _, parts in sorted(self.layers.items()) if role in parts), None)
 
     def width(self, role: str, axis: int) -> int | None:
-        """Give one side of the first tensor of a role, None where no layer has one or it is no matrix."""
+        """One side of the first tensor of a role, None where no layer has one or it is no matrix."""
         part = self.anywhere(role)
         return part.shape[axis] if part is not None and len(part.shape) >= 2 else None
 
 
-def layout_of(tensors: Iterable[StoredTensor]) -> Layout:
+def layout_of(tensors: Iterable[StoredTensor]) -> TensorLayout:
     """Sort tensors by what they are for. What no rule knows is listed in `unknown`."""
-    layout = Layout()
+    layout = TensorLayout()
     for tensor in tensors:
         layer, role, part = place_of(tensor.name)
         if role is None:
             layout.unknown.append(tensor.name)
             if layer is not None:
                 layout.layers.setdefault(layer, {})
-                layout.layer_bytes.setdefault(layer, LayerBytes()).total += tensor.bytes
+                layout.layer_bytes.setdefault(layer, StoredLayer()).total += tensor.bytes
         elif role == "other":
             layout.other += tensor.elements
             layout.idle_bytes += tensor.bytes
@@ -87,7 +89,7 @@ def layout_of(tensors: Iterable[StoredTensor]) -> Layout:
                 layout.top_bytes[role] = layout.top_bytes.get(role, 0) + tensor.bytes
         else:
             _add(layout.layers.setdefault(layer, {}), role, part, tensor)
-            sums = layout.layer_bytes.setdefault(layer, LayerBytes())
+            sums = layout.layer_bytes.setdefault(layer, StoredLayer())
             sums.total += tensor.bytes
             if role in EXPERT_ROLES:
                 sums.routed += tensor.bytes
@@ -100,10 +102,10 @@ def layout_of(tensors: Iterable[StoredTensor]) -> Layout:
     return layout
 
 
-def _add(parts: dict[str, Part], role: str, kind: str, tensor: StoredTensor) -> None:
+def _add(parts: dict[str, LayoutPart], role: str, kind: str, tensor: StoredTensor) -> None:
     part = parts.get(role)
     if part is None:
-        part = parts[role] = Part(tensor.shape, tensor.name)
+        part = parts[role] = LayoutPart(tensor.shape, tensor.name)
     if kind == "bias":
         part.has_bias = True
         part.bias_elements += tensor.elements
@@ -114,7 +116,7 @@ def _add(parts: dict[str, Part], role: str, kind: str, tensor: StoredTensor) -> 
     part.count += 1
 
 
-def _turn_matrices(layout: Layout) -> None:
+def _turn_matrices(layout: TensorLayout) -> None:
     """Bring every matrix of a layer into the order [outputs, inputs].
 
     GPT-2 stores its own the other way round, bitsandbytes stores them flat; one side of each is the model's width.
@@ -143,9 +145,64 @@ def _turned(shape: tuple[int, ...], hidden: int, axis: int) -> tuple[int, ...]:
     return shape
 
 
-def _set_prediction_layers_aside(layout: Layout) -> None:
+def _set_prediction_layers_aside(layout: TensorLayout) -> None:
     """Take layers of multi-token prediction out: the model's own layers come before them."""
     for index in [index for index, parts in layout.layers.items() if "nextn" in parts]:
         parts = layout.layers.pop(index)
         layout.idle_bytes += layout.layer_bytes.pop(index).total
         layout.nextn[index] = sum(part.elements + part.bias_elements for part in parts.values())
+
+
+Formats = Container[str]
+"""Names of formats that a file can stand for."""
+
+NOMINAL_BITS = {
+    "q2_k": 3.0, "q3_k_m": 3.91, "q4_0": 4.55, "q4_k_s": 4.58, "q4_k_m": 4.85, "q5_k_m": 5.69, "q6_k": 6.57,
+    "q8_0": 8.5,
+}  # fmt: skip
+"""Bits per weight of a whole file in these mixes. Source: sizes of Llama 3 files, llama.cpp quantize README."""
+
+
+def stored_weights(
+    tensors: Sequence[StoredTensor],
+    layout: TensorLayout,
+    formats: Formats,
+    container: str,
+    label: str,
+    file_bytes: int,
+    by_type: tuple[tuple[str, int], ...] | None = None,
+) -> StoredWeights:
+    """Sum up a model's tensors by what reads them; `label` names the format that is stored, "none" where plain."""
+    total = sum(tensor.bytes for tensor in tensors)
+    table = layout.top_bytes.get("token_embd", 0)
+    head = layout.top_bytes.get("output", 0)
+    tables = layout.top_bytes.get("position_embd", 0) + (table if head else 0)
+    indices = sorted(layout.layers)
+    layers = tuple(layout.layer_bytes[index].total for index in indices)
+    return StoredWeights(
+        quant=_format(formats, label, 8 * total / max(1, sum(tensor.elements for tensor in tensors))),
+        container=container,
+        label=label,
+        by_type=bytes_by_type(tensors) if by_type is None else by_type,
+        file_bytes=file_bytes,
+        tables=tables,
+        head=head or table,
+        rest=total - tables - (head or table) - sum(layers) - layout.idle_bytes,
+        idle=layout.idle_bytes,
+        layers=layers,
+        routed=tuple(layout.layer_bytes[index].routed for index in indices),
+        layer_vectors=tuple(layout.layer_bytes[index].vectors for index in indices),
+    )
+
+
+def _format(formats: Formats, label: str, bits: float) -> str:
+    """The format of this name, else the mix of llama.cpp that is nearest in bits per weight."""
+    if label in formats:
+        return label
+    return min(NOMINAL_BITS, key=lambda name: abs(NOMINAL_BITS[name] - bits))
+
+
+def identifier(name: str) -> str:
+    """Make a catalog id of a name: lower case letters, digits, dots and dashes."""
+    plain = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")
+    return plain[:100] or "model"

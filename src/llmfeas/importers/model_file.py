@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..catalog.architecture import Model
+from ..catalog.store import built_in
 from ..errors import DataError
 from ..text import printable
 from .header import bad_file
+from .layout import Formats
 from .tensors import ImportedModel
 
 WEIGHTS = (".gguf", ".safetensors")
@@ -18,7 +20,7 @@ OTHERS = (".onnx", ".h5", ".msgpack", ".npz", ".tflite", ".mlmodel", ".ggml", ".
 
 
 def is_model_path(text: str) -> bool:
-    """Tell a path to a model from a catalog id: a known ending, or something that exists and is not a bare word."""
+    """Whether a text is a path to a model and no catalog id: a known ending, or what exists and is no bare word."""
     if not text or "\0" in text or len(text) > 4096:
         return False
     lowered = text.lower()
@@ -35,28 +37,30 @@ def is_model_path(text: str) -> bool:
         return False
 
 
-def model_from_file(path: str | Path, known: Iterable[Model] = ()) -> ImportedModel:
+def model_from_file(path: str | Path, known: Iterable[Model] = (), formats: Formats | None = None) -> ImportedModel:
     """Read a model from a .gguf or .safetensors file (one part of several will do), a config.json, or their folder.
 
-    Only headers are read; nothing is downloaded or executed. `known` helps where a safetensors file has no config.json.
+    Only headers are read; nothing is downloaded or executed. `known` helps where a safetensors file has no config.json;
+    `formats` are the values of --quant that a file can stand for (default: those of the built-in catalog).
 
     Raises:
         DataError: with file, offset and reason, and the way out.
     """
     place = _reached(path)
+    formats = built_in().tables.quantization.formats if formats is None else formats
     _refuse_other_formats(place)
     if place.is_dir():
-        return _from_folder(place, known)
+        return _from_folder(place, known, formats)
     if place.suffix.lower() == ".gguf" or _starts_with(place, b"GGUF"):
         from .gguf_model import model_from_gguf
 
-        return model_from_gguf(place)
+        return model_from_gguf(place, formats)
     if place.suffix.lower() == ".safetensors":
         from .safetensors_model import model_from_safetensors
 
-        return model_from_safetensors(place, known)
+        return model_from_safetensors(place, known, formats)
     if place.name.endswith(".safetensors.index.json"):
-        return model_from_file(place.parent, known)
+        return model_from_file(place.parent, known, formats)
     if place.suffix.lower() == ".json":
         return _from_config(place)
     raise bad_file(
@@ -65,7 +69,7 @@ def model_from_file(path: str | Path, known: Iterable[Model] = ()) -> ImportedMo
 
 
 def _reached(path: str | Path) -> Path:
-    """Give the path of something that is there: a file or a folder.
+    """The path of something that is there: a file or a folder.
 
     Raises:
         DataError: it is not there, cannot be looked at, or is neither.
@@ -85,34 +89,34 @@ def _reached(path: str | Path) -> Path:
 
 
 def stamps(path: str) -> tuple[tuple[int, int], ...]:
-    """Give size and time of change of a file or folder, and of a config.json in it: equal while nothing changed."""
+    """Size and time of change of a file or folder, and of a config.json in it: equal while nothing changed."""
     place = Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib's raises for users that do not exist
-    found = []
+    states = []
     for each in (place, place / "config.json", place.parent / "config.json"):
         try:
             state = each.stat()
-            found.append((state.st_size, state.st_mtime_ns))
+            states.append((state.st_size, state.st_mtime_ns))
         except (OSError, ValueError):
-            found.append((-1, -1))
-    return tuple(found)
+            states.append((-1, -1))
+    return tuple(states)
 
 
 def has_weights(path: Path) -> bool:
-    """Tell whether a path names weights (a file of them, or a folder with some) and not just a config.json."""
+    """Whether a path names weights (a file of them, or a folder with some) and not just a config.json."""
     if path.is_dir():
         return any(path.glob("*.safetensors")) or any(path.glob("*.gguf"))
     return path.suffix.lower() in WEIGHTS or path.name.endswith(".safetensors.index.json")
 
 
-def _from_folder(folder: Path, known: Iterable[Model]) -> ImportedModel:
+def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     if any(folder.glob("*.safetensors")) or any(folder.glob("*.safetensors.index.json")):
         from .safetensors_model import model_from_safetensors
 
-        return model_from_safetensors(folder, known)
+        return model_from_safetensors(folder, known, formats)
     files = sorted(folder.glob("*.gguf"))
     firsts = [file for file in files if "-of-" not in file.name or "-00001-of-" in file.name]
     if len(firsts) == 1:
-        return model_from_file(firsts[0], known)
+        return model_from_file(firsts[0], known, formats)
     if firsts:
         names = [file.name for file in firsts]
         raise DataError("ambiguous-model-folder", f"{folder} holds {len(firsts)} GGUF models", "Name one.", names[:10])
@@ -151,7 +155,7 @@ def _refuse_ending(path: Path, *, pickled: bool = False) -> None:
 
 
 def _is_pickle(path: Path) -> bool:
-    """Tell a pickle, or a zip archive as torch.save writes it, by its first bytes, whatever its name says."""
+    """Whether its first bytes are those of a pickle, or of a zip archive as torch.save writes it, under any name."""
     return path.suffix.lower() in WEIGHTS and (_starts_with(path, b"PK\x03\x04") or _starts_with(path, b"\x80\x02"))
 
 

@@ -49,7 +49,7 @@ def unpacked(tensors: Sequence[StoredTensor], config: Mapping[str, object]) -> U
     extra: dict[str, dict[str, StoredTensor]] = {}
     for name, owner in owners.items():
         extra.setdefault(owner, {})[name] = by_name[name]
-    found: dict[str, int] = {}
+    elements: dict[str, int] = {}
     logical = []
     for tensor in tensors:
         if tensor.name in owners:
@@ -57,13 +57,13 @@ def unpacked(tensors: Sequence[StoredTensor], config: Mapping[str, object]) -> U
         weight, kind = _logical(tensor, extra.get(tensor.name, {}), config)
         logical.append(weight)
         if kind:
-            found[kind] = found.get(kind, 0) + weight.elements
-    label = max(found, key=lambda kind: found[kind]) if found else "none"
+            elements[kind] = elements.get(kind, 0) + weight.elements
+    label = max(elements, key=lambda kind: elements[kind]) if elements else "none"
     return Unpacked(tuple(logical), label)
 
 
 def _owner(name: str, names: Mapping[str, StoredTensor]) -> str | None:
-    """Give the packed weight to which an auxiliary tensor belongs, None for a tensor that stands for itself."""
+    """The packed weight to which an auxiliary tensor belongs, None for a tensor that stands for itself."""
     for ending in AUXILIARY:
         if name.endswith(ending):
             base = name.removesuffix(ending)
@@ -77,7 +77,7 @@ def _owner(name: str, names: Mapping[str, StoredTensor]) -> str | None:
 def _logical(
     tensor: StoredTensor, extra: Mapping[str, StoredTensor], config: Mapping[str, object]
 ) -> tuple[StoredTensor, str]:
-    """Give one weight in its logical shape with the name of its format, empty where it is not quantized."""
+    """One weight in its logical shape with the name of its format, empty where it is not quantized."""
     total = tensor.bytes + sum(part.bytes for part in extra.values())
     endings = {name.removeprefix(tensor.name).rpartition(".")[2]: part for name, part in extra.items()}
     name, shape, kind = tensor.name, tensor.shape, ""

@@ -145,7 +145,7 @@ _TOP_RULES, _LAYER_RULES = _alternatives(_TOP), _alternatives(_LAYER)
 
 
 def place_of(name: str) -> Place:
-    """Tell where a tensor belongs, from its name alone."""
+    """Where a tensor belongs, from its name alone."""
     if OTHER_TOWER.search(name):
         return Place(None, "other", "weight")
     match = LAYER.match(name)

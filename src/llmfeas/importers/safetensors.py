@@ -88,9 +88,9 @@ def shard_paths(path: Path) -> list[Path]:
     single = folder / "model.safetensors"
     if single.is_file():
         return [single]
-    found = sorted(folder.glob("*.safetensors"))[: MAX_PARTS + 1]
-    match = SHARD_NAME.match(found[0].name) if found else None
-    return found if match is None else _numbered(found[0], match)
+    paths = sorted(folder.glob("*.safetensors"))[: MAX_PARTS + 1]
+    match = SHARD_NAME.match(paths[0].name) if paths else None
+    return paths if match is None else _numbered(paths[0], match)
 
 
 def _index_of(folder: Path) -> Path | None:
@@ -130,12 +130,12 @@ def _indexed(index: Path) -> list[Path]:
     return _present(index, [index.parent / name for name in names])
 
 
-def _present(asked: Path, paths: list[Path]) -> list[Path]:
+def _present(requested: Path, paths: list[Path]) -> list[Path]:
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise bad_file(
-            asked,
+            requested,
             f"{len(missing)} of {len(paths)} shards are missing: {', '.join(missing[:3])}{more}",
             hint="Download all shards into one folder, then give the folder.",
         )

@@ -9,19 +9,17 @@ from typing import Literal
 
 from ..catalog.architecture import Architecture, Model
 from ..errors import DataError
-from .facts import CannotExpressError, Facts
 from .header import MIB, bad_file
-from .layout import Layout, layout_of
+from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
 from .packed import unpacked
 from .safetensors import SafetensorsHeader, parsed_json, read_safetensors, shard_paths
-from .shapes import Inferred, architecture_from_layout
+from .shapes import CannotExpressError, Facts, Inferred, architecture_from_layout
 from .tensors import ImportedModel, bytes_by_type
-from .weights import identifier, stored_weights
 
 CONFIG_LIMIT = 8 * MIB
 
 
-def model_from_safetensors(path: Path, known: Iterable[Model] = ()) -> ImportedModel:
+def model_from_safetensors(path: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     """Understand a safetensors file, any shard of a sharded model, or the folder that holds it.
 
     A config.json beside it gives the architecture. Without one it is inferred from names and shapes; what shapes cannot
@@ -41,6 +39,7 @@ def model_from_safetensors(path: Path, known: Iterable[Model] = ()) -> ImportedM
     stored = stored_weights(
         weights.tensors,
         layout,
+        formats,
         container="safetensors",
         label=weights.label,
         file_bytes=header.file_bytes,
@@ -63,13 +62,13 @@ def model_from_safetensors(path: Path, known: Iterable[Model] = ()) -> ImportedM
 
 
 def quantization_config(config: Mapping[str, object]) -> Mapping[str, object]:
-    """Give the quantization part of a config.json, wherever the exporter put it; empty where there is none."""
+    """The quantization part of a config.json, wherever the exporter put it; empty where there is none."""
     inner = config.get("text_config")
     for place in (config, inner if isinstance(inner, dict) else {}):
         for key in ("quantization_config", "compression_config", "quantization"):
-            found = place.get(key)
-            if isinstance(found, dict):
-                return found
+            section = place.get(key)
+            if isinstance(section, dict):
+                return section
     return {}
 
 
@@ -85,16 +84,16 @@ def _config(folder: Path) -> dict[str, object]:
         raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
 
 
-def _twin_of_tied_head(layout: Layout, architecture: Architecture) -> int:
+def _twin_of_tied_head(layout: TensorLayout, architecture: Architecture) -> int:
     """Elements of a head that is stored although the model uses its embedding."""
     head = layout.top.get("output")
     return head.elements if architecture.tied and head is not None else 0
 
 
 def _model(
-    path: Path, config: dict[str, object], header: SafetensorsHeader, layout: Layout, known: Iterable[Model]
+    path: Path, config: dict[str, object], header: SafetensorsHeader, layout: TensorLayout, known: Iterable[Model]
 ) -> tuple[Model, list[str], list[str]]:
-    """Give the model, what had to be assumed, and notes."""
+    """The model, what had to be assumed, and notes."""
     if config.get("model_type") is not None:
         try:
             return _configured(Path(header.paths[0]).parent, header, layout)
@@ -130,8 +129,8 @@ def _model(
     return model, assumed, notes
 
 
-def _configured(folder: Path, header: SafetensorsHeader, layout: Layout) -> tuple[Model, list[str], list[str]]:
-    """Give the model of the config.json beside the weights, and a note where the weights contradict it."""
+def _configured(folder: Path, header: SafetensorsHeader, layout: TensorLayout) -> tuple[Model, list[str], list[str]]:
+    """The model of the config.json beside the weights, and a note where the weights contradict it."""
     from .hf_config import model_from_config
 
     model = model_from_config(folder)
@@ -156,12 +155,12 @@ def _name(path: Path, first: Path) -> str:
 
 def _completed(inferred: Inferred, known: list[Model]) -> tuple[Inferred, Model | None]:
     """Take over the architecture of a known model of the same shapes, if there is one."""
-    found = inferred.architecture
+    architecture = inferred.architecture
     for model in known:
         other = model.architecture
-        same = all(getattr(other, name) == getattr(found, name) for name in _SHAPED)
-        widths = (other.q_width, other.kv_width) == (found.q_width, found.kv_width)
-        if same and widths and _experts_alike(other, found):
+        same = all(getattr(other, name) == getattr(architecture, name) for name in _SHAPED)
+        widths = (other.q_width, other.kv_width) == (architecture.q_width, architecture.kv_width)
+        if same and widths and _experts_alike(other, architecture):
             return Inferred(other, []), model
     return inferred, None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..catalog.architecture import Model
-from ..catalog.stored import StoredWeights
+from ..catalog.quantization import StoredWeights
 from ..record import dataclass
 
 
@@ -56,11 +56,6 @@ class ImportedModel:
     def file_bytes(self) -> int | None:
         """The files on disk, all parts together."""
         return None if self.stored is None else self.stored.file_bytes
-
-    @property
-    def tensor_bytes_by_type(self) -> dict[str, int]:
-        """Bytes by type of tensor, largest first."""
-        return {} if self.stored is None else dict(self.stored.by_type)
 
 
 def bytes_by_type(tensors: Iterable[StoredTensor]) -> tuple[tuple[str, int], ...]:

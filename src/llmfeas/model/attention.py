@@ -11,9 +11,9 @@ from ..autograd.graph import Tensor
 from ..autograd.recorder import Recorder
 from ..autograd.views import copy, gathered, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind, QkNorm
+from ..catalog.implementation import Implementation
 from ..record import dataclass
 from .context import Context, Made
-from .implementation import Implementation
 from .norm import NormProgram
 from .operator import AttentionKernel, Operator, SpanShape
 from .rotation import Around, Rotation, respread, rotated

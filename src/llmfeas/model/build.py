@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..catalog.architecture import Architecture, LayerKind, Mixer
+from ..catalog.implementation import Implementation
 from ..record import dataclass
 from .attention import attention
 from .delta import delta_rule
@@ -15,7 +16,6 @@ from .embedding import Embedding, Positions, ngrams, positions, token_embedding
 from .experts import routed_experts
 from .feedforward import feed_forward
 from .head import Head, head
-from .implementation import Implementation
 from .indexer import indexer
 from .latent import latent_attention
 from .layer import Branch, Layer

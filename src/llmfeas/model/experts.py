@@ -15,11 +15,11 @@ from ..autograd.products import linear, stacked_product
 from ..autograd.routing import added_at, grouped, one_by_one, rows, scattered, summed, top
 from ..autograd.views import copy, repeated, respread, split
 from ..catalog.architecture import Activation, Architecture, Experts
+from ..catalog.implementation import Implementation
 from ..record import dataclass
 from .activations import activated, activation_kind, gated, gated_clamped
 from .context import Context
 from .feedforward import FeedForward, FeedForwardProgram
-from .implementation import Implementation
 from .merged import Merged, merged_router
 from .operator import Operator
 from .routers import ROUTERS, Routing

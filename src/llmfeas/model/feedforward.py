@@ -10,10 +10,10 @@ from ..autograd.basic import mul
 from ..autograd.graph import Tensor
 from ..autograd.views import copy, split
 from ..catalog.architecture import Activation, Architecture
+from ..catalog.implementation import Implementation
 from ..record import dataclass
 from .activations import activated, activation_kind, gated
 from .context import Context, Linear
-from .implementation import Implementation
 from .operator import Operator
 from .weight import Adapter, Weight, column_linear, row_linear
 

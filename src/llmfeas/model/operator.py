@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
+from ..catalog.implementation import Implementation
 from .context import Context
-from .implementation import Implementation
 from .weight import Weight
 
 AttentionKernel = Literal["flash", "eager"]

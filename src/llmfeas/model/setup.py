@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture
+from ..catalog.implementation import Implementation
 from ..record import dataclass
-from .implementation import Implementation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def largest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Give the largest n in [low, high] for which `holds`; None where it fails at `low`.
+    """The largest n in [low, high] for which `holds`; None where it fails at `low`.
 
     Assumes that `holds` is true up to some n and false beyond. Doubles first, so that small answers cost little.
     """
@@ -22,7 +22,7 @@ def largest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 def smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Give the smallest n in [low, high] for which `holds`; None where it fails at `high`. Assumes false, then true."""
+    """The smallest n in [low, high] for which `holds`; None where it fails at `high`. Assumes false, then true."""
     if holds(low):
         return low
     bad, step = low, 1

@@ -12,9 +12,12 @@ AUTO = "auto"
 """The value that means: as if nothing had been said."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """One step away from what was asked: the settings it changes, and the price that is paid for it."""
+    """One step away from what was asked: the settings it changes, and the price that is paid for it.
+
+    Compared by identity, like an axis: what is known of a change or of several is kept by the changes themselves.
+    """
 
     settings: Mapping[str, object]
     gives_up: str
@@ -26,7 +29,7 @@ class Change:
     """Settings that no other change may touch beside this one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Axis:
     """One thing that can change, with its alternatives: mild to harsh, the one that saves most memory last."""
 
@@ -41,12 +44,12 @@ Changes = tuple[Change, ...]
 
 
 def settings_of(changes: Sequence[Change]) -> dict[str, object]:
-    """Give all settings that the changes set."""
+    """All settings that the changes set."""
     return {name: value for change in changes for name, value in change.settings.items()}
 
 
 def clash(changes: Sequence[Change]) -> bool:
-    """Tell whether one change touches what another has for itself."""
+    """Whether one change touches what another has for itself."""
     pairs = [(one, other) for one in changes for other in changes if one is not other]
     return any(name in other.settings for one, other in pairs for name in one.alone)
 

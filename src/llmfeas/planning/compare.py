@@ -9,25 +9,68 @@ from typing import Any, Literal
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
+from ..contract import Published
 from ..errors import UsageError
+from ..estimate.bounds import memory_lower_bound
 from ..estimate.core import estimate
+from ..estimate.flops import Flops
+from ..estimate.parameters import Parameters
 from ..estimate.resolve import hardware_named, resolution
-from ..estimate.result import Estimate, Note
+from ..estimate.result import Cost, Estimate, Memory, Note, Verdict
+from ..estimate.time.inference import InferenceTime
+from ..estimate.time.training import TrainingTime
 from ..estimate.verdict import why
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from .bounds import least_bytes
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
 MOST_DEVICES = 4096
-LAYOUT = ("dp", "tp", "pp", "ep", "cp", "zero")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One model on one device."""
+class DeviceLayout(Published):
+    """How a model is divided over devices."""
+
+    dp: int
+    tp: int
+    pp: int
+    ep: int
+    cp: int
+    zero: int
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> DeviceLayout:
+        """The layout of a scenario."""
+        return cls(scenario.dp, scenario.tp, scenario.pp, scenario.ep, scenario.cp, scenario.zero)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedDevice(Published):
+    """One model on one device: a row of a comparison."""
+
+    rank: int
+    model: str
+    device: str
+    num_devices: int
+    backend: str
+    devices_needed: int | None
+    """Devices that its memory takes; null where no number of them would do."""
+    layout_needed: DeviceLayout | None
+    relative_speed: Range | None
+    """Speed as a multiple of the baseline's; null where either cannot run it."""
+    parameters: Parameters
+    flops: Flops
+    memory: Memory
+    time: TrainingTime | InferenceTime
+    cost: Cost
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One model on one device, not ranked yet."""
 
     estimate: Estimate
     needed: Scenario | None
@@ -36,57 +79,49 @@ class Row:
     """Speed as a multiple of the baseline's; None where either cannot run it."""
 
     @property
-    def devices_needed(self) -> int | None:
-        """Devices that its memory takes."""
-        return None if self.needed is None else self.needed.num_devices
-
-    @property
     def feasible(self) -> bool:
-        """Tell whether it runs as asked."""
+        """Whether it runs as asked."""
         return self.estimate.verdict.status in ("feasible", "tight")
 
-    def to_dict(self, rank: int) -> dict[str, object]:
-        """Give the row as the contract shapes it."""
-        scenario = self.estimate.scenario
-        result = self.estimate.result()
-        return {
-            "rank": rank,
-            "model": scenario.model.id,
-            "device": scenario.device.id,
-            "num_devices": scenario.num_devices,
-            "backend": scenario.device.backend,
-            "devices_needed": self.devices_needed,
-            "layout_needed": {name: getattr(self.needed, name) for name in LAYOUT} if self.needed else None,
-            "relative_speed": self.relative_speed.to_dict() if self.relative_speed else None,
-            **{key: value for key, value in result.items() if key not in ("ladder", "remedies")},
-        }
+    def ranked(self, rank: int) -> ComparedDevice:
+        """The row of the contract."""
+        estimated, scenario, needed = self.estimate, self.estimate.scenario, self.needed
+        return ComparedDevice(
+            rank=rank,
+            model=scenario.model.id,
+            device=scenario.device.id,
+            num_devices=scenario.num_devices,
+            backend=scenario.device.backend,
+            devices_needed=needed.num_devices if needed else None,
+            layout_needed=DeviceLayout.of(needed) if needed else None,
+            relative_speed=self.relative_speed,
+            parameters=estimated.parameters,
+            flops=estimated.flops,
+            memory=estimated.memory,
+            time=estimated.time,
+            cost=estimated.cost,
+            verdict=estimated.verdict,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult(Published):
+    """The result of a comparison."""
+
+    rows: tuple[ComparedDevice, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Ranked rows, warnings, and the baseline that was given."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Contender, ...]
     warnings: tuple[Note, ...]
     baseline: str | None
 
 
-def speed_of(found: Estimate) -> Range:
-    """Give tokens a second: of the training, or of decoding."""
-    name = "tokens_per_second" if found.scenario.is_training else "decode_tokens_per_second"
-    low_to_high: Mapping[str, float] = found.time[name]  # type: ignore[assignment]
-    return Range(low_to_high["low"], low_to_high["expected"], low_to_high["high"])
-
-
-def ratio(a: Range, b: Range) -> Range:
-    """Divide two figures whose errors are independent: their spreads add as squares of logarithms."""
-    spread_a = math.log(a.high / a.low) / 2 if a.low > 0 else 0.0
-    spread_b = math.log(b.high / b.low) / 2 if b.low > 0 else 0.0
-    return Range.around(a.expected / b.expected, math.exp(math.hypot(spread_a, spread_b)))
-
-
 def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[str], *, every: bool) -> list[str]:
-    """Give the devices to compare: those named, those of the backends, all, or one representative a class.
+    """The devices to compare: those named, those of the backends, all, or one representative a class.
 
     Raises:
         UsageError: for an unknown backend, or where nothing is left.
@@ -96,8 +131,12 @@ def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[
     wanted = {find_backend(name, catalog).record.id for name in backends}
     if devices:
         named = {name: hardware_named(name, catalog) for name in devices}
-        first = {(found.device, found.count or 1, found.offer): name for name, found in reversed(named.items())}
-        chosen = [name for name, found in named.items() if name in first.values() and _wanted(found.device, wanted)]
+        first = {
+            (hardware.device, hardware.count or 1, hardware.offer): name for name, hardware in reversed(named.items())
+        }
+        chosen = [
+            name for name, hardware in named.items() if name in first.values() and _wanted(hardware.device, wanted)
+        ]
     else:
         chosen = [
             device.id
@@ -122,21 +161,24 @@ def _empty(devices: Sequence[str], wanted: Sequence[str], catalog: Catalog) -> U
     return UsageError("empty-selection", message, "See 'llmfeas devices list'.")
 
 
-def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Scenario | None:
-    """Give the scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
-    if found.memory.verdict != "exceeds":
-        return found.scenario
-    device = found.scenario.device.id
-    count = found.scenario.num_devices * 2
-    while count <= MOST_DEVICES and least_bytes({"num_devices": count}, found.scenario) > found.scenario.memory_bytes:
+def scenario_needed(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Scenario | None:
+    """The scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
+    if estimated.memory.verdict != "exceeds":
+        return estimated.scenario
+    device = estimated.scenario.device.id
+    count = estimated.scenario.num_devices * 2
+    while (
+        count <= MOST_DEVICES
+        and memory_lower_bound({"num_devices": count}, estimated.scenario) > estimated.scenario.memory_bytes
+    ):
         count *= 2
     open_layout = {key: value for key, value in request.items() if key not in ("tp", "pp", "ep", "num_devices")}
     while count <= MOST_DEVICES:
-        asked = {**open_layout, "device": device, "num_devices": count, "micro_batch": 1}
-        if not found.scenario.is_training:
-            asked.pop("micro_batch")
+        tried = {**open_layout, "device": device, "num_devices": count, "micro_batch": 1}
+        if not estimated.scenario.is_training:
+            tried.pop("micro_batch")
         try:
-            settled = resolution(asked, catalog)
+            settled = resolution(tried, catalog)
         except UsageError:
             return None
         from ..estimate.memory import memory
@@ -147,17 +189,21 @@ def scenario_needed(request: Mapping[str, object], found: Estimate, catalog: Cat
     return None
 
 
-def _key(found: Estimate, sort: Sort) -> tuple[Any, ...]:
-    place = STATUS_ORDER.index(found.verdict.status)
-    speed = -speed_of(found).expected
-    money = found.cost.usd.expected if found.cost.usd else found.cost.usd_per_million_tokens
-    energy = found.cost.energy_kwh.expected if found.cost.energy_kwh else found.cost.energy_kwh_per_million_tokens
+def _key(estimated: Estimate, sort: Sort) -> tuple[Any, ...]:
+    place = STATUS_ORDER.index(estimated.verdict.status)
+    speed = -estimated.speed.expected
+    money = estimated.cost.usd.expected if estimated.cost.usd else estimated.cost.usd_per_million_tokens
+    energy = (
+        estimated.cost.energy_kwh.expected
+        if estimated.cost.energy_kwh
+        else estimated.cost.energy_kwh_per_million_tokens
+    )
     figures: dict[Sort, float | str] = {
         "time": speed,
-        "memory": found.memory.peak_bytes.expected,
+        "memory": estimated.memory.peak_bytes.expected,
         "cost": math.inf if money is None else money,
         "energy": math.inf if energy is None else energy,
-        "name": found.scenario.device.name,
+        "name": estimated.scenario.device.name,
     }
     return (place, figures[sort], speed) if sort != "name" else (0, figures[sort], speed)
 
@@ -178,29 +224,29 @@ def comparison(
     Raises:
         UsageError: for unknown names and for what no device can be asked.
     """
-    rows: list[Row] = []
+    rows: list[Contender] = []
     warnings: list[Note] = []
     names = list(devices)
     for model in dict.fromkeys(models):
-        asked = [{**request, "model": model, "device": name} for name in names]
-        found = [estimate(resolution(one, catalog)) for one in asked]
-        base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(found, sort)
-        warnings += [note for note in _common(found) if note not in warnings]
-        needed = [scenario_needed(one, each, catalog) for one, each in zip(asked, found, strict=True)]
-        rows += [Row(each, more, _relative(each, base)) for each, more in zip(found, needed, strict=True)]
+        requests = [{**request, "model": model, "device": name} for name in names]
+        estimates = [estimate(resolution(one, catalog)) for one in requests]
+        base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(estimates, sort)
+        warnings += [note for note in _common(estimates) if note not in warnings]
+        needed = [scenario_needed(one, each, catalog) for one, each in zip(requests, estimates, strict=True)]
+        rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
     rows.sort(key=lambda row: _key(row.estimate, sort))
     return Comparison(tuple(rows), tuple(warnings), baseline)
 
 
-def _common(found: Sequence[Estimate]) -> Iterator[Note]:
+def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:
     """Yield the notes that hold on more than half of the devices: what was asked, not one device, makes them."""
-    counts = Counter(note for each in found for note in each.warnings)
-    return (note for note, count in counts.items() if 2 * count > len(found))
+    counts = Counter(note for each in estimates for note in each.warnings)
+    return (note for note, count in counts.items() if 2 * count > len(estimates))
 
 
-def _best(found: Sequence[Estimate], sort: Sort) -> Estimate | None:
-    """Give the estimate that ranks first, if it is feasible: the baseline where none was given."""
-    best = min(found, key=lambda each: _key(each, sort), default=None)
+def _best(estimates: Sequence[Estimate], sort: Sort) -> Estimate | None:
+    """The estimate that ranks first, if it is feasible: the baseline where none was given."""
+    best = min(estimates, key=lambda each: _key(each, sort), default=None)
     return best if best is not None and best.verdict.status in ("feasible", "tight") else None
 
 
@@ -209,18 +255,18 @@ def _baseline(
 ) -> Estimate | None:
     if baseline is None:
         return None
-    found = estimate(resolution({**request, "model": model, "device": baseline}, catalog))
-    if found.verdict.software == "unsupported" or found.memory.verdict == "exceeds":
-        because = why(found.verdict)
-        text = f"the baseline {found.scenario.device.name} cannot run this ({because}): no relative speeds"
+    estimated = estimate(resolution({**request, "model": model, "device": baseline}, catalog))
+    if estimated.verdict.software == "unsupported" or estimated.memory.verdict == "exceeds":
+        because = why(estimated.verdict)
+        text = f"the baseline {estimated.scenario.device.name} cannot run this ({because}): no relative speeds"
         warnings.append(Note("baseline-cannot", text))
         return None
-    return found
+    return estimated
 
 
-def _relative(found: Estimate, base: Estimate | None) -> Range | None:
-    if base is None or found.verdict.software == "unsupported":
+def _relative(estimated: Estimate, base: Estimate | None) -> Range | None:
+    if base is None or estimated.verdict.software == "unsupported":
         return None
-    if found.scenario == base.scenario:
+    if estimated.scenario == base.scenario:
         return Range.exact(1.0)
-    return ratio(speed_of(found), speed_of(base))
+    return estimated.speed.over(base.speed)

@@ -30,9 +30,9 @@ RAM_GIB = (64, 128, 256, 512, 1024)
 SHARED = ("cpu", "unified", "apu")
 
 
-def memory_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield larger variants of the machine: sizes it is sold with, or more RAM beside a CPU."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     device = scenario.device
     sizes = device.memory_options_gib or (RAM_GIB if device.kind == "cpu" else ())
     for size in sorted(sizes):
@@ -40,18 +40,18 @@ def memory_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
             yield Change({"memory": f"{size:g}GiB"}, f"a machine with {size:g} GiB of memory", 4)
 
 
-def host_memory_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield more main memory beside a device that has its own."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.device.kind not in SHARED:
         for size in RAM_GIB[:3]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
                 yield Change({"host_memory": f"{size}GiB"}, f"{size} GiB of main memory in the machine", 3)
 
 
-def count_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield larger numbers of the same device, doubled each time; an offer's count is fixed."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.offer is not None:
         return
     node, now = max(1, scenario.devices_per_node), scenario.num_devices
@@ -64,23 +64,23 @@ def count_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"device": scenario.device.id, "num_devices": count}, text, pain + harder)
 
 
-def device_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield other devices, none much older: a few of the same backend and kind, of that backend some that are
     well-known or let by somebody, and well-known ones of others.
 
     Where memory is the problem they have more of it: what is enough alone by the smallest step, what is not from the
     largest down; else the fastest come first.
     """
-    own = found.scenario.device
-    short = found.memory.verdict == "exceeds"
-    needed = found.memory.peak_bytes.expected if short else 0.0
-    able = list(_candidates(catalog, own, found.scenario.memory_bytes if short else 0.0))
+    own = estimate.scenario.device
+    short = estimate.memory.verdict == "exceeds"
+    needed = estimate.memory.peak_bytes.expected if short else 0.0
+    able = list(_candidates(catalog, own, estimate.scenario.memory_bytes if short else 0.0))
     able.sort(key=lambda device: _step(device, needed) if short else (-device.peak16_flop_per_s,))
     able.sort(key=lambda device: (device.memory_bytes < needed, device.backend != own.backend, device.kind != own.kind))
     alike = [device for device in able if _like(device, own)][:MOST_ALIKE]
     related = [device for device in able if device.backend == own.backend and device.kind != own.kind][:MOST_RELATED]
     others = [device for device in able if device.backend != own.backend][:MOST_OTHERS]
-    scenario = found.scenario
+    scenario = estimate.scenario
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
     kept |= {name: AUTO for name in OWN if scenario.said(name)}
     for device in sorted((*alike, *related, *others), key=lambda device: device.memory_bytes if short else 0.0):

@@ -8,7 +8,7 @@ from ..catalog.store import Catalog
 from ..errors import LlmfeasError
 from ..estimate.core import estimate
 from ..estimate.resolve import resolution
-from ..estimate.result import Estimate
+from ..estimate.result import Estimate, Rung
 from .serving_changes import common_format
 
 HARDWARE = (
@@ -51,9 +51,9 @@ def _rung_request(
     return {**kept, **chosen}
 
 
-def _found(asked: Mapping[str, object], catalog: Catalog) -> Estimate | None:
+def _found(rung: Mapping[str, object], catalog: Catalog) -> Estimate | None:
     """Estimate a rung, if need be without layout and engine that were asked for; None where it is refused."""
-    for request in (asked, {name: value for name, value in asked.items() if name not in GIVES_WAY}):
+    for request in (rung, {name: value for name, value in rung.items() if name not in GIVES_WAY}):
         try:
             return estimate(resolution(request, catalog))
         except LlmfeasError:
@@ -61,22 +61,16 @@ def _found(asked: Mapping[str, object], catalog: Catalog) -> Estimate | None:
     return None
 
 
-def rungs(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Iterator[dict[str, object]]:
-    """Yield the rungs of the contract: label, task, quant, precision, status, expected peak in bytes.
+def rungs(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Iterator[Rung]:
+    """Yield the rungs of the ladder.
 
     Memory and software decide a rung, and three years for pre-training; deadline and budget of the request do not.
     Training is shown under the engine that the request names for it. A layout or engine that a task refuses gives way
     to one of ours; a rung that cannot be asked at all is left out.
     """
     for label, settings in RUNGS:
-        found = _found(_rung_request(request, settings, estimated, catalog), catalog)
-        if found is None:
+        rung = _found(_rung_request(request, settings, estimated, catalog), catalog)
+        if rung is None:
             continue
-        yield {
-            "label": label,
-            "task": found.scenario.task,
-            "quant": found.scenario.quant,
-            "precision": found.scenario.precision,
-            "status": found.verdict.status,
-            "peak_bytes": found.memory.peak_bytes.expected,
-        }
+        scenario, peak = rung.scenario, rung.memory.peak_bytes.expected
+        yield Rung(label, scenario.task, scenario.quant, scenario.precision, rung.verdict.status, peak)

@@ -1,44 +1,139 @@
-"""The way to yes: recipes that make a request feasible, the least change first, then the Pareto front."""
+"""The way to yes: recipes that make a request feasible, the least change first, then the Pareto front; where nothing
+works what comes nearest, and by how much it misses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
 from ..catalog.store import Catalog
+from ..contract import Published, hidden, keys_of, published
 from ..errors import UsageError
 from ..estimate.core import estimate
-from ..estimate.inputs import value_and_origin
+from ..estimate.inputs import Inputs, inputs, value_and_origin
 from ..estimate.resolve import resolution
-from ..estimate.result import Estimate
+from ..estimate.result import Cost, Estimate, Memory, Remedy, Verdict
+from ..estimate.time.inference import InferenceTime
+from ..estimate.time.training import TrainingTime
 from ..record import dataclass
 from ..scenario import Scenario
 from .axes import axes_of
-from .change import Axis
-from .nearest import Nearest, nearest
+from .change import Axis, together
 from .search import FEASIBLE, Search, Way
 from .selection import worth_showing
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest(Published):
+    """The changes that come nearest, and by how much they miss; what leaves nothing to change."""
+
+    changes: Mapping[str, object]
+    estimate: Estimate = hidden()
+    emptied_by: tuple[str, ...] = ()
+    """The settings to keep without which there would be something to try; empty where there was."""
+
+    @published
+    def peak_bytes(self) -> float:
+        """The expected peak on one device."""
+        return self.estimate.memory.peak_bytes.expected
+
+    @published
+    def usable_bytes(self) -> float:
+        """What one device lets a process use."""
+        return self.estimate.memory.usable_bytes
+
+    @published
+    def missing_bytes(self) -> float:
+        """Bytes that one device lacks, at least 0."""
+        return max(0.0, -self.estimate.memory.headroom_bytes)
+
+    @published
+    def missing_seconds(self) -> float | None:
+        """Seconds past the deadline, or past what is practical; None where time is no problem."""
+        from ..estimate.verdict import IMPRACTICAL_SECONDS
+
+        total = self.estimate.total_seconds
+        if total is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
+            return None
+        return total.expected - (self.estimate.scenario.deadline_seconds or IMPRACTICAL_SECONDS)
+
+    @published
+    def missing_usd(self) -> float | None:
+        """Money over the budget; None where that is no problem."""
+        usd, budget = self.estimate.cost.usd, self.estimate.scenario.budget_usd
+        if usd is None or budget is None or self.estimate.verdict.budget != "over_budget":
+            return None
+        return usd.expected - budget
+
+    @published
+    def reasons(self) -> tuple[str, ...]:
+        """Why it does not do."""
+        return tuple(reason.message for reason in self.estimate.verdict.reasons)
+
+
+def nearest(search: Search, axes: Sequence[Axis], kept: Sequence[str]) -> Nearest:
+    """The trial that came nearest, all that saves memory at once among them.
+
+    `kept` names settings that could change but are to be kept: said where they leave nothing to try.
+    """
+    for changes in ((), together([axis.alternatives[-1] for axis in axes])):
+        search.way(changes, heavy=True)
+    search.try_spared()
+    settled = search.settled(search.nearest)
+    assert settled is not None
+    return Nearest(search.settings(search.nearest), estimate(settled), () if axes else tuple(kept))
+
 
 MOST_CHANGES = 3
 EXTRA_TRIES = 300
 """Trials beyond the first way, in search of others that are faster, cheaper or smaller."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing(Published):
+    """How what was asked stands."""
+
+    memory: Memory
+    time: TrainingTime | InferenceTime
+    cost: Cost
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWay(Remedy):
+    """A way to yes, with its price and the settings that it comes to."""
+
+    decode_tokens_per_second: float | None
+    usd: float | None
+    """Expected cost of the job."""
+    usd_per_million_tokens: float | None
+    estimate: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult(Published):
+    """The result of a plan."""
+
+    asked: Standing
+    plans: tuple[PlannedWay, ...]
+    nearest: Nearest | None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What was asked, how that stands, and the ways to yes."""
 
-    asked: Estimate
+    requested: Estimate
     ways: tuple[Way, ...]
     nearest: Nearest | None
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the plan as the contract shapes it."""
-        result = self.asked.result()
-        return {
-            "asked": {name: result[name] for name in ("memory", "time", "cost", "verdict")},
-            "plans": [_shaped(way) for way in self.ways],
-            "nearest": self.nearest.to_dict() if self.nearest else None,
-        }
+    def result(self) -> PlanResult:
+        """The plan as the contract has it."""
+        requested = self.requested
+        standing = Standing(
+            memory=requested.memory, time=requested.time, cost=requested.cost, verdict=requested.verdict
+        )
+        return PlanResult(standing, tuple(_planned(way) for way in self.ways), self.nearest)
 
 
 def plan(
@@ -60,49 +155,49 @@ def plan(
     """
     if any_device and "device" in keep:
         raise UsageError("contradiction", "--keep device and --any-device exclude each other", "Give one of them.")
-    asked = estimate(resolution(request, catalog))
-    if asked.verdict.status in FEASIBLE:
-        return Plan(asked, (Way((), {}, dict(request), asked),), None)
-    axes = axes_of(asked, catalog, keep, any_device=any_device)
-    search = Search({**request, **pins(asked.scenario, request, keep)}, asked.scenario, catalog)
-    found = _found(search, axes)
-    if not found:
-        free = axes_of(asked, catalog, any_device=any_device)
-        return Plan(asked, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]))
-    chosen = worth_showing(found)[:shown]
-    return Plan(asked, tuple(_as_asked(way, search, request) for way in chosen), None)
+    requested = estimate(resolution(request, catalog))
+    if requested.verdict.status in FEASIBLE:
+        return Plan(requested, (Way((), {}, dict(request), requested),), None)
+    axes = axes_of(requested, catalog, keep, any_device=any_device)
+    search = Search({**request, **pins(requested.scenario, request, keep)}, requested.scenario, catalog)
+    ways = _found(search, axes)
+    if not ways:
+        free = axes_of(requested, catalog, any_device=any_device)
+        return Plan(requested, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]))
+    chosen = worth_showing(ways)[:shown]
+    return Plan(requested, tuple(_as_asked(way, search, request) for way in chosen), None)
 
 
-def _shaped(way: Way) -> dict[str, object]:
+def _planned(way: Way) -> PlannedWay:
     cost = way.estimate.cost
-    return {
-        **way.to_dict(),
-        "usd": cost.usd.expected if cost.usd else None,
-        "usd_per_million_tokens": None if way.estimate.scenario.is_training else cost.usd_per_million_tokens,
-        "estimate": way.estimate.to_dict()["inputs"],
-    }
+    return PlannedWay(
+        **{key: getattr(way.remedy, key) for key in keys_of(Remedy)},
+        usd=cost.usd.expected if cost.usd else None,
+        usd_per_million_tokens=None if way.estimate.scenario.is_training else cost.usd_per_million_tokens,
+        estimate=inputs(way.estimate.scenario),
+    )
 
 
 def pins(scenario: Scenario, request: Mapping[str, object], keep: Collection[str]) -> dict[str, dict[str, object]]:
-    """Give the settings to keep that the request leaves open, at what they are now, with where that comes from."""
+    """The settings to keep that the request leaves open, at what they are now, with where that comes from."""
     unsaid = [name for name in keep if name not in ("model", "device", "network") and request.get(name) is None]
-    found = {name: value_and_origin(scenario, name) for name in unsaid}
-    return {name: {"value": value, "origin": origin} for name, (value, origin) in found.items() if value is not None}
+    current = {name: value_and_origin(scenario, name) for name in unsaid}
+    return {name: {"value": value, "origin": origin} for name, (value, origin) in current.items() if value is not None}
 
 
 def _found(search: Search, axes: Sequence[Axis]) -> list[Way]:
-    """Give ways of the fewest changes that do, and some of one change more."""
-    found: list[Way] = []
+    """Ways of the fewest changes that do, and some of one change more."""
+    ways: list[Way] = []
     for count in range(1, MOST_CHANGES + 1):
-        if found and count > len(found[0].changes) + 1:
+        if ways and count > len(ways[0].changes) + 1:
             break
         for way in search.ways(axes, count):
-            if not found:
+            if not ways:
                 limit = search.tries + EXTRA_TRIES
-            found.append(way)
-            if search.tries > limit and count > len(found[0].changes):
-                return found
-    return found
+            ways.append(way)
+            if search.tries > limit and count > len(ways[0].changes):
+                return ways
+    return ways
 
 
 def _as_asked(way: Way, search: Search, request: Mapping[str, object]) -> Way:

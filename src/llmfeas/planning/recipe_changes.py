@@ -10,7 +10,6 @@ from ..estimate.kernels import has_host, runs_public_code
 from ..estimate.resolve.lengths import FINETUNE_TOKENS
 from ..estimate.result import Estimate
 from ..estimate.verdict import IMPRACTICAL_SECONDS
-from ..model.implementation import fused_implementation
 from ..scenario import Scenario
 from ..units import format_count
 from .change import AUTO, Change, Source
@@ -19,18 +18,18 @@ LARGEST_MICRO_BATCH_TOKENS = 65536
 FULL = ("pretrain", "finetune")
 
 
-def attention_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def attention_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield the fused kernel for the eager one, and the other way where the software has no fused one."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.attention == "eager":
         yield Change({"attention": "flash"}, "nothing is lost: the fused kernel is faster and exact", 0)
-    elif scenario.said("attention") and found.verdict.software == "unsupported":
+    elif scenario.said("attention") and estimate.verdict.software == "unsupported":
         yield Change({"attention": "eager"}, "the plain kernel keeps all scores: more memory, slower", 2)
 
 
-def checkpointing_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield less recomputation (faster), then more (smaller)."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if not scenario.is_training:
         return
     if scenario.checkpointing != "none":
@@ -44,9 +43,9 @@ def checkpointing_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]
         yield Change({"checkpointing": "full"}, "about a third more compute: activations are made twice", 1, alone=only)
 
 
-def micro_batch_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield larger micro-batches (fewer steps of the same batch), then smaller ones, where one was given."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if not scenario.is_training or not scenario.said("micro_batch"):
         return
     micro, same = scenario.micro_batch, {"global_batch": scenario.global_batch}
@@ -60,9 +59,9 @@ def micro_batch_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"micro_batch": micro, **same}, text, 1)
 
 
-def zero_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield other stages of ZeRO on several devices: lower ones (less to send), then 3 (smallest)."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if not scenario.is_training or (scenario.num_devices == 1 and not scenario.said("zero")):
         return
     for stage in (1, 2):
@@ -73,27 +72,27 @@ def zero_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"zero": 3}, "weights are gathered in every step: more to send between devices", 1)
 
 
-def layout_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def layout_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a layout of our choice where one was given."""
-    said = [name for name in ("tp", "pp", "cp", "ep", "interleave") if found.scenario.said(name)]
-    if said:
-        yield Change(dict.fromkeys(said, AUTO), "a layout that llmfeas chooses", 1)
+    given = [name for name in ("tp", "pp", "cp", "ep", "interleave") if estimate.scenario.said(name)]
+    if given:
+        yield Change(dict.fromkeys(given, AUTO), "a layout that llmfeas chooses", 1)
 
 
-def context_parallel_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def context_parallel_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield long sequences divided over several devices."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.is_training and scenario.num_devices > 1 and scenario.seq_len >= 8192 and not scenario.said("cp"):
         for cp in (2, 4, 8):
             if cp > scenario.cp and scenario.num_devices % cp == 0 and scenario.seq_len % cp == 0:
                 yield Change({"cp": cp}, f"each sequence is divided over {cp} devices: somewhat slower", 1.5)
 
 
-def precision_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield faster and smaller number formats that the device computes in, and ours for one that it cannot."""
-    scenario, rates = found.scenario, found.scenario.device.tflop_per_s
+    scenario, rates = estimate.scenario, estimate.scenario.device.tflop_per_s
     emulated = scenario.precision.startswith("bf16") and rates.bf16 is None
-    if scenario.said("precision") and (emulated or found.verdict.software == "unsupported"):
+    if scenario.said("precision") and (emulated or estimate.verdict.software == "unsupported"):
         yield Change(
             {"precision": AUTO}, f"not {scenario.precision}, but the precision that the device is built for", 1
         )
@@ -106,7 +105,7 @@ def precision_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
             yield Change(
                 {"precision": "fp16-mixed"}, "16-bit products with a loss scale: the usual way on this device", 1
             )
-    late = found.verdict.time in ("over_deadline", "impractical") or found.verdict.budget == "over_budget"
+    late = estimate.verdict.time in ("over_deadline", "impractical") or estimate.verdict.budget == "over_budget"
     if late and rates.fp8 is not None and scenario.precision != "fp8-mixed" and scenario.task in FULL:
         yield Change({"precision": "fp8-mixed"}, "8-bit products: faster, but needs a library and care", 4)
     if scenario.precision == "bf16-mixed" and scenario.task in FULL:
@@ -115,9 +114,9 @@ def precision_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"precision": "bf16"}, text, 4, alone=("task",))
 
 
-def optimizer_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield optimizers with smaller states."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.task not in FULL:
         return
     if scenario.optimizer in ("adamw", "adamw-foreach", "lion", "muon"):
@@ -126,9 +125,9 @@ def optimizer_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"optimizer": "adafactor"}, "factored optimizer states: less stable than AdamW", 3)
 
 
-def task_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield adapters instead of all weights, and a 4-bit base under them or a 16-bit one."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     unsaid = {"quant": AUTO} if scenario.said("quant") else {}
     pre = scenario.task == "pretrain"
     # nobody adapts a model on as many tokens as one is made from
@@ -147,9 +146,9 @@ def task_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"task": "qlora", **fewer}, text, hurt, alone=only)
 
 
-def offload_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield none where there is one, then activations, optimizer states, then weights and states in main memory."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.offload != "none":
         yield Change({"offload": "none"}, "nothing waits for the host: faster, more memory on the device", 0.5, True)
     if scenario.device.kind in ("cpu", "unified", "apu") or not scenario.is_training:
@@ -164,31 +163,31 @@ def offload_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"offload": "all"}, "weights and states in main memory: very slow steps", 4)
 
 
-def seq_len_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield shorter sequences."""
-    length = found.scenario.seq_len
-    while found.scenario.is_training and length > 512:
+    length = estimate.scenario.seq_len
+    while estimate.scenario.is_training and length > 512:
         length = max(512, length // 2)
         yield Change({"seq_len": length}, f"shorter sequences: what is longer than {length} tokens is cut", 4)
 
 
-def tokens_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield as many tokens as there is time and money for, to two digits."""
-    count = affordable_tokens(found)
+    count = affordable_tokens(estimate)
     if count is not None and count >= 1:
-        whole = format_count(found.scenario.tokens or 0.0)
+        whole = format_count(estimate.scenario.tokens or 0.0)
         yield Change({"tokens": count}, f"fewer tokens than {whole}: the model learns less", 6)
 
 
-def affordable_tokens(found: Estimate) -> float | None:
-    """Give the tokens that deadline and budget allow, rounded down to two digits; None where all of them are."""
-    scenario = found.scenario
+def affordable_tokens(estimate: Estimate) -> float | None:
+    """The tokens that deadline and budget allow, rounded down to two digits; None where all of them are."""
+    scenario = estimate.scenario
     share = 1.0
-    total = found.time.get("total_seconds")
-    if isinstance(total, dict) and found.verdict.time in ("over_deadline", "impractical"):
-        share = (scenario.deadline_seconds or IMPRACTICAL_SECONDS) / total["expected"]
-    if found.verdict.budget == "over_budget" and found.cost.usd is not None and scenario.budget_usd is not None:
-        share = min(share, scenario.budget_usd / found.cost.usd.expected)
+    total = estimate.total_seconds
+    if total is not None and estimate.verdict.time in ("over_deadline", "impractical"):
+        share = (scenario.deadline_seconds or IMPRACTICAL_SECONDS) / total.expected
+    if estimate.verdict.budget == "over_budget" and estimate.cost.usd is not None and scenario.budget_usd is not None:
+        share = min(share, scenario.budget_usd / estimate.cost.usd.expected)
     return _rounded_down(share * (scenario.tokens or 0.0)) if share < 1 else None
 
 
@@ -199,42 +198,54 @@ def _rounded_down(count: float) -> float:
     return float(floor(count / unit) * unit)
 
 
-def _held_fits(found: Estimate) -> bool:
-    """Tell whether there is room for what the step holds throughout, so that only what comes and goes is too much."""
-    memory = found.memory
+def _held_fits(estimate: Estimate) -> bool:
+    """Whether there is room for what the step holds throughout, so that only what comes and goes is too much."""
+    memory = estimate.memory
     held = sum(memory.components.get(name, 0.0) for name in ("weights_bytes", "optimizer_bytes"))
     return held < (memory.usable_bytes or 0.0)
 
 
-def _streaming_helps(found: Estimate) -> bool:
-    """Tell whether adapters that do not fit on one card would profit from a framework that is written for them."""
-    scenario = found.scenario
+def _streaming_helps(estimate: Estimate) -> bool:
+    """Whether adapters that do not fit on one card would profit from a framework that is written for them."""
+    scenario = estimate.scenario
     alone = scenario.num_devices == 1 and scenario.device.backend == "cuda" and has_host(scenario)
     adapted = scenario.task in ("lora", "qlora") and scenario.quant in ("none", "nf4")
-    return found.verdict.memory != "fits" and alone and adapted and runs_public_code(scenario) and _held_fits(found)
+    return (
+        estimate.verdict.memory != "fits" and alone and adapted and runs_public_code(scenario) and _held_fits(estimate)
+    )
 
 
-def _patching_helps(found: Estimate) -> bool:
-    """Tell whether kernels of a library inside the public code would make room in a training that does not fit."""
-    scenario = found.scenario
-    near = found.verdict.memory != "fits" and scenario.is_training and runs_public_code(scenario)
-    streamed = scenario.task == "qlora" and _streaming_helps(found)
-    return near and not streamed and _held_fits(found)
+def _patching_helps(estimate: Estimate) -> bool:
+    """Whether kernels of a library inside the public code would make room in a training that does not fit."""
+    scenario = estimate.scenario
+    near = estimate.verdict.memory != "fits" and scenario.is_training and runs_public_code(scenario)
+    streamed = scenario.task == "qlora" and _streaming_helps(estimate)
+    return near and not streamed and _held_fits(estimate)
 
 
-def engine_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def _with_kernels(kernels: str, catalog: Catalog) -> list[str]:
+    return [engine.id for engine in catalog.engines.values() if engine.training.kernels == kernels]
+
+
+def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a compiler or a library's kernels where public code does not fit; what runs where an engine does not."""
-    scenario: Scenario = found.scenario
-    if found.verdict.memory != "fits" and scenario.task in FULL and runs_public_code(scenario) and _held_fits(found):
+    scenario: Scenario = estimate.scenario
+    if (
+        estimate.verdict.memory != "fits"
+        and scenario.task in FULL
+        and runs_public_code(scenario)
+        and _held_fits(estimate)
+    ):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
-        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "compiled")
-    if _patching_helps(found) and fused_implementation(scenario.model.architecture.implementation, "liger").patched:
+        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("compiled", catalog))
+    kinds = scenario.tables.implementations
+    if _patching_helps(estimate) and kinds.under(scenario.model.architecture.implementation, "liger").patched:
         text = "a library's kernels in the model's code: logits come in parts, less is kept"
-        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "liger")
-    if _streaming_helps(found):
+        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("liger", catalog))
+    if _streaming_helps(estimate):
         text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
-        yield from (Change({"engine": e.id}, text, 1) for e in catalog.engines.values() if e.kernels == "streaming")
-    if scenario.said("engine") and found.verdict.software == "unsupported":
+        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("streaming", catalog))
+    if scenario.said("engine") and estimate.verdict.software == "unsupported":
         yield Change({"engine": AUTO}, f"not {scenario.engine}, but what people use on this device", 1)
 
 

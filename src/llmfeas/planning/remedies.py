@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate
+from ..estimate.result import Estimate, Remedy
 from .axes import axes_of
 from .change import Axis
 from .search import Search, Way
@@ -22,8 +22,8 @@ Group = tuple[Axis, ...]
 """Axes that change together."""
 
 
-def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[dict[str, object]]:
-    """Give the first few ways for a scenario that is not feasible as asked: single changes, else pairs.
+def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
+    """The first few ways for a scenario that is not feasible as asked: single changes, else pairs.
 
     One more asks for other or more devices; without any other way two do, where they must with another recipe.
     """
@@ -31,15 +31,15 @@ def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog
     recipe = list(_helpful(axes_of(estimated, catalog, HARDWARE), estimated))
     names = [axis.name for axis in recipe]
     hardware = [_few(axis) for axis in axes_of(estimated, catalog, names, any_device=True) if axis.name in HARDWARE]
-    found = _fewest(search, recipe)
-    kept = worth_showing(found)[:SHOWN] if found else []
+    ways = _fewest(search, recipe)
+    kept = worth_showing(ways)[:SHOWN] if ways else []
     shown = 1 if kept else SHOWN_HARDWARE
     backend = estimated.scenario.device.backend if kept else None
     larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
     if not kept and not larger:
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
         larger = _least_painful(search, pairs, shown, None)
-    return [way.to_dict() for way in (*kept, *larger)]
+    return [way.remedy for way in (*kept, *larger)]
 
 
 def _few(axis: Axis) -> Axis:
@@ -59,34 +59,34 @@ def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
 
 
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
-    """Give the first ways, all with the fewest changes that do."""
+    """The first ways, all with the fewest changes that do."""
     for count in range(1, MOST_CHANGES + 1):
-        found = list(islice(search.ways(axes, count), ENOUGH))
-        if found:
-            return found
+        ways = list(islice(search.ways(axes, count), ENOUGH))
+        if ways:
+            return ways
     return []
 
 
 def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend: str | None) -> list[Way]:
-    """Give the least painful ways that take one alternative of each axis of a group, on `backend` if that is named.
+    """The least painful ways that take one alternative of each axis of a group, on `backend` if that is named.
 
     Trials are made in the order of their pain, until none that is left could hurt less than those found.
     """
     trials = [(changes, group) for group in groups for changes in product(*(axis.alternatives for axis in group))]
     trials.sort(key=lambda trial: sum(change.pain for change in trial[0]))
-    hopeful: dict[int, bool] = {}
+    hopeful: dict[Group, bool] = {}
     best: list[Way] = []
     for changes, group in trials:
         if len(best) == wanted and sum(change.pain for change in changes) > best[-1].pain:
             break
         if pointless(search.settings(changes), sum(change.pain for change in changes), best):
             continue
-        if len(group) > 1 and id(group) not in hopeful:
+        if len(group) > 1 and group not in hopeful:
             if search.hopeless(changes):
                 continue
-            hopeful[id(group)] = search.may_fit(group)
-        found = search.way(changes) if hopeful.get(id(group), True) else None
-        if found is not None and backend in (None, found.estimate.scenario.device.backend):
-            best.append(search.refined(found))
+            hopeful[group] = search.may_fit(group)
+        worked = search.way(changes) if hopeful.get(group, True) else None
+        if worked is not None and backend in (None, worked.estimate.scenario.device.backend):
+            best.append(search.refined(worked))
             best = apart(sorted(best, key=lambda way: (way.pain, way.estimate.scenario.memory_bytes)))[:wanted]
     return best

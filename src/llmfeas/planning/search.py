@@ -7,25 +7,25 @@ from itertools import combinations, product
 
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
+from ..estimate.bounds import (
+    host_lower_bound,
+    host_upper_bound,
+    machine_lower_bound,
+    machine_upper_bound,
+    memory_lower_bound,
+    memory_upper_bound,
+    time_limit_seconds,
+    time_lower_bound,
+)
 from ..estimate.core import estimate
 from ..estimate.memory import memory, peak_bytes
 from ..estimate.resolve import Resolution, hardware_named, resolution
-from ..estimate.result import Estimate
+from ..estimate.result import Estimate, Remedy
 from ..estimate.software import software_support
 from ..estimate.usable_memory import usable_bytes
 from ..record import dataclass
 from ..scenario import Scenario
 from .bisection import largest
-from .bounds import (
-    least_bytes,
-    least_host_bytes,
-    least_machine_bytes,
-    least_seconds,
-    most_bytes,
-    most_host_bytes,
-    most_machine_bytes,
-    most_seconds,
-)
 from .change import Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain
 
@@ -54,13 +54,14 @@ class Way:
     @property
     def total_seconds(self) -> float | None:
         """Expected seconds of the whole job; None in inference."""
-        return expected(self.estimate, "total_seconds")
+        total = self.estimate.total_seconds
+        return None if total is None else total.expected
 
     @property
     def slowness(self) -> float:
         """Seconds of the whole job; in inference of one generated token."""
         seconds = self.total_seconds
-        return 1 / (expected(self.estimate, "decode_tokens_per_second") or 1e-9) if seconds is None else seconds
+        return 1 / (self.estimate.speed.expected or 1e-9) if seconds is None else seconds
 
     @property
     def usd(self) -> float | None:
@@ -74,35 +75,30 @@ class Way:
         tight = self.estimate.verdict.status == "tight"
         return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0)
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the way as a remedy of the contract."""
-        return {
-            "changes": dict(self.settings),
-            "status": self.estimate.verdict.status,
-            "peak_bytes": self.estimate.memory.peak_bytes.expected,
-            "total_seconds": self.total_seconds,
-            "decode_tokens_per_second": expected(self.estimate, "decode_tokens_per_second"),
-            "message": "; ".join(change.gives_up for change in self.changes),
-        }
+    @property
+    def remedy(self) -> Remedy:
+        """The way as the contract has it."""
+        return Remedy(
+            changes=self.settings,
+            status=self.estimate.verdict.status,
+            peak_bytes=self.estimate.memory.peak_bytes.expected,
+            total_seconds=self.total_seconds,
+            decode_tokens_per_second=None if self.total_seconds is not None else self.estimate.speed.expected,
+            message="; ".join(change.gives_up for change in self.changes),
+        )
 
 
-def expected(found: Estimate, name: str) -> float | None:
-    """Give the expected value of a range in an estimate's time."""
-    value = found.time.get(name)
-    return float(value["expected"]) if isinstance(value, dict) else None
-
-
-def miss(found: Estimate) -> float:
+def miss(estimated: Estimate) -> float:
     """Say how far an estimate is from feasible: the largest of needed over allowed; at most 1 where it is."""
-    verdict, scenario, peak = found.verdict, found.scenario, found.memory.peak_bytes.expected
-    shares = [peak / found.memory.usable_bytes]
-    on_host = found.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
+    verdict, scenario, peak = estimated.verdict, estimated.scenario, estimated.memory.peak_bytes.expected
+    shares = [peak / estimated.memory.usable_bytes]
+    on_host = estimated.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
     shares.append(on_host / scenario.host_memory_bytes)
-    seconds, usd = expected(found, "total_seconds"), found.cost.usd
-    if verdict.time in ("over_deadline", "impractical") and seconds is not None:
+    total, usd = estimated.total_seconds, estimated.cost.usd
+    if verdict.time in ("over_deadline", "impractical") and total is not None:
         from ..estimate.verdict import IMPRACTICAL_SECONDS
 
-        shares.append(seconds / (scenario.deadline_seconds or IMPRACTICAL_SECONDS))
+        shares.append(total.expected / (scenario.deadline_seconds or IMPRACTICAL_SECONDS))
     if verdict.budget == "over_budget" and usd is not None and scenario.budget_usd is not None:
         shares.append(usd.expected / scenario.budget_usd)
     return max(shares) + (HOPELESS if verdict.software == "unsupported" else 0.0)
@@ -111,10 +107,10 @@ def miss(found: Estimate) -> float:
 class Search:
     """One request and the trials made on it; remembers which trial came nearest."""
 
-    def __init__(self, request: Mapping[str, object], asked: Scenario, catalog: Catalog) -> None:
+    def __init__(self, request: Mapping[str, object], requested: Scenario, catalog: Catalog) -> None:
         hardware = hardware_named(str(request["device"]), catalog)
         self.request = request
-        self.asked = asked
+        self.requested = requested
         self.catalog = catalog
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
@@ -122,17 +118,17 @@ class Search:
         self._least = (float("inf"), 0)
         self._spared: list[tuple[float, Changes]] = []
         """Trials whose floor is above what there is, and by how much."""
-        self._floors: dict[tuple[int, ...], tuple[float, Changes]] = {}
-        self._shares: dict[int, float] = {}
-        self._bare: dict[int, float] = {}
+        self._floors: dict[Changes, float] = {}
+        self._shares: dict[Change, float] = {}
+        self._bare: dict[Change, float] = {}
         """The share of memory that a change was seen to take alone on one device, less what waits on the host."""
 
     def settings(self, changes: Changes) -> dict[str, object]:
-        """Give what the changes set, without a device that is the one that was asked for."""
-        found = settings_of(changes)
-        if not self.counted and found.get("device") == self.asked.device.id:
-            del found["device"]
-        return found
+        """What the changes set, without a device that is the one that was asked for."""
+        combined = settings_of(changes)
+        if not self.counted and combined.get("device") == self.requested.device.id:
+            del combined["device"]
+        return combined
 
     def settled(self, changes: Changes) -> Resolution | None:
         """Settle the request with the changes; None where it is refused."""
@@ -149,7 +145,7 @@ class Search:
             self._least, self.nearest = score, changes
 
     def may_fit(self, axes: Sequence[Axis]) -> bool:
-        """Tell whether memory could do if each axis took what saves most: alone, or its harshest alternative."""
+        """Whether memory could do if each axis took what saves most: alone, or its harshest alternative."""
         harshest = picked(axes, lambda changes: changes[-1])
         if harshest is None:
             return False
@@ -159,29 +155,31 @@ class Search:
         return leanest is not None and leanest != harshest and self._may_fit(leanest)
 
     def _alone(self, change: Change) -> float:
-        """Give the share of memory that a change was seen to take alone, or takes at least; unknown is worst."""
-        return self._shares.get(id(change), float("inf"))
+        """The share of memory that a change was seen to take alone, or takes at least; unknown is worst."""
+        return self._shares.get(change, float("inf"))
 
     def _may_fit(self, changes: Changes) -> bool:
-        """Tell whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
+        """Whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
         settings = settings_of(changes)
-        share = least_bytes(settings, self.asked) / most_bytes(settings, self.asked, self.catalog)
+        share = memory_lower_bound(settings, self.requested) / memory_upper_bound(
+            settings, self.requested, self.catalog
+        )
         if share > 1:
             return False
         if 0 < share < ROOMY:
             return True
         if self.hopeless(changes):
             return True
-        found = self.settled(changes)
-        if found is None:
+        settled = self.settled(changes)
+        if settled is None:
             return True
-        share = peak_bytes(found.scenario).expected / usable_bytes(found.scenario)
+        share = peak_bytes(settled.scenario).expected / usable_bytes(settled.scenario)
         if share > 1:
-            self.note(changes, share + self._unsupported(found))
+            self.note(changes, share + self._unsupported(settled))
         return share <= 1
 
-    def _unsupported(self, found: Resolution) -> float:
-        return HOPELESS if software_support(found.scenario, found.backend)[0] == "unsupported" else 0.0
+    def _unsupported(self, settled: Resolution) -> float:
+        return HOPELESS if software_support(settled.scenario, settled.backend)[0] == "unsupported" else 0.0
 
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
@@ -194,43 +192,43 @@ class Search:
         counted, usable = memory(settled.scenario).memory, usable_bytes(settled.scenario)
         share = counted.peak_bytes.expected / usable
         if len(changes) == 1:
-            self._shares[id(changes[0])] = share
+            self._shares[changes[0]] = share
             if settled.scenario.is_training and settled.scenario.num_devices == 1:
-                self._bare[id(changes[0])] = sum(counted.components[name] for name in STAYING) / usable
+                self._bare[changes[0]] = sum(counted.components[name] for name in STAYING) / usable
         if hopeless or share > 1:
             self.note(changes, share + hopeless)
             return None
-        found = estimate(settled)
-        unpriced = found.scenario.budget_usd is not None and found.scenario.is_training and found.cost.usd is None
+        estimated = estimate(settled)
+        unpriced = (
+            estimated.scenario.budget_usd is not None and estimated.scenario.is_training and estimated.cost.usd is None
+        )
         if unpriced and changes:
             return None
-        if found.verdict.status not in FEASIBLE:
-            self.note(changes, miss(found))
+        if estimated.verdict.status not in FEASIBLE:
+            self.note(changes, miss(estimated))
             return None
         settings = self.settings(changes)
-        return Way(changes, settings, {**self.request, **settings}, found)
+        return Way(changes, settings, {**self.request, **settings}, estimated)
 
     def hopeless(self, changes: Changes) -> bool:
-        """Tell whether weights and states alone are more than devices or host hold, or the products of the weights
+        """Whether weights and states alone are more than devices or host hold, or the products of the weights
         alone take too long: spares the walk.
         """
-        key = tuple(map(id, changes))
-        far, _ = self._floors.get(key, (0.0, None))
-        if key not in self._floors:
-            settings, asked, catalog = settings_of(changes), self.asked, self.catalog
-            share = least_bytes(settings, asked) / most_bytes(settings, asked, catalog)
+        far = self._floors.get(changes)
+        if far is None:
+            settings, requested, catalog = settings_of(changes), self.requested, self.catalog
+            share = memory_lower_bound(settings, requested) / memory_upper_bound(settings, requested, catalog)
             if len(changes) == 1:
-                self._shares[key[0]] = share
+                self._shares[changes[0]] = share
             far = max(
                 share,
-                least_host_bytes(settings, asked, catalog) / most_host_bytes(settings, asked, catalog),
-                least_machine_bytes(settings, asked, catalog) / most_machine_bytes(settings, asked, catalog),
-                least_seconds(settings, asked, catalog) / most_seconds(asked),
+                host_lower_bound(settings, requested, catalog) / host_upper_bound(settings, requested, catalog),
+                machine_lower_bound(settings, requested, catalog) / machine_upper_bound(settings, requested, catalog),
+                time_lower_bound(settings, requested, catalog) / time_limit_seconds(requested),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
-                far = max(far, *(self._bare.get(one, 0.0) for one in key))
-            # RankState, so that no other change comes to have its id.
-            self._floors[key] = far, changes
+                far = max(far, *(self._bare.get(one, 0.0) for one in changes))
+            self._floors[changes] = far
             if far > 1:
                 self._spared.append((far, changes))
         return far > 1
@@ -255,8 +253,8 @@ class Search:
             return (*way.changes[:place], moved, *way.changes[place + 1 :])
 
         def holds(layers: int) -> bool:
-            found = self.way(at(layers))
-            return found is not None and found.estimate.verdict.status == way.estimate.verdict.status
+            tried = self.way(at(layers))
+            return tried is not None and tried.estimate.verdict.status == way.estimate.verdict.status
 
         most = largest(holds, int(str(change.settings["gpu_layers"])), whole)
         return way if most is None else self.way(at(most)) or way
@@ -276,8 +274,8 @@ class Search:
         *outer, last = chosen
         for before in product(*(axis.alternatives for axis in outer)):
             for change in last.alternatives:
-                found = self.way((*before, change))
-                if found is not None:
-                    yield self.refined(found)
-                    if found.estimate.verdict.status == "feasible":
+                way = self.way((*before, change))
+                if way is not None:
+                    yield self.refined(way)
+                    if way.estimate.verdict.status == "feasible":
                         break

@@ -17,10 +17,10 @@ SACRIFICES = frozenset({"task", "tokens", "memory", "host_memory", *HARDWARE})
 """Changes that alter the job or take money: a way without them stands beside ways with them."""
 
 
-def worth_showing(found: Sequence[Way]) -> list[Way]:
+def worth_showing(ways: Sequence[Way]) -> list[Way]:
     """Order what is worth showing: the least painful of the fewest changes, then what no other way beats."""
-    fewest = min(len(way.changes) for way in found)
-    ordered = sorted(found, key=lambda way: (way.pain, way.slowness))
+    fewest = min(len(way.changes) for way in ways)
+    ordered = sorted(ways, key=lambda way: (way.pain, way.slowness))
     first = next(way for way in ordered if len(way.changes) == fewest)
     kept = apart(ordered)
     rest = [way for way in kept if way is not first and not any(_beats(other, way) for other in kept)]
@@ -43,7 +43,7 @@ def apart(ordered: Sequence[Way]) -> list[Way]:
 
 
 def pointless(settings: Mapping[str, object], pain: float, kept: Sequence[Way]) -> bool:
-    """Tell whether a trial of these settings could not stand apart from ways that change the same hardware."""
+    """Whether a trial of these settings could not stand apart from ways that change the same hardware."""
     rivals = (way for way in kept if way.settings.keys() == settings.keys() and _feasible(way))
     return bool(set(HARDWARE) & settings.keys()) and any(way.pain < pain for way in rivals)
 

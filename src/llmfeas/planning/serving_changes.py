@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ..catalog.backend import default_engine, support
 from ..catalog.device import Device
-from ..catalog.quantization import quantization
 from ..catalog.store import Catalog
 from ..estimate.result import Estimate
 from .change import AUTO, Change, Source
@@ -36,65 +35,52 @@ PARTS = (0.75, 0.5, 0.25, 0.0)
 
 
 def common_format(bits: int, device: Device, catalog: Catalog) -> str:
-    """Give the first format of a width that the backend supports, with the engine that people run it on."""
+    """The first format of a width that the backend supports, with the engine that people run it on."""
     backend = catalog.backends[device.backend]
 
     def limits(quant: str) -> int:
-        names = (quant, default_engine(backend, device, "inference", quant))
+        engine = catalog.tables.engine(default_engine(backend, device, "inference", quant))
         order = ("supported", "limited", "unsupported")
-        return sum(order.index(support(backend, device, name).status) for name in names)
+        cases = (support(backend, device, quant), engine.support(backend, device))
+        return sum(order.index(case.status) for case in cases)
 
     return min(FORMATS[bits], key=limits)
 
 
-def encoded_bits(quant: str) -> tuple[float, ...]:
-    """Give the bits of a weight in each encoding of a format, the common one first; 16 where nothing is quantized."""
-    if quant == "none":
-        return (16.0,)
-    known = quantization()
-    form = known.formats[quant]
-    names = (form.base, *(rule.encoding for rule in form.rules))
-    return tuple(known.encodings[name].bits for name in names if name in known.encodings) or (16.0,)
-
-
-def stored_bits(quant: str) -> float:
-    """Give the bits of a weight in a format's common encoding."""
-    return encoded_bits(quant)[0]
-
-
-def quant_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def quant_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield formats of fewer bits than now, one a width."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.task != "inference" or scenario.stored is not None:
         return
-    if scenario.said("quant") and found.verdict.software == "unsupported":
+    if scenario.said("quant") and estimate.verdict.software == "unsupported":
         yield Change({"quant": AUTO}, f"not {scenario.quant}, but the weights as published", 1)
-    now = stored_bits(scenario.quant)
+    formats = scenario.tables.quantization
+    now = formats.encoded_bits(scenario.quant)[0]
     for bits in FORMATS:
         quant = common_format(bits, scenario.device, catalog)
-        if stored_bits(quant) < 0.98 * now:
+        if formats.encoded_bits(quant)[0] < 0.98 * now:
             engine = {"engine": AUTO} if scenario.said("engine") else {}
             yield Change({"quant": quant, **engine}, *LOSS[bits])
 
 
-def kv_dtype_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def kv_dtype_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a cache of 8 bits."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     if scenario.task == "inference" and scenario.kv_dtype in ("fp16", "bf16"):
         yield Change({"kv_dtype": "fp8"}, "an 8-bit cache: little loss of quality", 1)
 
 
-def concurrency_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield fewer requests at once."""
-    requests = found.scenario.concurrency
-    while found.scenario.task == "inference" and requests > 1:
+    requests = estimate.scenario.concurrency
+    while estimate.scenario.task == "inference" and requests > 1:
         requests //= 2
         yield Change({"concurrency": requests}, "fewer requests at once")
 
 
-def context_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield shorter contexts, down to 1024 tokens."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     context = scenario.context or 0
     while scenario.task == "inference" and context > 1024:
         context = max(1024, context // 2)
@@ -102,15 +88,15 @@ def context_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield Change({"context": context, **prompt}, "a shorter context", 3)
 
 
-def layers_changes(found: Estimate, catalog: Catalog) -> Iterator[Change]:
+def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield fewer layers on the device, the rest in main memory."""
-    scenario = found.scenario
+    scenario = estimate.scenario
     shared = scenario.device.kind in ("cpu", "unified", "apu")
     if scenario.task != "inference" or shared or scenario.num_devices > 1:
         return
     layers = scenario.model.architecture.layers
     most = layers if scenario.gpu_layers is None else scenario.gpu_layers
-    engine = {} if scenario.engine.startswith("llama.cpp") else {"engine": "llama.cpp"}
+    engine = {} if scenario.engine_record.serving.partial else {"engine": "llama.cpp"}
     for part in PARTS:
         kept = int(layers * part)
         if kept < most:

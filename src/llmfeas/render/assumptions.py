@@ -7,7 +7,7 @@ from typing import Any
 
 from ..text import printable
 from ..units import digits, format_count
-from .report import Column, Section, Span, Table, glued
+from .report import Column, Phrase, Table, Topic, glued
 from .words import TASKS, setting
 
 Json = Mapping[str, Any]
@@ -17,7 +17,7 @@ SHOWN_ABOVE = ("task", "tokens", "seq_len", "micro_batch", "precision", "quant",
 
 
 def context(inputs: Json, parameters: Json) -> tuple[str, ...]:
-    """Say what is done in a few words that are separated by dots: task, batch, recipe, engine."""
+    """What is done, in few words each: task, batch, recipe, engine."""
 
     def value(name: str) -> Any:
         return inputs.get(name, {}).get("value")
@@ -71,20 +71,20 @@ def _assumed(inputs: Json) -> list[tuple[str, Any, str]]:
     ]
 
 
-def assumptions(inputs: Json) -> Section:
-    """Name what nobody gave, and say what ranges mean; `--explain` shows each value with its origin."""
+def assumptions(inputs: Json) -> Topic:
+    """What nobody gave, and what ranges mean; `--explain` shows each value with its origin."""
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. Ranges hold {glued('4 of 5')} real runs."
-    return Section(label="Assumed", paragraphs=((Span(text, "dim"),),))
+    return Topic(label="Assumed", paragraphs=((Phrase(text, "dim"),),))
 
 
 def settings(inputs: Json) -> Table:
-    """List every setting that means something with its value and its origin."""
+    """Every setting that means something with its value and its origin."""
     rows = tuple(
-        (Span(name.replace("_", "-")), Span(setting(name, entry["value"])), Span(str(entry["origin"]), "dim"))
+        (Phrase(name.replace("_", "-")), Phrase(setting(name, entry["value"])), Phrase(str(entry["origin"]), "dim"))
         for name, entry in inputs.items()
         if entry["value"] is not None
     )
-    columns = (Column(title="Setting"), Column(title="Value", flexible=True), Column(title="From"))
+    columns = (Column(title="Setting"), Column(title="Value", prose=True), Column(title="From"))
     return Table(columns=columns, rows=rows)

@@ -6,13 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..text import printable
-from .report import Column, Report, Role, Section, Span, Table
-
-SIGNS: Mapping[str, tuple[str, Role]] = {
-    "supported": ("✓", "good"),
-    "limited": ("!", "warn"),
-    "unsupported": ("✗", "bad"),
-}
+from .report import Column, Phrase, Report, Table, Topic
+from .words import judged
 
 WORDS: Mapping[str, str] = {
     "below": "target below {}",
@@ -24,23 +19,23 @@ WORDS: Mapping[str, str] = {
 
 
 def page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Report:
-    """Show a backend's entry."""
+    """A backend's entry: `fields` of the catalog, `remarks` on how it was found."""
     columns = (
         Column(title="Technique"),
         Column(title="Works"),
         Column(title="On"),
-        Column(title="Note", flexible=True),
+        Column(title="Note", prose=True),
     )
     rows = tuple(row for name, cases in fields["techniques"].items() for row in _rows(name, cases))
-    used = tuple((Span(_choice(choice)),) for choice in fields["engines"])
+    used = tuple((Phrase(_choice(choice)),) for choice in fields["engines"])
     return Report(
         title=printable(title, 100),
         context=(printable(fields["software"], 200), *(printable(remark, 200) for remark in remarks)),
         blocks=(
-            Section(label="Used", paragraphs=used),
+            Topic(label="Used", paragraphs=used),
             Table(columns=columns, rows=rows),
             *(
-                [Section(label="Notes", paragraphs=((Span(printable(fields["notes"], 400)),),))]
+                [Topic(label="Notes", paragraphs=((Phrase(printable(fields["notes"], 400)),),))]
                 if fields["notes"]
                 else []
             ),
@@ -49,7 +44,7 @@ def page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repor
 
 
 def _choice(choice: Mapping[str, Any]) -> str:
-    """Say when an engine is taken: `vllm for awq-int4, fp8 on datacenter`."""
+    """When an engine is taken: `vllm for awq-int4, fp8 on datacenter`."""
     quants = f" for {', '.join(choice['quants'])}" if choice["quants"] else ""
     tasks = f" to {', '.join(choice['tasks'])}" if choice["tasks"] else ""
     when = _condition(choice["when"])
@@ -67,24 +62,23 @@ def _condition(when: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _rows(name: str, cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Span, ...]]:
-    """Give a line a case; the last one holds for whatever no case before it names."""
+def _rows(name: str, cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Phrase, ...]]:
+    """A row for each case; the last one holds for whatever no case before it names."""
     for index, case in enumerate(cases):
-        sign, role = SIGNS[case["status"]]
         when = _condition(case["when"]) or ("the rest" if index else "all")
         note = "; ".join(text for text in (f"since {case['since']}" if case["since"] else "", case["note"]) if text)
-        doubt = " (unverified)" if case["unverified"] else ""
+        note = " ".join(text for text in (note, "(unverified)" if case["unverified"] else "") if text)
         technique = ", ".join(name.split()) if index == 0 else ""
         yield (
-            Span(_shortened(technique), "strong"),
-            Span(f"{sign} {case['status']}", role),
-            Span(_shortened(when)),
-            Span(printable(note + doubt, 200)),
+            Phrase(_shortened(technique), "label"),
+            judged(case["status"], case["status"]),
+            Phrase(_shortened(when)),
+            Phrase(printable(note, 200)),
         )
 
 
 def _shortened(text: str, longest: int = 26) -> str:
-    """Name the first few of a list, and how many more there are."""
+    """The first few names of a list, and how many more there are."""
     words = text.split(", ")
     shown = words[:1]
     while len(shown) < len(words) and len(", ".join([*shown, words[len(shown)]])) <= longest:

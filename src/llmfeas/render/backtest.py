@@ -7,7 +7,7 @@ from typing import Any
 
 from ..text import printable
 from ..units import digits
-from .report import Column, Report, Section, Span, Table
+from .report import Column, Phrase, Report, Table, Topic
 
 
 def _percent(share: float | None) -> str:
@@ -19,7 +19,7 @@ def _signed(share: float | None) -> str:
     return "" if share is None else f"{percent:+d} %" if percent else "0 %"
 
 
-def _cells(line: Mapping[str, Any], *, naive: bool) -> tuple[Span, ...]:
+def _cells(line: Mapping[str, Any], *, naive: bool) -> tuple[Phrase, ...]:
     whole = line["backend"] == "all"
     shown = [
         line["kind"] if whole else "",
@@ -34,7 +34,7 @@ def _cells(line: Mapping[str, Any], *, naive: bool) -> tuple[Span, ...]:
     ]
     if naive:
         shown += [_percent(line["naive_median_error"]), _percent(line["naive_p90_error"])]
-    return tuple(Span(text, "strong" if whole else "plain") for text in shown)
+    return tuple(Phrase(text, "label" if whole else "plain") for text in shown)
 
 
 def _columns(*, naive: bool) -> tuple[Column, ...]:
@@ -53,11 +53,11 @@ def _columns(*, naive: bool) -> tuple[Column, ...]:
     )
 
 
-def _miss(row: Mapping[str, Any]) -> tuple[Span, ...]:
+def _miss(row: Mapping[str, Any]) -> tuple[Phrase, ...]:
     reason = f": {row['reason']}" if row["reason"] else ""
     ratio = f"{digits(row['found']['expected'] / row['measured'])}×" if row["kind"] != "fits" else "wrong"
     text = f"{row['id']} ({row['kind']}) {ratio}{reason}"
-    return (Span(printable(text, 300)),)
+    return (Phrase(printable(text, 300)),)
 
 
 KINDS = ("training", "decode", "prefill", "training-memory", "inference-memory")
@@ -67,7 +67,7 @@ NAMES = ("training speed", "decoding speed", "prefill speed", "training memory",
 
 
 def summary(lines: Sequence[Mapping[str, Any]], left_out: Mapping[str, Mapping[str, float]]) -> Report:
-    """Show the short table of the README: error, error of sources that the fit has not seen, coverage, rules of thumb.
+    """The short table of the README: error, error of sources that the fit has not seen, coverage, rules of thumb.
 
     `left_out` is that section of data/efficiency.yaml.
     """
@@ -77,7 +77,7 @@ def summary(lines: Sequence[Mapping[str, Any]], left_out: Mapping[str, Mapping[s
         line, unseen = whole[kind], left_out.get(kind, {})
         shown = [name, str(line["rows"]), str(line["groups"]), _percent(line["median_error"])]
         shown += [_percent(unseen.get("median_error")), _percent(line["inside"]), _percent(line["naive_median_error"])]
-        rows.append(tuple(Span(text) for text in shown))
+        rows.append(tuple(Phrase(text) for text in shown))
     columns = (
         Column(title="What"),
         *(Column(title=title, figures=True) for title in ("rows", "groups", "error", "unseen", "in range", "naive")),
@@ -86,30 +86,30 @@ def summary(lines: Sequence[Mapping[str, Any]], left_out: Mapping[str, Mapping[s
 
 
 def report(result: Mapping[str, Any], *, naive: bool) -> Report:
-    """Show a backtest's result."""
+    """The result of a backtest, with `naive` beside the rules of thumb."""
     lines: Sequence[Mapping[str, Any]] = result["kinds"]
-    blocks: list[Section | Table] = [
+    blocks: list[Topic | Table] = [
         Table(columns=_columns(naive=naive), rows=tuple(_cells(line, naive=naive) for line in lines))
     ]
     if result.get("worst"):
-        blocks.append(Section(label="Missed", paragraphs=tuple(_miss(row) for row in result["worst"])))
+        blocks.append(Topic(label="Missed", paragraphs=tuple(_miss(row) for row in result["worst"])))
     notes = [
         "Error: half of the measurements are nearer than this, 90 %: nine tenths. Inside: share within our range, "
         "of fits the share answered rightly. High/low: median width of the range.",
     ]
     if naive:
         notes.append("naive: 6ND at 40 % MFU; bandwidth x 0.7; 18 bytes a parameter; weights and a fifth.")
-    blocks.append(Section(label="Read", paragraphs=tuple((Span(note),) for note in notes)))
+    blocks.append(Topic(label="Read", paragraphs=tuple((Phrase(note),) for note in notes)))
     total = sum(line["rows"] for line in lines if line["backend"] == "all")
     return Report(title=f"{total} measured figures beside ours", blocks=tuple(blocks))
 
 
 def calibration_report(rows: Sequence[Mapping[str, Any]], path: str) -> Report:
-    """Show what own measurements say of each kind of run: our figure's factor, and the range before and after."""
+    """What own measurements say of each kind of run: our figure's factor, and the range before and after."""
     columns = (
         Column(title="Device"),
         Column(title="Kind"),
-        Column(title="Run", flexible=True),
+        Column(title="Run", prose=True),
         Column(title="Rows", figures=True),
         Column(title="Factor", figures=True),
         Column(title="Range was ×", figures=True, spare=True),
@@ -117,7 +117,7 @@ def calibration_report(rows: Sequence[Mapping[str, Any]], path: str) -> Report:
     )
     cells = tuple(
         tuple(
-            Span(printable(text, 60))
+            Phrase(printable(text, 60))
             for text in (
                 row["device"],
                 row["kind"],

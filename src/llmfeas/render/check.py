@@ -19,7 +19,8 @@ from ..units import (
     format_percent,
     format_usd,
 )
-from .report import GLUE, Column, Report, Section, Span, Table, glued
+from .report import GLUE, Column, Phrase, Report, Table, Topic, glued
+from .words import judged
 
 Row = Mapping[str, Any]
 
@@ -36,8 +37,8 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
 }
 
 
-def found(row: Row) -> str:
-    """Write what was found, in the unit of the expectation."""
+def finding(row: Row) -> str:
+    """What was found, in the unit of the expectation."""
     value = row["found"]
     if value is None:
         return "unknown"
@@ -47,7 +48,7 @@ def found(row: Row) -> str:
 
 
 def margin(row: Row) -> str:
-    """Write the distance to the bound as a share of it: `+12 %`, `-3 %`."""
+    """The distance to the bound as a share of it: `+12 %`, `-3 %`."""
     value = row["margin"]
     if value is None:
         return ""
@@ -55,22 +56,22 @@ def margin(row: Row) -> str:
 
 
 def where(row: Row) -> str:
-    """Say where the expectation is written: `checks.yaml:12`."""
+    """Where the expectation is written: `checks.yaml:12`."""
     return f"{row['file']}:{row['line']}"
 
 
-def sentence(row: Row) -> str:
-    """Say in one line what was expected and found: for annotations and test reports."""
+def in_words(row: Row) -> str:
+    """What was expected and found, in one line: for annotations and test reports."""
     by = f" ({margin(row)})" if row["margin"] is not None else ""
-    return f"{row['id']}: {row['expectation']}, found {found(row)}{by}"
+    return f"{row['id']}: {row['expectation']}, found {finding(row)}{by}"
 
 
 def report(envelope: Mapping[str, Any]) -> Report:
-    """Show the expectations of an envelope in their order, and how many hold."""
+    """The expectations of an envelope in their order, and how many hold."""
     result = envelope["result"]
     rows = result["expectations"]
     columns = (
-        Column(title="Expected", flexible=True, hanging=2),
+        Column(title="Expected", prose=True),
         Column(title="Found", figures=True),
         Column(title="Margin", figures=True, spare=True),
         Column(title="Where"),
@@ -78,26 +79,27 @@ def report(envelope: Mapping[str, Any]) -> Report:
     table = Table(columns=columns, rows=tuple(_cells(row) for row in rows))
     unknown = sum(row["found"] is None for row in rows)
     notes = [f"{unknown} unknown: no price or no figure is known there; --price gives one."] if unknown else []
-    blocks: list[Section | Table] = [table]
-    blocks += [Section(label="Note", paragraphs=((Span(note),),)) for note in notes]
+    blocks: list[Topic | Table] = [table]
+    blocks += [Topic(label="Note", paragraphs=((Phrase(note),),)) for note in notes]
     good = result["failed"] == 0
     return Report(
         title="Check",
-        verdict=Span(glued(f"{result['passed']} passed, {result['failed']} failed"), "good" if good else "bad"),
+        verdict=Phrase(
+            glued(f"{result['passed']} passed, {result['failed']} failed"), "feasible" if good else "infeasible"
+        ),
         blocks=tuple(blocks),
     )
 
 
 def _kept(text: str) -> str:
-    """Keep figures and their units on one line."""
+    """`text` with glue between figures and their units."""
     return re.sub(r"(?<=\d) (?=[^\d\s])", GLUE, text)
 
 
-def _cells(row: Row) -> tuple[Span, ...]:
-    sign, role = ("✓", "good") if row["ok"] else ("✗", "bad")
+def _cells(row: Row) -> tuple[Phrase, ...]:
     return (
-        Span(f"{sign}{GLUE}" + _kept(printable(f"{row['id']}: {row['expectation']}", 200)), role),  # type: ignore[arg-type]
-        Span(glued(found(row))),
-        Span(glued(margin(row))),
-        Span(printable(where(row), 120)),
+        judged("feasible" if row["ok"] else "infeasible", _kept(printable(f"{row['id']}: {row['expectation']}", 200))),
+        Phrase(glued(finding(row))),
+        Phrase(glued(margin(row))),
+        Phrase(printable(where(row), 120)),
     )

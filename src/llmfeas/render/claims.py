@@ -6,15 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..text import printable
-from .report import Column, Pair, Report, Role, Section, Span, Table
+from .report import Column, Pair, Phrase, Report, Table, Topic
+from .words import judged
 
 Claim = Mapping[str, Any]
 
-MARKS: Mapping[str, tuple[str, Role]] = {
-    "holds": ("✓", "good"),
-    "holds under conditions": ("!", "warn"),
-    "does not hold": ("✗", "bad"),
-}
 READ = (
     "✓ holds, ! holds under conditions, ✗ does not hold",
     "every verdict and figure is computed from the catalog by 'llmfeas claims', none is stored",
@@ -26,10 +22,10 @@ MOST = 8
 
 
 def report(envelope: Mapping[str, Any], *, overview: bool, details: bool) -> Report:
-    """Show the claims of an envelope: an `overview` document by document, the `details` of each, or both."""
+    """The claims of an envelope: an `overview` document by document, the `details` of each, or both."""
     result = envelope["result"]
     claims = result["claims"]
-    blocks: list[Section | Table] = []
+    blocks: list[Topic | Table] = []
     for document in result["documents"]:
         own = [claim for claim in claims if document["id"] in claim["documents"]]
         if overview:
@@ -38,7 +34,7 @@ def report(envelope: Mapping[str, Any], *, overview: bool, details: bool) -> Rep
         blocks += [_details(claim) for claim in own] if details else []
     if not details:
         how = "llmfeas claims ID tells why; --format markdown tells it of all."
-        blocks.append(Section(label="Why", paragraphs=((Span(how),),)))
+        blocks.append(Topic(label="Why", paragraphs=((Phrase(how),),)))
     noun = "claim" if len(claims) == 1 else "claims"
     return Report(
         title=f"{len(claims)} {noun}: {_count(claims)}",
@@ -57,41 +53,39 @@ def _count(claims: Sequence[Claim]) -> str:
 
 def _pairs(claims: Sequence[Claim]) -> Iterator[Pair]:
     for claim in claims:
-        sign, role = MARKS[claim["verdict"]]
+        verdict = judged(claim["verdict"], claim["id"])
         said, found = printable(claim["says"], 400), printable(f"Found: {claim['found']}.", 400)
-        yield Pair(f"{sign} {claim['id']}", (Span(said, role), Span(" "), Span(found)))
+        yield Pair(verdict.whole, (Phrase(said, verdict.meaning), Phrase(" "), Phrase(found)))
 
 
-def _document(document: Mapping[str, Any], claims: Sequence[Claim]) -> Section:
+def _document(document: Mapping[str, Any], claims: Sequence[Claim]) -> Topic:
     texts = [document["about"]] if document["about"] else []
     editions = ", ".join(f"{edition['title']} ({edition['language']})" for edition in document["editions"])
     if editions:
         texts.append(f"In circulation as: {editions}.")
     if document["links"]:
         texts.append(f"Links: {', '.join(document['links'])}")
-    paragraphs = tuple((Span(printable(text, 800)),) for text in texts)
-    return Section(label=printable(document["title"], 120), paragraphs=paragraphs, pairs=tuple(_pairs(claims)))
+    paragraphs = tuple((Phrase(printable(text, 800)),) for text in texts)
+    return Topic(label=printable(document["title"], 120), paragraphs=paragraphs, pairs=tuple(_pairs(claims)))
 
 
 def _table(claims: Sequence[Claim]) -> Table:
-    columns = (Column(title="Claim"), Column(title="What it says", flexible=True), Column(title="Found", flexible=True))
+    columns = (Column(title="Claim"), Column(title="What it says", prose=True), Column(title="Found", prose=True))
     return Table(columns=columns, rows=tuple(_row(claim) for claim in claims))
 
 
-def _row(claim: Claim) -> tuple[Span, ...]:
-    sign, role = MARKS[claim["verdict"]]
+def _row(claim: Claim) -> tuple[Phrase, ...]:
     return (
-        Span(printable(f"{sign} {claim['id']}", 80), role),
-        Span(printable(claim["says"], 400)),
-        Span(printable(claim["found"], 400)),
+        judged(claim["verdict"], printable(claim["id"])),
+        Phrase(printable(claim["says"], 400)),
+        Phrase(printable(claim["found"], 400)),
     )
 
 
-def _details(claim: Claim) -> Section:
-    sign, _ = MARKS[claim["verdict"]]
+def _details(claim: Claim) -> Topic:
     lines = [f"{claim['says']} – {claim['verdict']}.", *_lines(claim)]
-    paragraphs = tuple((Span(printable(line, 1200)),) for line in lines)
-    return Section(label=printable(f"{sign} {claim['id']}", 80), paragraphs=paragraphs)
+    paragraphs = tuple((Phrase(printable(line, 1200)),) for line in lines)
+    return Topic(label=judged(claim["verdict"], printable(claim["id"])).whole, paragraphs=paragraphs)
 
 
 def _lines(claim: Claim) -> Iterator[str]:

@@ -8,26 +8,23 @@ from typing import Any
 
 from ..text import printable
 from ..units import GIB, digits, format_count, format_duration, format_energy, format_usd
-from .report import GLUE, Column, Report, Section, Span, Table, glued
-from .words import TASKS, figure, mark
-
-BAR = 10
-"""Columns of the longest bar."""
+from .report import GLUE, Bar, Column, Phrase, Report, Table, Topic, glued
+from .words import TASKS, figure, judged
 
 
 def _time(row: Mapping[str, Any]) -> Mapping[str, float]:
     time: Mapping[str, Any] = row["time"]
-    found: Mapping[str, float] = time.get("total_seconds") or time["decode_tokens_per_second"]
-    return found
+    value: Mapping[str, float] = time.get("total_seconds") or time["decode_tokens_per_second"]
+    return value
 
 
-def _bars(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Give each row's bar: one column at the smallest figure, all columns at the largest, logarithmic between."""
+def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    """Each row's bar: a tenth of the length at the smallest figure, all of it at the largest, logarithmic between."""
     figures = [max(_time(row)["expected"], 1e-12) for row in rows]
     low, high = math.log(min(figures)), math.log(max(figures))
     if high - low < 1e-9:
-        return ["█" * (BAR // 2)] * len(rows)
-    return ["█" * (1 + round((BAR - 1) * (math.log(value) - low) / (high - low))) for value in figures]
+        return [Bar(0.5)] * len(rows)
+    return [Bar(0.1 + 0.9 * (math.log(value) - low) / (high - low)) for value in figures]
 
 
 def _money(row: Mapping[str, Any]) -> str:
@@ -52,30 +49,29 @@ def _name(row: Mapping[str, Any]) -> str:
     return row["device"] if count == 1 else f"{count}x{row['device']}"
 
 
-def _cells(row: Mapping[str, Any], bar: str) -> tuple[Span, ...]:
+def _cells(row: Mapping[str, Any], bar: Bar) -> tuple[Phrase | Bar, ...]:
     memory, relative = row["memory"], row["relative_speed"]
     written = format_count if "decode_tokens_per_second" in row["time"] else format_duration
     expected, _, ends = figure(_time(row), written).partition("(")
-    sign = mark(row["verdict"]["status"])
     needs, has = digits(memory["peak_bytes"]["expected"] / GIB), digits(memory["usable_bytes"] / GIB)
     ratios = "" if relative is None else f"{digits(relative['low'])} – {digits(relative['high'])}"
     return (
-        Span(f"{sign.text} {printable(_name(row), 60)}", sign.role),
-        Span(glued(f"{needs} of {has}")),
-        Span(expected.strip(GLUE)),
-        Span(f"({ends}" if ends else ""),
-        Span("" if relative is None else f"{digits(relative['expected'])}×"),
-        Span(_needed(row)),
-        Span(_money(row)),
-        Span(bar, "bar"),
-        Span(row["backend"]),
-        Span(_energy(row)),
-        Span(glued(ratios) if relative and relative["low"] < relative["high"] else ""),
+        judged(row["verdict"]["status"], printable(_name(row), 60)),
+        Phrase(glued(f"{needs} of {has}")),
+        Phrase(expected.strip(GLUE)),
+        Phrase(f"({ends}" if ends else ""),
+        Phrase("" if relative is None else f"{digits(relative['expected'])}×"),
+        Phrase(_needed(row)),
+        Phrase(_money(row)),
+        bar,
+        Phrase(row["backend"]),
+        Phrase(_energy(row)),
+        Phrase(glued(ratios) if relative and relative["low"] < relative["high"] else ""),
     )
 
 
 def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
-    """Name the columns; without room for all, spare ones are left out from the right: never the one sorted by."""
+    """The columns; without room for all, spare ones are left out from the right: never the one sorted by."""
     return (
         Column(title="Device"),
         Column(title="GiB", figures=True),
@@ -92,29 +88,29 @@ def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], sort: str) -> Table:
-    """Lay rows out as a table, without columns that say nothing."""
+    """Rows as a table, without columns that say nothing."""
     inference = "decode_tokens_per_second" in rows[0]["time"]
     columns = _columns(sort, inference=inference)
     cells = [_cells(row, bar) for row, bar in zip(rows, _bars(rows), strict=True)]
     several = any(row["devices_needed"] != row["num_devices"] for row in rows)
-    told = [
+    shown = [
         index
         for index, column in enumerate(columns)
-        if any(row[index].text for row in cells) and (several or column.title != "Takes")
+        if any(row[index] != Phrase("") for row in cells) and (several or column.title != "Takes")
     ]
     return Table(
-        columns=tuple(columns[index] for index in told),
-        rows=tuple(tuple(row[index] for index in told) for row in cells),
+        columns=tuple(columns[index] for index in shown),
+        rows=tuple(tuple(row[index] for index in shown) for row in cells),
     )
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[Span, ...], ...]:
-    """Gather what limits the rows, each remark once, with the devices that it holds for."""
+def _remarks(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[Phrase, ...], ...]:
+    """What limits the rows, each remark once, with the devices that it holds for."""
     texts: dict[str, list[str]] = {}
     for row in rows:
         for text in _limits(row):
             texts.setdefault(text, []).append(row["device"])
-    return tuple((Span(printable(f"{_few(devices)}: {text}", 300)),) for text, devices in texts.items())
+    return tuple((Phrase(printable(f"{_few(devices)}: {text}", 300)),) for text, devices in texts.items())
 
 
 def _few(devices: Sequence[str]) -> str:
@@ -123,7 +119,7 @@ def _few(devices: Sequence[str]) -> str:
 
 
 def _limits(row: Mapping[str, Any]) -> list[str]:
-    """Say what speaks against a row, or limits it: software without the device's name, time, budget."""
+    """What speaks against a row, or limits it: software without the device's name, time, budget."""
     verdict = row["verdict"]
     software = [reason["message"] for reason in verdict["reasons"] if reason["code"].startswith("software")]
     causes = {"over_deadline": "misses the deadline", "impractical": "would take years", "over_budget": "over budget"}
@@ -140,21 +136,21 @@ def report(
     left_out: int,
     sort: str = "time",
 ) -> Report:
-    """Show rows ranked by `sort` of the models `names`; `left_out` rows below them are not shown."""
-    blocks: list[Section | Table] = []
+    """Rows ranked by `sort` of the models `names`; `left_out` rows below them are not shown."""
+    blocks: list[Topic | Table] = []
     models = list(dict.fromkeys(row["model"] for row in rows))
     for model in models:
         own = [row for row in rows if row["model"] == model]
         if len(models) > 1:
-            blocks.append(Section(label="Model", paragraphs=((Span(printable(model, 80), "strong"),),)))
+            blocks.append(Topic(label="Model", paragraphs=((Phrase(printable(model, 80), "label"),),)))
         blocks.append(_table(own, sort))
     remarks = _remarks(rows)
     if remarks:
-        blocks.append(Section(label="Limits", paragraphs=remarks))
+        blocks.append(Topic(label="Limits", paragraphs=remarks))
     notes = [_legend(rows, baseline)]
     if left_out:
         notes.append(f"{left_out} more not shown; --top {left_out + len(rows)} shows all.")
-    blocks.append(Section(label="Read", paragraphs=tuple((Span(note),) for note in notes)))
+    blocks.append(Topic(label="Read", paragraphs=tuple((Phrase(note),) for note in notes)))
     count = (len(rows) + left_out) // len(names)
     many = "1 device" if count == 1 else f"{count} devices"
     title = f"{', '.join(printable(name, 60) for name in names)} on {many}"
@@ -163,7 +159,7 @@ def report(
 
 
 def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None) -> str:
-    """Say how to read the columns."""
+    """How to read the columns."""
     parts = ["✓ feasible, ! tight, ✗ not.", "GiB needed of usable."]
     if any(row["relative_speed"] for row in rows):
         first = _name(rows[0]) if len({row["model"] for row in rows}) == 1 else "the first of each model"

@@ -13,23 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..text import printable
 from .ndjson import rows_of
-from .shape import ESTIMATE, paths
 
 Row = Mapping[str, object]
 
 
 @functools.cache
 def estimate_columns() -> tuple[str, ...]:
-    """Give the columns of every estimate, training or inference, so that rows of a sweep share one header."""
-    return tuple(paths(ESTIMATE))
+    """The columns of every estimate, training or inference, so that rows of a sweep share one header."""
+    from .schema import estimate_schema, paths
+
+    return tuple(paths(estimate_schema()))
 
 
 @functools.cache
 def comparison_columns() -> tuple[str, ...]:
-    """Give the columns of every row of a comparison, whatever is known of its devices."""
-    from .shapes import COMPARISON
+    """The columns of every row of a comparison, whatever is known of its devices."""
+    from ..planning.compare import ComparedDevice
+    from .schema import paths, record_schema
 
-    return tuple(paths(COMPARISON))
+    return tuple(paths(record_schema(ComparedDevice)))
 
 
 _COLUMNS: Mapping[object, Callable[[], tuple[str, ...]]] = {
@@ -40,26 +42,26 @@ _COLUMNS: Mapping[object, Callable[[], tuple[str, ...]]] = {
 
 
 def rendered(envelope: Row) -> str:
-    """Write a header and the rows of a listing, or a header and one row for any other result."""
+    """A header and the rows of a listing, or a header and one row for any other result."""
     rows = rows_of(envelope)
     columns = _COLUMNS.get(envelope.get("schema"), tuple)()
     flat = [
         {path: value for path, value in flattened(row).items() if not _stands_for_parts(path, value, columns)}
         for row in ([envelope] if rows is None else rows)
     ]
-    found = list(dict.fromkeys([*columns, *(path for row in flat for path in row)]))
+    header = list(dict.fromkeys([*columns, *(path for row in flat for path in row)]))
     # parts of one thing that only later rows have stand beside those of the first row
-    order = {name: place for place, name in enumerate(dict.fromkeys(path.split(".")[0] for path in found))}
-    return table(sorted(found, key=lambda path: order[path.split(".")[0]]), flat)
+    order = {name: place for place, name in enumerate(dict.fromkeys(path.split(".")[0] for path in header))}
+    return table(sorted(header, key=lambda path: order[path.split(".")[0]]), flat)
 
 
 def _stands_for_parts(path: str, value: object, known: Sequence[str]) -> bool:
-    """Tell whether a null stands for a whole object whose parts have columns."""
+    """Whether a null stands for a whole object whose parts have columns."""
     return value is None and any(column.startswith(f"{path}.") for column in known)
 
 
 def table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], header: bool = True) -> str:
-    """Write rows under `columns`; a path that a row lacks is an empty cell."""
+    """Rows of dotted paths under `columns`; a path that a row lacks is an empty cell."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     if header:
@@ -69,7 +71,7 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], header: 
 
 
 def flattened(row: Row) -> dict[str, object]:
-    """Give the leaves of nested objects by dotted path."""
+    """The leaves of nested objects by dotted path, as a cell holds them."""
     return dict(_leaves(row, ""))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..options import BY_NAME
 from ..text import printable
 from ..units import digits, format_bytes, format_duration, format_percent, format_usd
-from .report import Column, Report, Section, Span, Table, glued
+from .report import Column, Phrase, Report, Table, Topic, glued
 from .words import setting
 
 TITLES: Mapping[str, str] = {
@@ -48,31 +48,31 @@ def _relative(change: Mapping[str, Any]) -> str:
 
 
 def report(envelope: Mapping[str, Any], before: str, after: str) -> Report:
-    """Show the changes of an envelope between two files, kind by kind."""
+    """The changes of an envelope between two files, kind by kind."""
     changes = envelope["result"]["changes"]
-    blocks: list[Section | Table] = []
+    blocks: list[Topic | Table] = []
     columns = (
-        Column(title="What"),
-        Column(title="Before", flexible=True),
-        Column(title="After", flexible=True),
+        Column(title="What", prose=True),
+        Column(title="Before", prose=True),
+        Column(title="After", prose=True),
         Column(title="Change", figures=True),
     )
     for kind, title in TITLES.items():
         own = [change for change in changes if change["kind"] == kind]
         if own:
-            blocks.append(Section(label=title, paragraphs=((Span(f"{len(own)} differ"),),)))
+            blocks.append(Topic(label=title, paragraphs=((Phrase(f"{len(own)} differ"),),)))
             shown = [change for change in own if not change["path"].endswith((".low", ".high"))]
             blocks.append(Table(columns=columns, rows=tuple(_cells(change) for change in shown)))
     count = f"{len(changes)} change{'' if len(changes) == 1 else 's'}" if changes else "no change"
     return Report(title=f"{count} from {printable(before, 60)} to {printable(after, 60)}", blocks=tuple(blocks))
 
 
-def _cells(change: Mapping[str, Any]) -> tuple[Span, ...]:
+def _cells(change: Mapping[str, Any]) -> tuple[Phrase, ...]:
     path = change["path"].removeprefix("result.").removeprefix("inputs.").removesuffix(".expected")
     name = path.rpartition(".")[2]
     return (
-        Span(printable(path.replace("_", " ").replace(".", " "), 120)),
-        Span(_value(name, change["before"])),
-        Span(_value(name, change["after"])),
-        Span(_relative(change)),
+        Phrase(printable(path.replace("_", " ").replace(".", " "), 120)),
+        Phrase(_value(name, change["before"])),
+        Phrase(_value(name, change["after"])),
+        Phrase(_relative(change)),
     )

@@ -18,8 +18,8 @@ from ..units import (
     format_usd,
 )
 from .assumptions import assumptions, context
-from .report import Bar, Pair, Report, Section, Span, glued
-from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, mark, rate, sentence, verdict_words
+from .report import Bar, Pair, Phrase, Report, Topic, glued
+from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, judged, rate, sentence, verdict_words
 
 Json = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ SMALLEST_SHARE = 0.01
 
 
 def report(envelope: Json, model: str = "", device: str = "") -> Report:
-    """Turn the envelope of `llmfeas estimate` into a report; `model` and `device` are names to show instead of ids."""
+    """What an envelope of `llmfeas estimate` says; `model` and `device` are names to show instead of ids."""
     inputs, result = envelope["inputs"], envelope["result"]
     model = printable(model or inputs["model"]["value"], 60)
     device = printable(device or inputs["device"]["value"], 60)
@@ -61,15 +61,15 @@ def _size(parameters: Json) -> str:
     return f"{size}, {figure(spread, format_count)}{glued(' active')}"
 
 
-def _reasons(verdict: Json) -> Section | None:
+def _reasons(verdict: Json) -> Topic | None:
     reasons = [reason for reason in verdict["reasons"] if reason["code"] != "memory-fits"]
     if not reasons:
         return None
     label = "Limits" if verdict["status"] == "feasible" else "Why"
-    return Section(label=label, paragraphs=tuple((Span(sentence(reason["message"])),) for reason in reasons))
+    return Topic(label=label, paragraphs=tuple((Phrase(sentence(reason["message"])),) for reason in reasons))
 
 
-def _memory(inputs: Json, memory: Json) -> Section:
+def _memory(inputs: Json, memory: Json) -> Topic:
     peak = memory["peak_bytes"]
     each = " on each device" if inputs["num_devices"]["value"] > 1 else ""
     usable, capacity = glued(format_bytes(memory["usable_bytes"])), glued(format_bytes(memory["capacity_bytes"]))
@@ -77,7 +77,7 @@ def _memory(inputs: Json, memory: Json) -> Section:
     if memory["host_bytes"]:
         lines.append(f"and {glued(format_bytes(memory['host_bytes']))} in the memory of the host")
     lines.append(f"at the peak, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
-    return Section(label="Memory", paragraphs=tuple((Span(line),) for line in lines), bars=_components(memory))
+    return Topic(label="Memory", paragraphs=tuple((Phrase(line),) for line in lines), bars=_components(memory))
 
 
 def _components(memory: Json) -> tuple[Bar, ...]:
@@ -89,12 +89,12 @@ def _components(memory: Json) -> tuple[Bar, ...]:
     unit, name_of_unit = (GIB, "GiB") if largest >= GIB else (MIB, "MiB")
     decimals = 2 if largest < 10 * unit else 1 if largest < 100 * unit else 0
     return tuple(
-        Bar(COMPONENTS[name], f"{size / unit:.{decimals}f} {name_of_unit}", size / largest)
+        Bar(size / largest, COMPONENTS[name], f"{size / unit:.{decimals}f} {name_of_unit}")
         for name, size in sorted(shown, key=lambda pair: -pair[1])
     )
 
 
-def _compute(flops: Json, task: str) -> Section | None:
+def _compute(flops: Json, task: str) -> Topic | None:
     if flops["model"] is None:
         return None
     rule = "6·N·D" if task != "inference" else "2·N·D"
@@ -102,7 +102,7 @@ def _compute(flops: Json, task: str) -> Section | None:
     text = f"{naive} by {rule}, {format_flop(flops['model'])} exactly"
     if flops["hardware"] and flops["hardware"] > 1.005 * flops["model"]:
         text += f", {format_flop(flops['hardware'])} executed"
-    return Section(label="Compute", paragraphs=((Span(text),),), apart=False)
+    return Topic(label="Compute", paragraphs=((Phrase(text),),), apart=False)
 
 
 def _condition(verdict: Json) -> str:
@@ -111,18 +111,18 @@ def _condition(verdict: Json) -> str:
     return ", if it did fit" if verdict["memory"] == "exceeds" else ""
 
 
-def _time(inputs: Json, result: Json) -> list[Section]:
+def _time(inputs: Json, result: Json) -> list[Topic]:
     time, condition = result["time"], _condition(result["verdict"])
     if time.get("total_seconds"):
         share = f" at {_share_of_peak(time['mfu'])}" if time.get("mfu") else ""
         bound = _limited(inputs, time, "bound_by")
         speed = f"{rate(time['tokens_per_second'])}{share}{bound}"
         total = f"{figure(time['total_seconds'], format_duration)}{condition}"
-        return [Section(label="Time", paragraphs=((Span(total, "strong"),), (Span(speed),)), apart=False)]
+        return [Topic(label="Time", paragraphs=((Phrase(total, "figure"),), (Phrase(speed),)), apart=False)]
     if time.get("decode_tokens_per_second"):
         first, *others = _speeds(inputs, time, condition)
-        lines = ((Span(first, "strong"),), *((Span(line),) for line in others))
-        return [Section(label="Speed", paragraphs=lines, apart=False)]
+        lines = ((Phrase(first, "figure"),), *((Phrase(line),) for line in others))
+        return [Topic(label="Speed", paragraphs=lines, apart=False)]
     return []
 
 
@@ -131,7 +131,7 @@ def _share_of_peak(mfu: Json) -> str:
 
 
 def _limited(inputs: Json, time: Json, key: str) -> str:
-    """Say what limits; all that one device communicates with is its host."""
+    """What limits a speed; all that one device communicates with is its host."""
     bound = time.get(key)
     if not bound:
         return ""
@@ -150,14 +150,14 @@ def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     return lines
 
 
-def _cost(cost: Json, inputs: Json) -> list[Section]:
+def _cost(cost: Json, inputs: Json) -> list[Topic]:
     sections = []
     usd, energy = _money(cost), _energy(cost)
     if usd:
         text = usd + _price(cost["price"], inputs["num_devices"]["value"]) + _electricity(inputs)
-        sections.append(Section(label="Cost", paragraphs=((Span(text),),), apart=False))
+        sections.append(Topic(label="Cost", paragraphs=((Phrase(text),),), apart=False))
     if energy:
-        sections.append(Section(label="Energy", paragraphs=((Span(energy),),), apart=False))
+        sections.append(Topic(label="Energy", paragraphs=((Phrase(energy),),), apart=False))
     return sections
 
 
@@ -196,37 +196,39 @@ def _energy(cost: Json) -> str:
 
 
 def _is_asked(rung: Json, inputs: Json) -> bool:
-    """Tell whether a rung is what was asked: then the answer above says it, with the settings that were given."""
+    """Whether a rung is what was asked: then the answer above says it, with the settings that were given."""
     task, quant = inputs["task"]["value"], inputs.get("quant", {}).get("value")
     return bool(rung["task"] == task and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
 
 
-def _ladder(ladder: list[Json], inputs: Json) -> Section | None:
-    """Say what else can be done here; rungs take defaults where the question may have said otherwise."""
+def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
+    """What else can be done here; rungs take defaults where the question may have said otherwise."""
     items = []
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = format_bytes(rung["peak_bytes"]) if rung.get("peak_bytes") is not None else ""
         size = {"unsupported": "not supported", "tight": f"{size} (tight)"}.get(rung["status"], size)
-        items.append((Span(glued(f"{printable(rung['label'], 40)} ")), mark(rung["status"]), Span(glued(f" {size}"))))
-    return Section(label="Also here", items=tuple(items)) if items else None
+        items.append(
+            (Phrase(glued(f"{printable(rung['label'], 40)} ")), judged(rung["status"]), Phrase(glued(f" {size}")))
+        )
+    return Topic(label="Also here", items=tuple(items)) if items else None
 
 
 NOTHING_NEAR = "no one or two changes do; 'llmfeas plan' looks further"
 
 
-def _remedies(remedies: list[Json], memory: str) -> Section | None:
+def _remedies(remedies: list[Json], memory: str) -> Topic | None:
     if not remedies:
-        return Section(label="To make it work", paragraphs=((Span(NOTHING_NEAR),),)) if memory == "exceeds" else None
+        return Topic(label="To make it work", paragraphs=((Phrase(NOTHING_NEAR),),)) if memory == "exceeds" else None
     pairs = []
     for remedy in remedies:
-        right = [mark(remedy["status"]), Span(" " + amounts(remedy))]
+        right = [judged(remedy["status"]), Phrase(" " + amounts(remedy))]
         if remedy.get("message"):
-            right.append(Span(f": {printable(remedy['message'], 200)}", "dim"))
+            right.append(Phrase(f": {printable(remedy['message'], 200)}", "dim"))
         pairs.append(Pair(flags(remedy["changes"]), tuple(right)))
-    return Section(label="To make it work", pairs=tuple(pairs))
+    return Topic(label="To make it work", pairs=tuple(pairs))
 
 
-def _warnings(warnings: list[Json]) -> Section | None:
+def _warnings(warnings: list[Json]) -> Topic | None:
     if not warnings:
         return None
-    return Section(label="Note", paragraphs=tuple((Span(sentence(note["message"]), "warn"),) for note in warnings))
+    return Topic(label="Note", paragraphs=tuple((Phrase(sentence(note["message"]), "tight"),) for note in warnings))

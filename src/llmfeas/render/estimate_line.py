@@ -5,38 +5,39 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .. import __version__
+from ..contract import keys_of
 from ..estimate.core import flops, parameter_counts
 from ..estimate.inputs import inputs, value_and_origin
-from ..estimate.result import SCHEMA, Estimate, plain
+from ..estimate.result import SCHEMA, Estimate
 from ..scenario import BATCH, Origin, Scenario, whatever_the_batch
 from .ndjson import encoded
 
+SERVING_REST = tuple(key for key in keys_of(Estimate) if key != "parameters")
+TRAINING_REST = tuple(key for key in SERVING_REST if key != "flops")
+"""What of a result depends on the batch."""
 _HOLE = "\0"
 """Stands for a setting of the batch; no text of a request holds it."""
 
 
 def estimate_line(id: object, estimate: Estimate) -> str:
-    """Write `{"id": id, **estimate.to_dict()}` as one line.
+    """`{"id": id, **estimate.to_dict()}` as one line.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.
     """
     scenario = estimate.scenario
     head = _head(scenario, estimate.catalog) % tuple([_setting(*value_and_origin(scenario, name)) for name in BATCH])
-    result = estimate.judgement()
-    if not scenario.is_training:
-        result = {"flops": plain(estimate.flops), **result}
-    warnings = encoded([warning.to_dict() for warning in estimate.warnings])
-    return f'{{"id":{encoded(id)},{head},{encoded(result)[1:]},"warnings":{warnings}}}\n'
+    rest = {key: getattr(estimate, key) for key in (TRAINING_REST if scenario.is_training else SERVING_REST)}
+    return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{encoded(estimate.warnings)}}}\n'
 
 
 @whatever_the_batch
 def _head(scenario: Scenario, catalog: str) -> str:
-    """Write an envelope up to what depends on the batch, as a format for the settings of the batch."""
+    """An envelope up to what depends on the batch, as a format for the settings of the batch."""
     settings: dict[str, object] = {**inputs(scenario), **dict.fromkeys(BATCH, _HOLE)}
-    result = {"parameters": plain(parameter_counts(scenario))}
+    result: dict[str, object] = {"parameters": parameter_counts(scenario)}
     if scenario.is_training:
-        result["flops"] = plain(flops(scenario))
+        result["flops"] = flops(scenario)
     head = {"schema": SCHEMA, "llmfeas": __version__, "catalog": catalog, "inputs": settings, "result": result}
     return encoded(head)[1:-2].replace("%", "%%").replace(encoded(_HOLE), "%s")
 

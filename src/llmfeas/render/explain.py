@@ -19,7 +19,7 @@ from ..units import (
     format_usd,
 )
 from .assumptions import settings
-from .report import Report, Section, Span, glued
+from .report import Phrase, Report, Topic, glued
 
 Json = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ WHOLE = 0.9995
 
 
 def quantity(value: object, unit: str) -> str:
-    """Write a value in its unit, as people do; what is no number is shown as it is."""
+    """A value in its unit, as people write it; what is no number as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return glued(printable(value, 60))
     if not unit and isinstance(value, int) and abs(value) < 10**6:
@@ -53,7 +53,7 @@ def quantity(value: object, unit: str) -> str:
 
 
 def explained(report: Report, inputs: Json, explanation: Sequence[Json]) -> Report:
-    """Append to a report every setting with its origin and every term of the derivation."""
+    """A report with every setting, its origin, and every term of the derivation below it."""
     terms = tuple(_term(term) for term in explanation)
     return Report(
         title=report.title,
@@ -63,15 +63,15 @@ def explained(report: Report, inputs: Json, explanation: Sequence[Json]) -> Repo
     )
 
 
-def _term(term: Json) -> Section:
+def _term(term: Json) -> Topic:
     share = f", {glued(format_percent(term['share']))} of the whole" if _is_part(term) else ""
-    result = Span(quantity(term["value"], term["unit"]) + share, "strong")
-    formula = Span(f"{printable(term['formula'], 300)} = ")
+    result = Phrase(quantity(term["value"], term["unit"]) + share, "figure")
+    formula = Phrase(f"{printable(term['formula'], 300)} = ")
     origins = "; ".join(_origin(entry) for entry in term["inputs"])
-    lines: list[tuple[Span, ...]] = [(formula, result)]
+    lines: list[tuple[Phrase, ...]] = [(formula, result)]
     if origins:
-        lines.append((Span(f"where {origins}", "dim"),))
-    return Section(label=printable(term["quantity"], 60), paragraphs=tuple(lines))
+        lines.append((Phrase(f"where {origins}", "dim"),))
+    return Topic(label=printable(term["quantity"], 60), paragraphs=tuple(lines))
 
 
 def _is_part(term: Json) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..text import printable
-from .check import sentence
+from .check import in_words
 
 
 def rendered(envelope: Mapping[str, Any]) -> str:
-    """Write workflow commands: an error for each broken expectation, then the summary."""
+    """Workflow commands: an error for each broken expectation, then the summary."""
     result = envelope["result"]
     lines = [_error(row) for row in result["expectations"] if not row["ok"]]
     summary = f"{result['passed']} passed, {result['failed']} failed"
@@ -19,7 +19,7 @@ def rendered(envelope: Mapping[str, Any]) -> str:
 
 def _error(row: Mapping[str, Any]) -> str:
     place = f"file={_property(row['file'])},line={row['line']},col={row['column']}"
-    return f"::error {place},title={_property(row['id'])}::{_data(sentence(row))}"
+    return f"::error {place},title={_property(row['id'])}::{_data(in_words(row))}"
 
 
 def _data(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def rendered(envelope: Mapping[str, object]) -> str:
-    """Write the envelope as one JSON document.
+    """The envelope as one JSON document.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.

@@ -7,13 +7,13 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from ..text import printable
-from .check import sentence, where
+from .check import in_words, where
 
 LONGEST = 400
 
 
 def rendered(envelope: Mapping[str, Any]) -> str:
-    """Write one suite a file, one case an expectation."""
+    """One suite a file, one case an expectation."""
     result = envelope["result"]
     rows = result["expectations"]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
@@ -33,8 +33,8 @@ def _case(row: Mapping[str, Any]) -> list[str]:
     head = f'    <testcase {names} file={_quoted(row["file"])} line="{row["line"]}"'
     if row["ok"]:
         return [f"{head}/>"]
-    text = printable(f"{where(row)}: {sentence(row)}", LONGEST)
-    return [f"{head}>", f"      <failure message={_quoted(sentence(row))}>{escape(text)}</failure>", "    </testcase>"]
+    text = printable(f"{where(row)}: {in_words(row)}", LONGEST)
+    return [f"{head}>", f"      <failure message={_quoted(in_words(row))}>{escape(text)}</failure>", "    </testcase>"]
 
 
 def _quoted(text: object) -> str:

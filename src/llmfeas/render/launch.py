@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..text import printable
-from .report import Report, Section, Span, Verbatim
+from .report import Phrase, Report, Topic, Verbatim
 from .words import sentence
 
 
 def report(envelope: Mapping[str, Any], engine: str, model: str, device: str) -> Report:
-    """Show the launch of an envelope under the names of engine, model and device."""
+    """The launch of an envelope under the names of engine, model and device."""
     result = envelope["result"]
     files = (Verbatim(label=printable(file["name"], 80), text=file["text"]) for file in result["files"])
-    notes = tuple((Span(sentence(note)),) for note in result["notes"])
+    notes = tuple((Phrase(sentence(note)),) for note in result["notes"])
     return Report(
         title=f"{printable(model, 80)} on {printable(device, 80)} with {engine}",
         blocks=(
             *files,
             Verbatim(label="Command", text=result["command"]),
-            *((Section(label="To do", paragraphs=notes),) if notes else ()),
+            *((Topic(label="To do", paragraphs=notes),) if notes else ()),
         ),
     )

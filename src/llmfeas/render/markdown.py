@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .report import GLUE, Report, Section, Span, Table, Verbatim
+from .report import GLUE, Bar, Phrase, Report, Table, Topic, Verbatim
 
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"} | {GLUE: " "})
 
 
 def rendered(report: Report) -> str:
-    """Write the report as CommonMark with pipe tables; text from outside is escaped."""
+    """The report as CommonMark with pipe tables; text from outside is escaped."""
     lines = [f"## {_text(report.title)}", ""]
     if report.verdict is not None:
-        lines += [f"**{_text(report.verdict.text)}**", ""]
+        lines += [f"**{_text(report.verdict.whole)}**", ""]
     if report.context:
         lines += [" · ".join(_text(part) for part in report.context), ""]
     for block in report.blocks:
         if isinstance(block, Verbatim):
             lines += _verbatim(block)
         else:
-            lines += _table(block) if isinstance(block, Table) else _section(block)
+            lines += _table(block) if isinstance(block, Table) else _topic(block)
     while lines and not lines[-1]:
         lines.pop()
     return "\n".join(lines) + "\n"
@@ -30,27 +30,27 @@ def _text(text: str) -> str:
     return text.translate(_SPECIAL)
 
 
-def _spans(spans: Sequence[Span]) -> str:
-    return "".join(_text(span.text) for span in spans)
+def _phrases(phrases: Sequence[Phrase]) -> str:
+    return "".join(_text(phrase.whole) for phrase in phrases)
 
 
-def _section(section: Section) -> Iterator[str]:
-    if section.paragraphs:
-        first, *others = section.paragraphs
+def _topic(topic: Topic) -> Iterator[str]:
+    if topic.paragraphs:
+        first, *others = topic.paragraphs
         yield (
-            f"**{_text(section.label)}** {_spans(first)}  " if others else f"**{_text(section.label)}** {_spans(first)}"
+            f"**{_text(topic.label)}** {_phrases(first)}  " if others else f"**{_text(topic.label)}** {_phrases(first)}"
         )
         for index, paragraph in enumerate(others, start=1):
-            yield _spans(paragraph) + ("  " if index < len(others) else "")
+            yield _phrases(paragraph) + ("  " if index < len(others) else "")
     else:
-        yield f"**{_text(section.label)}**"
+        yield f"**{_text(topic.label)}**"
     yield ""
-    if section.bars:
+    if topic.bars:
         yield from ("| | |", "| --- | ---: |")
-        yield from (f"| {_text(entry.label)} | {_text(entry.value)} |" for entry in section.bars)
+        yield from (f"| {_text(entry.label)} | {_text(entry.value)} |" for entry in topic.bars)
         yield ""
-    items = [_spans(item) for item in section.items]
-    items += [f"`{pair.left.replace(GLUE, ' ').replace('`', '')}` {_spans(pair.right)}" for pair in section.pairs]
+    items = [_phrases(item) for item in topic.items]
+    items += [f"`{pair.left.replace(GLUE, ' ').replace('`', '')}` {_phrases(pair.right)}" for pair in topic.pairs]
     if items:
         yield from (f"- {item}" for item in items)
         yield ""
@@ -67,5 +67,9 @@ def _table(table: Table) -> Iterator[str]:
     yield "| " + " | ".join(_text(column.title) for column in table.columns) + " |"
     yield "| " + " | ".join("---:" if column.figures else "---" for column in table.columns) + " |"
     for row in table.rows:
-        yield "| " + " | ".join(_text(span.text) for span in row) + " |"
+        yield (
+            "| "
+            + " | ".join("█" * round(10 * cell.share) if isinstance(cell, Bar) else _text(cell.whole) for cell in row)
+            + " |"
+        )
     yield ""

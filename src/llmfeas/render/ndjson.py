@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-LISTS = ("rows", "expectations", "claims", "changes", "plans")
+from ..contract import shallow
+
+LISTS = ("rows", "expectations", "claims", "changes", "plans", "kinds")
 """Keys of a result under which its rows stand."""
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False, default=shallow)
 
 
 def rendered(envelope: Mapping[str, object]) -> str:
-    """Write one line for each row of a listing, or one line in all.
+    """One line for each row of a listing, or one line in all.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.
@@ -22,19 +24,19 @@ def rendered(envelope: Mapping[str, object]) -> str:
 
 
 def rows_of(envelope: Mapping[str, object]) -> list[Mapping[str, object]] | None:
-    """Give the rows of a result that is a list of them under one of the contract's names; None for any other."""
+    """The rows of a result that is a list of them under one of the contract's names; None for any other."""
     result = envelope.get("result")
-    found = [result[name] for name in LISTS if name in result] if isinstance(result, Mapping) else []
-    return found[0] if found and isinstance(found[0], list) else None
+    lists = [result[name] for name in LISTS if name in result] if isinstance(result, Mapping) else []
+    return lists[0] if lists and isinstance(lists[0], list) else None
 
 
 def line(row: Mapping[str, object]) -> str:
-    """Write one object as one line."""
+    """One object as one line."""
     return encoded(row) + "\n"
 
 
 def encoded(value: object) -> str:
-    """Write any value as JSON, without spaces.
+    """Any value as JSON, records too, without spaces.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.

@@ -10,7 +10,7 @@ ALWAYS = ("id", "name")
 
 
 def overlay(section: str, records: Iterable[object]) -> str:
-    """Write records (or plain mappings, with null for what is to be filled in) as a section of a catalog file."""
+    """Records (or plain mappings, with null for what is to be filled in) as a section of a catalog file in YAML."""
     lines = [f"{section}:"]
     for record in records:
         fields = record if isinstance(record, Mapping) else plain(record)
@@ -20,15 +20,15 @@ def overlay(section: str, records: Iterable[object]) -> str:
 
 
 def plain(record: object) -> dict[str, object]:
-    """Give a record's fields that differ from their defaults; nested records likewise."""
+    """The fields of a record that differ from their defaults; nested records likewise."""
     if not dataclasses.is_dataclass(record):
         raise TypeError(f"{type(record).__name__} is no record")
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if field.name in ALWAYS or value != _default(field):
-            found[field.name] = _plain_value(value)
-    return found
+            fields[field.name] = _plain_value(value)
+    return fields
 
 
 def _default(field: dataclasses.Field[object]) -> object:

@@ -8,30 +8,30 @@ from typing import Any
 from ..options import flag_of
 from ..text import printable
 from ..units import format_bytes, format_duration, format_usd
-from .report import Pair, Report, Section, Span
-from .words import amounts, flags, mark, sentence, verdict_words
+from .report import Pair, Phrase, Report, Topic
+from .words import amounts, flags, judged, sentence, verdict_words
 
 Json = Mapping[str, Any]
 
 
 def report(envelope: Json, model: str, device: str) -> Report:
-    """Show the plans of an envelope under the names of model and device."""
+    """The plans of an envelope under the names of model and device."""
     result = envelope["result"]
     asked = result["asked"]
-    blocks: list[Section] = []
-    reasons = tuple((Span(sentence(reason["message"])),) for reason in asked["verdict"]["reasons"])
+    blocks: list[Topic] = []
+    reasons = tuple((Phrase(sentence(reason["message"])),) for reason in asked["verdict"]["reasons"])
     if reasons:
-        blocks.append(Section(label="As asked", paragraphs=reasons))
+        blocks.append(Topic(label="As asked", paragraphs=reasons))
     plans = result["plans"]
     if plans and plans[0]["changes"]:
         blocks += _ways(plans)
     elif plans:
-        blocks.append(Section(label="Plan", paragraphs=((Span("Nothing has to change."),),)))
+        blocks.append(Topic(label="Plan", paragraphs=((Phrase("Nothing has to change."),),)))
     elif result["nearest"]:
         blocks.append(_nearest(result["nearest"]))
     if envelope["warnings"]:
-        notes = tuple((Span(sentence(warning["message"]), "warn"),) for warning in envelope["warnings"])
-        blocks.append(Section(label="Note", paragraphs=notes))
+        notes = tuple((Phrase(sentence(warning["message"]), "tight"),) for warning in envelope["warnings"])
+        blocks.append(Topic(label="Note", paragraphs=notes))
     return Report(
         title=f"Plan for {printable(model, 80)} on {printable(device, 80)}",
         verdict=verdict_words(asked["verdict"]),
@@ -39,24 +39,24 @@ def report(envelope: Json, model: str, device: str) -> Report:
     )
 
 
-def _ways(plans: Sequence[Json]) -> list[Section]:
+def _ways(plans: Sequence[Json]) -> list[Topic]:
     first, *rest = plans
     return [
-        Section(label="Change", pairs=(_pair(first),)),
-        *([Section(label="Or", pairs=tuple(_pair(plan) for plan in rest))] if rest else []),
+        Topic(label="Change", pairs=(_pair(first),)),
+        *([Topic(label="Or", pairs=tuple(_pair(plan) for plan in rest))] if rest else []),
     ]
 
 
 def _pair(plan: Json) -> Pair:
     tight = " (tight)" if plan["status"] == "tight" else ""
-    price = Span(f" {amounts(plan)}{tight}")
+    price = Phrase(f" {amounts(plan)}{tight}")
     return Pair(
-        flags(plan["changes"]), (mark(plan["status"]), price, Span(f": {printable(plan['message'], 400)}", "dim"))
+        flags(plan["changes"]), (judged(plan["status"]), price, Phrase(f": {printable(plan['message'], 400)}", "dim"))
     )
 
 
-def _nearest(nearest: Json) -> Section:
-    return Section(label="Nearest", paragraphs=tuple((Span(text),) for text in _misses(nearest)))
+def _nearest(nearest: Json) -> Topic:
+    return Topic(label="Nearest", paragraphs=tuple((Phrase(text),) for text in _misses(nearest)))
 
 
 def _misses(nearest: Json) -> Iterator[str]:

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ..record import dataclass
 
-Role = Literal["plain", "strong", "dim", "good", "warn", "bad", "bar"]
+Meaning = Literal["plain", "label", "figure", "dim", "feasible", "tight", "infeasible"]
 """How a piece of text is meant; a format may colour it, but never says anything by colour alone."""
 
 GLUE = "\u00a0"
 """Stands for a space at which no line is broken, as inside `29.1 GiB (28.3 – 30.9)`."""
 
 
+SIGNS: Mapping[Meaning, str] = {"feasible": "✓", "tight": "!", "infeasible": "✗"}
+
+
 def glued(text: str) -> str:
-    """Keep a figure and its unit on one line."""
+    """`text` with every space as GLUE: a figure and its unit stay on one line."""
     return text.replace(" ", GLUE)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A piece of text with a role."""
+class Phrase:
+    """A piece of text with a meaning."""
 
     text: str
-    role: Role = "plain"
+    meaning: Meaning = "plain"
+    signed: bool = False
+    """With the sign of its meaning before the text."""
+
+    @property
+    def sign(self) -> str:
+        """The sign that says the same as the meaning, empty where none is wanted."""
+        return SIGNS.get(self.meaning, "?") if self.signed else ""
+
+    @property
+    def whole(self) -> str:
+        """The sign and the text, of which either may be missing."""
+        return GLUE.join(part for part in (self.sign, self.text) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One line of a bar chart: `share` of the full width, 0 to 1."""
+    """A bar of `share` of the full length, 0 to 1, with what it stands for."""
 
-    label: str
-    value: str
     share: float
+    label: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +56,39 @@ class Pair:
     """What one does and what then holds."""
 
     left: str
-    right: Sequence[Span]
+    right: Sequence[Phrase]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A label with what belongs to it: paragraphs, then bars, pairs and items that flow over lines."""
+class Topic:
+    """A label with what belongs to it: paragraphs, then bars, pairs and items that stand side by side."""
 
     label: str
-    paragraphs: tuple[tuple[Span, ...], ...] = ()
+    paragraphs: tuple[tuple[Phrase, ...], ...] = ()
     bars: tuple[Bar, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    items: tuple[tuple[Span, ...], ...] = ()
+    items: tuple[tuple[Phrase, ...], ...] = ()
     apart: bool = True
     """Set off from what stands before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table; figures are set flush right, `flexible` text may be wrapped, `spare` ones left out."""
+    """A column of a table: of words or `figures`; of `prose`, which may be wrapped."""
 
     title: str
     figures: bool = False
-    flexible: bool = False
+    prose: bool = False
     spare: bool = False
-    """Left out where there is no room for all columns, the last spare one first."""
-    hanging: int = 0
-    """By how much the lines of a wrapped cell are set in, below the first one."""
+    """May be left out where there is no room for all columns, the last spare one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of text under titled columns."""
+    """Rows of phrases or bars under titled columns."""
 
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Span, ...], ...]
+    rows: tuple[tuple[Phrase | Bar, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +101,9 @@ class Verbatim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A title with its verdict, a line of context, then sections and tables in the order in which they are read."""
+    """A title with its verdict, a line of context, then topics and tables in the order in which they are read."""
 
     title: str
-    verdict: Span | None = None
+    verdict: Phrase | None = None
     context: tuple[str, ...] = ()
-    blocks: tuple[Section | Table | Verbatim, ...] = ()
+    blocks: tuple[Topic | Table | Verbatim, ...] = ()

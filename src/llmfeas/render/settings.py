@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..options import OPTIONS, TASKS, Option, flag_of
 from ..units import digits, format_bytes, format_duration
-from .report import Column, Report, Section, Span, Table
+from .report import Column, Phrase, Report, Table, Topic
 
 COLUMNS = tuple(Column(title=title) for title in ("Option", "What it is", "Values", "When it is not said", "For"))
 INTRODUCTION = (
@@ -15,20 +15,20 @@ INTRODUCTION = (
 
 
 def page() -> Report:
-    """Give one table of settings for each heading of `llmfeas estimate --help`."""
+    """A table of settings for each heading of `llmfeas estimate --help`."""
     groups: dict[str, list[Option]] = {}
     for option in OPTIONS:
         groups.setdefault(option.group, []).append(option)
-    blocks: list[Section | Table] = []
+    blocks: list[Topic | Table] = []
     for title, options in groups.items():
-        blocks += [Section(label=title), Table(columns=COLUMNS, rows=tuple(_row(option) for option in options))]
+        blocks += [Topic(label=title), Table(columns=COLUMNS, rows=tuple(_row(option) for option in options))]
     return Report(title="Settings of an estimate", context=(INTRODUCTION,), blocks=tuple(blocks))
 
 
-def _row(option: Option) -> tuple[Span, ...]:
+def _row(option: Option) -> tuple[Phrase, ...]:
     flags = [*([option.short] if option.short else []), *(flag_of(name) for name in option.names)]
     texts = (", ".join(flags), option.help, _values(option), option.default, _tasks(option))
-    return tuple(Span(text) for text in texts)
+    return tuple(Phrase(text) for text in texts)
 
 
 def _values(option: Option) -> str:

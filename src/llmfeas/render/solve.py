@@ -7,8 +7,8 @@ from typing import Any
 
 from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
-from .report import Column, Pair, Report, Section, Span, Table, glued
-from .words import figure, mark, sentence, setting, verdict_words
+from .report import Column, Pair, Phrase, Report, Table, Topic, glued
+from .words import figure, judged, sentence, setting, verdict_words
 
 Json = Mapping[str, Any]
 
@@ -52,25 +52,25 @@ LEFT_OUT = ("low", "high", "of", "models")
 
 
 def report(envelope: Json, device: str) -> Report:
-    """Show the answer of an envelope."""
+    """The answer of an envelope; `device` is the name of the one that it was found on."""
     result = envelope["result"]
     answer = result["answer"]
-    blocks: list[Section | Table] = [_answer(answer)]
+    blocks: list[Topic | Table] = [_answer(answer)]
     blocks += _tables(answer)
     if result["at"] is not None:
         blocks.append(_there(result["at"]["result"], device))
     if result["beyond"]:
-        blocks.append(Section(label="Beyond", paragraphs=((Span(_beyond(result["beyond"])),),)))
+        blocks.append(Topic(label="Beyond", paragraphs=((Phrase(_beyond(result["beyond"])),),)))
     notes = [*result["notes"], *(warning["message"] for warning in envelope["warnings"])]
     if notes:
-        blocks.append(Section(label="Note", paragraphs=tuple((Span(sentence(note)),) for note in notes)))
+        blocks.append(Topic(label="Note", paragraphs=tuple((Phrase(sentence(note)),) for note in notes)))
     return Report(title=TITLES[result["question"]], blocks=tuple(blocks))
 
 
-def _answer(answer: Json) -> Section:
-    """Say the answer: the cheapest in one sentence, the others by their parts."""
+def _answer(answer: Json) -> Topic:
+    """The cheapest in one sentence, other answers by their parts."""
     if not answer.get("ranked"):
-        return Section(label="Answer", pairs=tuple(_pairs(answer)))
+        return Topic(label="Answer", pairs=tuple(_pairs(answer)))
     per = " a million tokens" if answer["usd_per"] == "million tokens" else ""
     money = f"{format_usd(answer['usd'])}{per}" if answer["usd"] else "free"
     time = "" if answer["seconds"] is None else f", {glued(format_duration(answer['seconds']))}"
@@ -80,8 +80,8 @@ def _answer(answer: Json) -> Section:
         if answer["num_devices"] == 1 or answer["kind"] in ("free", "paid")
         else f"{answer['num_devices']} x {device}"
     )
-    text = (Span(what, "strong"), Span(f" at {printable(answer['provider'], 40)}: {glued(money)}{time}."))
-    return Section(label="Answer", paragraphs=(text,))
+    text = (Phrase(what, "figure"), Phrase(f" at {printable(answer['provider'], 40)}: {glued(money)}{time}."))
+    return Topic(label="Answer", paragraphs=(text,))
 
 
 def _pairs(answer: Json) -> Iterator[Pair]:
@@ -89,11 +89,11 @@ def _pairs(answer: Json) -> Iterator[Pair]:
         if name in LEFT_OUT or (value is None and number):
             continue
         text = "none works" if value is None else _written(name, value, answer)
-        yield Pair(NAMES.get(name, name.replace("_", " ")), (Span(text, "strong" if number == 0 else "plain"),))
+        yield Pair(NAMES.get(name, name.replace("_", " ")), (Phrase(text, "figure" if number == 0 else "plain"),))
 
 
 def _written(name: str, value: Any, answer: Json) -> str:
-    """Write a figure of an answer in the unit that its name says."""
+    """A figure of an answer in the unit that its name says."""
     if isinstance(value, Mapping):
         parts = (f"{key.replace('_', ' ')} {_written(key, inner, value)}" for key, inner in value.items())
         return ", ".join(glued(part) for part in parts)
@@ -131,7 +131,7 @@ def _tables(answer: Json) -> Iterator[Table]:
 
 def _table(titles: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> Table:
     columns = tuple(Column(title=title, figures=figures) for title, figures in titles)
-    return Table(columns=columns, rows=tuple(tuple(Span(printable(cell, 60)) for cell in row) for row in rows))
+    return Table(columns=columns, rows=tuple(tuple(Phrase(printable(cell, 60)) for cell in row) for row in rows))
 
 
 def _bids(bids: Sequence[Json]) -> Table:
@@ -148,28 +148,27 @@ def _bids(bids: Sequence[Json]) -> Table:
     return Table(columns=columns, rows=tuple(_bid(bid) for bid in bids))
 
 
-def _bid(bid: Json) -> tuple[Span, ...]:
+def _bid(bid: Json) -> tuple[Phrase, ...]:
     count = bid["num_devices"]
     named = bid["device"] if count == 1 or bid["kind"] in ("free", "paid") else f"{count}x{bid['device']}"
-    sign = mark(bid["status"])
     hourly = bid["usd_per_device_hour"]
     return (
-        Span(f"{sign.text} {printable(named, 60)}", sign.role),
-        Span(printable(bid["provider"], 40)),
-        Span(bid["kind"]),
-        Span(bid["as_of"] or "undated"),
-        Span(format_usd(hourly) if hourly else ""),
-        *(() if bid["seconds"] is None else (Span(glued(format_duration(bid["seconds"]))),)),
-        Span(format_usd(bid["usd"]) if bid["usd"] else "free"),
+        judged(bid["status"], printable(named, 60)),
+        Phrase(printable(bid["provider"], 40)),
+        Phrase(bid["kind"]),
+        Phrase(bid["as_of"] or "undated"),
+        Phrase(format_usd(hourly) if hourly else ""),
+        *(() if bid["seconds"] is None else (Phrase(glued(format_duration(bid["seconds"]))),)),
+        Phrase(format_usd(bid["usd"]) if bid["usd"] else "free"),
     )
 
 
-def _there(found: Json, device: str) -> Section:
-    memory = found["memory"]
+def _there(result: Json, device: str) -> Topic:
+    memory = result["memory"]
     needed, usable = format_bytes(memory["peak_bytes"]["expected"]), format_bytes(memory["usable_bytes"])
     on = f" on {printable(device, 60)}" if device else ""
-    text = Span(f": needs {needed} of {usable} usable{on}.")
-    return Section(label="There", paragraphs=((verdict_words(found["verdict"]), text),))
+    text = Phrase(f": needs {needed} of {usable} usable{on}.")
+    return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text),))
 
 
 def _beyond(beyond: Json) -> str:

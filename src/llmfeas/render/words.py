@@ -9,14 +9,20 @@ from ..options import BY_NAME, flag_of
 from ..ranges import Range
 from ..text import printable
 from ..units import GIB, digits, format_bytes, format_count, format_duration, format_range, format_usd
-from .report import GLUE, Role, Span, glued
+from .report import GLUE, Meaning, Phrase, glued
 
-MARKS: Mapping[str, tuple[str, Role]] = {
-    "feasible": ("✓", "good"),
-    "tight": ("!", "warn"),
-    "infeasible": ("✗", "bad"),
-    "unsupported": ("✗", "bad"),
+MEANINGS: Mapping[str, Meaning] = {
+    "feasible": "feasible",
+    "tight": "tight",
+    "infeasible": "infeasible",
+    "supported": "feasible",
+    "limited": "tight",
+    "unsupported": "infeasible",
+    "holds": "feasible",
+    "holds under conditions": "tight",
+    "does not hold": "infeasible",
 }
+"""What verdicts on a scenario, a technique and a claim mean."""
 
 COMPONENTS: Mapping[str, str] = {
     "weights_bytes": "weights",
@@ -56,7 +62,7 @@ TASKS: Mapping[str, str] = {
 
 
 def sentence(text: str, longest: int = 400) -> str:
-    """Make a message a sentence; what begins with a word to type (`mlx on M1: ...`) keeps that word's spelling."""
+    """A message as a sentence; what begins with a word to type (`mlx on M1: ...`) keeps that word's spelling."""
     shown = printable(text, longest)
     first, _, rest = shown.partition(" ")
     typed = not first.isalpha() or first in TASKS or (rest.startswith("on ") and first != "flash")
@@ -65,28 +71,27 @@ def sentence(text: str, longest: int = 400) -> str:
 
 
 def counted(count: int, device: str) -> str:
-    """Name devices with their number: `8 x NVIDIA H100`."""
+    """Devices with their number: `8 x NVIDIA H100`."""
     return f"{count} x {device}" if count > 1 else device
 
 
 def figure(value: Mapping[str, float], written: Callable[[float], str]) -> str:
-    """Write a RANGE of the contract, kept on one line: `112 days (90 – 150)`."""
+    """A RANGE of the contract, kept on one line: `112 days (90 – 150)`."""
     return glued(format_range(Range(value["low"], value["expected"], value["high"]), written))
 
 
 def rate(value: Mapping[str, float], thing: str = "tokens/s") -> str:
-    """Write a RANGE of things a second: `3.22 k (2.42 – 4.03) tokens/s`."""
+    """A RANGE of things a second: `3.22 k (2.42 – 4.03) tokens/s`."""
     return f"{figure(value, format_count)}{GLUE}{thing}"
 
 
-def mark(status: str) -> Span:
-    """Give the sign of a status; the words beside it say the same."""
-    return Span(*MARKS.get(status, ("?", "plain")))
+def judged(verdict: str, text: str = "") -> Phrase:
+    """`text` with the sign of a verdict, or that sign alone; the words beside it say the same."""
+    return Phrase(text, MEANINGS.get(verdict, "plain"), signed=True)
 
 
-def verdict_words(verdict: Mapping[str, Any]) -> Span:
-    """Say in a few words whether it can be done, and if not what stands against it."""
-    sign, role = MARKS.get(verdict["status"], ("?", "plain"))
+def verdict_words(verdict: Mapping[str, Any]) -> Phrase:
+    """Whether it can be done, and if not what stands against it, in few words."""
     if verdict["status"] == "infeasible":
         causes = {
             "memory": {"exceeds": "does not fit"},
@@ -96,11 +101,11 @@ def verdict_words(verdict: Mapping[str, Any]) -> Span:
         words = ", ".join(names[verdict[key]] for key, names in causes.items() if verdict[key] in names)
     else:
         words = {"feasible": "feasible", "tight": "tight", "unsupported": "not supported"}.get(verdict["status"], "")
-    return Span(glued(f"{sign} {words or verdict['status']}"), role)
+    return judged(verdict["status"], glued(words or verdict["status"]))
 
 
 def setting(name: str, value: object) -> str:
-    """Write the value of a setting as one may type it: `16GiB`, `30d`, `31.2B`, `0.9`."""
+    """The value of a setting as one may type it: `16GiB`, `30d`, `31.2B`, `0.9`."""
     option = BY_NAME.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return printable(value, 60)
@@ -115,7 +120,7 @@ def setting(name: str, value: object) -> str:
 
 
 def flags(changes: Mapping[str, object]) -> str:
-    """Write settings as options of the command line: `--task lora --micro-batch 1`."""
+    """Settings as options of the command line: `--task lora --micro-batch 1`."""
     words = []
     for name, value in changes.items():
         option = BY_NAME.get(name)
@@ -125,7 +130,7 @@ def flags(changes: Mapping[str, object]) -> str:
 
 
 def amounts(way: Mapping[str, Any]) -> str:
-    """Write what a way takes: `6.2 GiB, 41 h, $12.00`, or `21 GiB, 3.1 tokens/s, $42 a million tokens`."""
+    """What a way takes: `6.2 GiB, 41 h, $12.00`, or `21 GiB, 3.1 tokens/s, $42 a million tokens`."""
     peak, seconds, speed = way["peak_bytes"], way.get("total_seconds"), way.get("decode_tokens_per_second")
     usd, per_million = way.get("usd"), way.get("usd_per_million_tokens")
     parts = [

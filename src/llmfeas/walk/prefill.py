@@ -16,9 +16,9 @@ from ..autograd.storage import (
     packed_fields,
 )
 from ..catalog.architecture import Architecture
+from ..catalog.implementation import Implementation
 from ..model.context import Context
 from ..model.decoder import Decoder
-from ..model.implementation import Implementation
 from ..model.setup import Recipe, Setup
 from .pattern import layer_kinds, repeated_pattern
 

@@ -56,7 +56,7 @@ def test_no_simple_layout_that_fits_is_much_faster_than_the_one_chosen(model: st
     def speed(**layout: int) -> float:
         found = estimate(resolution({**ask, **layout}, catalog()))
         fits = found.memory.verdict != "exceeds"
-        return found.time["tokens_per_second"]["expected"] if fits else 0.0  # type: ignore[index]
+        return found.speed.expected if fits else 0.0
 
     chosen = speed()
     assert chosen > 0

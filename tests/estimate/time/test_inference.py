@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts, Mla, Model, Window
 from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.store import catalog
 from llmfeas.estimate.time.inference import InferenceTime, inference_time
 from llmfeas.scenario import Origin, Scenario
 
@@ -47,6 +48,7 @@ CARD = Device(
 def scenario(**changes: object) -> Scenario:
     origins: dict[str, Origin] = dict.fromkeys(changes, "given")
     start = Scenario(
+        tables=catalog().tables,
         model=LLAMA,
         device=CARD,
         memory_bytes=24e9,

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from llmfeas.catalog.efficiency import efficiency
 from llmfeas.catalog.store import catalog
 from llmfeas.estimate.time.links import Links, device_links, pcie_bytes_per_s
 from llmfeas.estimate.time.rates import training_rates
@@ -13,7 +12,7 @@ from llmfeas.estimate.time.regimes import UNKNOWN_WIDTH, interval
 
 def links_of(name: str, devices_per_node: int | None = None, network: float | None = None) -> Links:
     device = catalog().devices[name]
-    return device_links(efficiency(), device, devices_per_node or device.devices_per_node, network)
+    return device_links(catalog().tables.efficiency, device, devices_per_node or device.devices_per_node, network)
 
 
 def test_a_ring_across_nodes_uses_every_card_of_the_node() -> None:
@@ -40,20 +39,20 @@ def test_a_bridge_joins_two_cards_only() -> None:
 
 
 def test_no_product_beats_its_peak() -> None:
-    numbers = efficiency()
+    numbers = catalog().tables.efficiency
     for device in catalog().devices.values():
-        for engine in ("pytorch", "megatron", "llmq"):
+        for style in ("plain", "tuned", "native"):
             for precision in ("bf16-mixed", "fp16-mixed", "fp8-mixed", "fp32"):
-                rates = training_rates(numbers, device, precision, engine)
+                rates = training_rates(numbers, device, precision, style)
                 assert (
                     0
                     < rates.matrix
                     <= max(device.train_flop_per_s(precision), (device.tflop_per_s.fp8_fp32 or 0) * 1e12)
-                ), (device.id, engine, precision)
+                ), (device.id, style, precision)
 
 
 def test_priors_widen_and_mark_a_range() -> None:
-    numbers = efficiency()
+    numbers = catalog().tables.efficiency
     sure, unsure = (interval(numbers, "training", "pytorch-16bit", priors) for priors in (0, 2))
     assert not sure.thin
     assert unsure.thin

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Experts, Model
 from llmfeas.catalog.device import Device, Link, Rates
-from llmfeas.catalog.efficiency import efficiency
+from llmfeas.catalog.store import catalog
 from llmfeas.estimate.time.step import step_parts
 from llmfeas.estimate.time.training import TrainingTime, step_tokens, training_time
 from llmfeas.planning.answer import bare_answer
@@ -66,6 +66,7 @@ GIVEN = {"micro_batch": "given"}
 
 def scenario(**changes: object) -> Scenario:
     start = Scenario(
+        tables=catalog().tables,
         model=LLAMA,
         device=H100,
         devices_per_node=8,
@@ -208,10 +209,9 @@ def test_activations_that_wait_on_the_host_cost_what_the_link_cannot_hide() -> N
 def test_a_base_prepared_for_few_bits_streams_twice_the_bytes() -> None:
     ask = {"model": "mistral-7b", "device": "a100-sxm-80gb", "task": "qlora", "micro_batch": 4}
     plain, prepared = (
-        step_parts(efficiency(), bare_answer({**ask, "engine": engine}).scenario)
-        for engine in ("pytorch", "pytorch-kbit")
+        step_parts(bare_answer({**ask, "engine": engine}).scenario) for engine in ("pytorch", "pytorch-kbit")
     )
     assert prepared["streaming"] == 2 * plain["streaming"]
     assert prepared["matrix"] == plain["matrix"]
-    same = step_parts(efficiency(), bare_answer({**ask, "task": "lora", "engine": "pytorch-kbit"}).scenario)
+    same = step_parts(bare_answer({**ask, "task": "lora", "engine": "pytorch-kbit"}).scenario)
     assert same["streaming"] == plain["streaming"]

@@ -26,8 +26,8 @@ def refused(engine: str, /, **request: object) -> UsageError:
 
 def test_the_engines_of_the_command_line_are_all_there() -> None:
     assert list(LAUNCHERS) == [
-        *("accelerate", "deepspeed", "torchrun-fsdp", "trl", "axolotl"),
-        *("megatron", "maxtext", "mlx-lm", "llama.cpp", "vllm"),
+        *("accelerate", "axolotl", "deepspeed", "llama.cpp", "maxtext"),
+        *("megatron", "mlx-lm", "torchrun-fsdp", "trl", "vllm"),
     ]
 
 
@@ -148,7 +148,9 @@ def test_what_was_said_is_never_changed() -> None:
 
 
 def test_the_engine_of_the_time_model_follows_the_launcher() -> None:
-    engines = {name: found.engines[0] for name, found in LAUNCHERS.items()}
+    engines = {
+        name: next(engine.id for engine in CATALOG.engines.values() if name in engine.launchers) for name in LAUNCHERS
+    }
     assert engines["deepspeed"] == "deepspeed"
     assert {engines[name] for name in ("accelerate", "torchrun-fsdp", "trl", "axolotl")} == {"pytorch"}
     assert ready("deepspeed", **ASKED).estimate.scenario.engine == "deepspeed"

@@ -65,7 +65,7 @@ def _imported(text: str, stamp: object, catalog: Catalog) -> ImportedModel:
     """Read a model file once, however many questions are asked of it; `stamp` tells one state of it from another."""
     from ...importers.model_file import model_from_file
 
-    return model_from_file(text, catalog.models.values())
+    return model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
 
 
 def _model(draft: Draft, catalog: Catalog) -> Model:
@@ -102,7 +102,7 @@ def hardware_named(text: str, catalog: Catalog) -> Hardware:
     """
     if text.strip().lower() != "this":
         return find_hardware(text, catalog)
-    from ...importers.machine import this_hardware
+    from ...machine import this_hardware
 
     return this_hardware(catalog)
 
@@ -137,7 +137,7 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         UsageError: for unknown names, values out of bounds, contradictions, impossible layouts.
         DataError: for a model file that cannot be used.
     """
-    given, recorded = parsed(request), recorded_origins(request)
+    given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
     for name in ("model", "device"):
         if name not in given:
             raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
@@ -181,7 +181,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     engine = engines.settle_engine(draft, model, catalog)
     backend = catalog.backends[draft.values["device"].backend]
     recipe.settle_precision(draft, model, draft.values["device"])
-    recipe.settle_quant(draft, model, catalog)
+    recipe.settle_quant(draft, model, engine, catalog)
     recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
     draft.settle("mfu", None)
     for name, default in (("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
@@ -191,14 +191,14 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         recipe.settle_training_recipe(draft, model, engine)
         lengths.settle_sequence(draft, model)
         lengths.settle_tokens(draft, model, parameters(model).active)
-        draft.settle("zero", layout.default_zero(engine.zero, draft.values["num_devices"]), "backend")
+        draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
     else:
         lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
         draft.settle("gpu_layers", None, "derived")
-    scenario = Scenario(**draft.values, origins=draft.origins)
-    is_open = scenario.is_training and scenario.num_devices > 1 and engine.layout != "batches"
+    scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
+    is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
-        scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.split == "tensors")
+        scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.serving.split == "tensors")
     if not is_open:
         scenario = _laid_out(scenario, draft)
     return Question(scenario, backend, engine, tuple(draft.warnings), catalog.digest, draft if is_open else None)
@@ -220,7 +220,11 @@ def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
         return layout_tokens_per_second(candidate.with_batch(settled, {}))
 
     judge = layout.Judge(
-        question.engine.layout == "fastest", peak_bytes, rank_floor_bytes, usable_bytes(probe), tokens_per_second
+        question.engine.training.layout == "fastest",
+        peak_bytes,
+        rank_floor_bytes,
+        usable_bytes(probe),
+        tokens_per_second,
     )
     probe = layout.fitted_layout(probe, question.draft, judge, batch)
     return _laid_out(probe, question.draft)

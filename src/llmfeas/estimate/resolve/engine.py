@@ -9,10 +9,10 @@ from ...catalog.architecture import Model
 from ...catalog.backend import Backend, default_engine
 from ...catalog.device import Device
 from ...catalog.engine import Engine
-from ...catalog.quantization import quantization
+from ...catalog.quantization import StoredWeights
+from ...catalog.search import engine_named
 from ...catalog.store import Catalog
-from ...catalog.stored import StoredWeights
-from ...errors import UsageError
+from ...errors import DataError, UsageError
 from ...text import printable
 from .draft import Draft
 
@@ -24,16 +24,12 @@ MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
 
 
-def engine_record(name: str, catalog: Catalog) -> Engine:
-    """Give what the catalog knows of an engine; an unknown one gets the defaults."""
-    return catalog.engines[name] if name in catalog.engines else Engine(id=name)
-
-
 def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     """Settle `engine` by backend, task, format, requests at once and, for training, the number of devices.
 
     Raises:
         UsageError: where the engine cannot do the task, or `--gpu-layers` asks for what it cannot do.
+        DataError: where the engine's record names what there is not.
     """
     device: Device = draft.values["device"]
     task = draft.values["task"]
@@ -43,18 +39,24 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         if quant == "none" and task == "inference" and _is_gguf(draft):
             quant = SOME_GGUF_FORMAT
         default = _usual(draft, catalog.backends[device.backend], str(quant))
-        if draft.said("gpu_layers") and not engine_record(default, catalog).partial:
+        if draft.said("gpu_layers") and not catalog.tables.engine(default).serving.partial:
             default = "llama.cpp"
-        elif _streams(draft) and not engine_record(default, catalog).streams and _reads(STREAMING, str(quant)):
+        elif (
+            _streams(draft)
+            and not catalog.tables.engine(default).serving.streams
+            and _reads(STREAMING, str(quant), catalog)
+        ):
             default = STREAMING
-    engine = engine_record(draft.settle("engine", default, "backend"), catalog)
+    named = engine_named(draft.settle("engine", default, "backend"), catalog)
+    draft.values["engine"] = named
+    engine = catalog.tables.engine(named)
     _known(draft, engine, catalog)
-    if _streams(draft) and not engine.streams and engine.id in catalog.engines:
-        able = ", ".join(known.id for known in catalog.engines.values() if known.streams)
-        way = "; its own way is --gpu-layers" if engine.partial else ""
+    if _streams(draft) and not engine.serving.streams and engine.id in catalog.engines:
+        able = ", ".join(known.id for known in catalog.engines.values() if known.serving.streams)
+        way = "; its own way is --gpu-layers" if engine.serving.partial else ""
         draft.warn("engine-offload", f"{engine.id} is not known to stream weights from the host{way}; {able} would")
-    if draft.said("gpu_layers") and not engine.partial:
-        able = ", ".join(known.id for known in catalog.engines.values() if known.partial)
+    if draft.said("gpu_layers") and not engine.serving.partial:
+        able = ", ".join(known.id for known in catalog.engines.values() if known.serving.partial)
         raise UsageError(
             "contradiction", f"--gpu-layers is not something {engine.id} can do", f"engines that can: {able}"
         )
@@ -86,10 +88,10 @@ def _streams(draft: Draft) -> bool:
     return (draft.values["task"], draft.values["offload"]) == ("inference", "all")
 
 
-def _reads(engine: str, quant: str) -> bool:
+def _reads(engine: str, quant: str, catalog: Catalog) -> bool:
     """Tell whether an engine is known to run a format."""
-    able = quantization().format(quant, engine).engines
-    return quant == "none" or not able or engine in able
+    known = catalog.tables.engine(engine)
+    return quant == "none" or known.reads(catalog.tables.quantization.format(quant, known.speaks))
 
 
 def _is_gguf(draft: Draft) -> bool:
@@ -103,7 +105,10 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
 
     Raises:
         UsageError: where a known one does not do the task.
+        DataError: where its record names what there is not.
     """
+    for fault in catalog.tables.faults(engine):
+        raise DataError("bad-data", f"engines[{printable(engine.id, 40)}]: {fault}", "See 'llmfeas catalog check'.")
     job = "serving" if draft.values["task"] == "inference" else "training"
     if job not in engine.does:
         able = ", ".join(known.id for known in catalog.engines.values() if job in known.does)
@@ -119,7 +124,7 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
 def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | None:
     if draft.values["task"] == "inference" or draft.values["num_devices"] <= MANY_DEVICES:
         return None
-    return next((engine.id for engine in catalog.engines.values() if device.backend in engine.clusters), None)
+    return next((engine.id for engine in catalog.engines.values() if device.backend in engine.training.clusters), None)
 
 
 def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str:
@@ -129,7 +134,11 @@ def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str
     """
     architecture = model.architecture
     if engine.fused:
-        old = task != "inference" and engine.kernels not in ("eager", "frameworks") and device.tflop_per_s.bf16 is None
+        old = (
+            task != "inference"
+            and engine.training.kernels not in ("eager", "frameworks")
+            and device.tflop_per_s.bf16 is None
+        )
         return f"{engine.id}'s fused attention does not run on {device.name}" if old else ""
     plain = not architecture.softcap and not architecture.sinks and architecture.positions != "relative-xl"
     return "" if plain else f"{model.name} refuses fused attention in its public code"

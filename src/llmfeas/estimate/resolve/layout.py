@@ -47,7 +47,7 @@ def check_engine(draft: Draft, engine: Engine) -> None:
         UsageError: naming the options.
     """
     divided = [f"--{name} {draft.given[name]}" for name in ("tp", "pp", "cp", "ep") if draft.given.get(name, 1) != 1]
-    if divided and engine.layout == "batches":
+    if divided and engine.training.layout == "batches":
         raise _refusal(
             f"{' '.join(divided)}: {engine.id} divides batches over devices, never a layer",
             "leave that out, or take another --engine",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...catalog.architecture import Model
 from ...catalog.device import Device
 from ...catalog.engine import Engine
-from ...catalog.quantization import quantization
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ..time.rates import is_unified
@@ -14,6 +13,8 @@ from .draft import Draft
 MIXED = ("bf16-mixed", "fp16-mixed", "fp8-mixed")
 TWICE = 1.99
 """Twice, between figures that were rounded to four digits."""
+LLAMA_CPP = "llama.cpp"
+"""Whose names of formats most of its kin use."""
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 
 
@@ -63,7 +64,7 @@ def settle_offload(draft: Draft, device: Device) -> None:
     draft.put("offload", "none", "default")
 
 
-def settle_quant(draft: Draft, model: Model, catalog: Catalog) -> None:
+def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     """Settle `quant` by task.
 
     Raises:
@@ -73,10 +74,10 @@ def settle_quant(draft: Draft, model: Model, catalog: Catalog) -> None:
     if task == "inference":
         published = model.published_quant
         quant = draft.settle("quant", published, "default" if published == "none" else "model")
-        if quant == "int8" and str(draft.values["engine"]).startswith("llama.cpp"):
+        if quant == "int8" and engine.speaks == LLAMA_CPP:
             draft.put("quant", "q8_0", "backend")
             draft.warn("int8-is-q8_0", "llama.cpp has no LLM.int8; its 8-bit format q8_0 was taken")
-        _readable(draft, catalog)
+        _readable(draft, engine, catalog)
         return
     if task == "qlora":
         quant = draft.settle("quant", "nf4")
@@ -96,15 +97,20 @@ def settle_quant(draft: Draft, model: Model, catalog: Catalog) -> None:
         )
 
 
-def _readable(draft: Draft, catalog: Catalog) -> None:
+def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     """Warn where an engine that the catalog knows does not read the format."""
-    engine, quant = str(draft.values["engine"]), str(draft.values["quant"])
-    if quant == "none" or engine not in catalog.engines:
+    quant = str(draft.values["quant"])
+    if quant == "none" or engine.id not in catalog.engines:
         return
-    formats = quantization()
-    able = formats.format(quant, engine).engines
-    if able and formats.engines_like.get(engine, engine) not in able:
-        draft.warn("engine-format", f"{engine} is not known to run {quant} weights; {', '.join(able)} would")
+    form = catalog.tables.quantization.format(quant, engine.speaks)
+    # Its kin need not be named.
+    able = [
+        each.id
+        for each in catalog.engines.values()
+        if each.reads(form) and "serving" in each.does and each.speaks == each.id
+    ]
+    if able and not engine.reads(form):
+        draft.warn("engine-format", f"{engine.id} is not known to run {quant} weights; {', '.join(able)} would")
 
 
 def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
@@ -114,8 +120,8 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
     draft.settle("optimizer", "adamw")
     draft.settle(
         "checkpointing",
-        "full" if adapters else engine.checkpointing,
-        "backend" if engine.checkpointing != "none" and not adapters else "default",
+        "full" if adapters else engine.training.checkpointing,
+        "backend" if engine.training.checkpointing != "none" and not adapters else "default",
     )
     draft.settle("dropout", None, "model")
     draft.settle("lora_rank", 16)

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
+from ...catalog.engine import ServingSpeed
 from ...model.sums import Sums, architecture_sums
 from ...record import dataclass
 from ...scenario import Scenario
@@ -69,9 +70,9 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
 
 
 @lru_cache(maxsize=4096)
-def decode_rates(efficiency: Efficiency, device: Device, engine: str, quant: str, fused: bool) -> DecodeRates:
+def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> DecodeRates:
     """Give the effective rates of a device in decoding under an engine, for weights of a format."""
-    value, path = efficiency.value, inference_path(efficiency, device, engine)
+    value, path = efficiency.value, inference_path(device, speed)
     bandwidth = f"decode.bandwidth.{path.bandwidth}"
     fixed = _fixed_name(efficiency, path)
     read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
@@ -147,11 +148,12 @@ def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
     return 2 * sums.blocks * rates.reduce_seconds * (1 + 0.25 * (tp > 2) + 0.25 * (tp > 4))
 
 
-def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> dict[str, float]:
+def decode_parts(scenario: Scenario, tokens: float) -> dict[str, float]:
     """Give the seconds of one decoding step after `tokens` tokens, all sequences together, by part; they add up."""
+    efficiency = scenario.tables.efficiency
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
-    rates = decode_rates(efficiency, scenario.device, scenario.engine, scenario.quant, fused)
+    rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
     sequences, tp = sequences_per_replica(scenario), scenario.tp
     weights = weights_read_bytes(scenario, sequences)
     on_host = host_share(scenario)
@@ -169,8 +171,8 @@ def decode_parts(efficiency: Efficiency, scenario: Scenario, tokens: float) -> d
         "weights": read,
         "cache": cache,
         "compute": busy - moved,
-        "host_layers": host_layer_seconds(efficiency, scenario, weights),
-        "offload": streamed_seconds(efficiency, scenario, sequences),
+        "host_layers": host_layer_seconds(scenario, weights),
+        "offload": streamed_seconds(scenario, sequences),
         "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
         "link": reduce_seconds(sums, rates, tp),
     }

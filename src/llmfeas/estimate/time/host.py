@@ -7,7 +7,8 @@ over the prompt. Nothing is taken to be hidden: the crossing is many times longe
 
 from __future__ import annotations
 
-from ...catalog.efficiency import Efficiency
+from ...catalog.architecture import Architecture
+from ...catalog.quantization import Quantization
 from ...scenario import Scenario
 from ..serving import streams_weights
 from ..weights import decode_read_bytes, native_bytes, weight_bytes
@@ -23,29 +24,34 @@ def host_share(scenario: Scenario) -> float:
 
 def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
     """Bytes of weights that a pass of `tokens` tokens reads, in the stored format: the experts they reach, the head."""
-    architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
-    return decode_read_bytes(architecture, scenario.quant, scenario.engine, native, tokens, scenario.stored)
+    return decode_read_bytes(*_asked(scenario), tokens, scenario.stored)
 
 
 def head_bytes(scenario: Scenario) -> float:
     """Bytes of the output head in the stored format."""
-    architecture, native = scenario.model.architecture, native_bytes(scenario.precision)
-    return weight_bytes(architecture, scenario.quant, scenario.engine, native, scenario.stored).head
+    return weight_bytes(*_asked(scenario), scenario.stored).head
 
 
-def memory_bytes_per_s(efficiency: Efficiency, scenario: Scenario) -> float:
+def _asked(scenario: Scenario) -> tuple[Quantization, Architecture, str, str, float]:
+    """What the bytes of weights depend on but for a file that holds them."""
+    held = scenario.tables.quantization, scenario.model.architecture
+    return *held, scenario.quant, scenario.engine_record.speaks, native_bytes(scenario.precision)
+
+
+def memory_bytes_per_s(scenario: Scenario) -> float:
     """Bandwidth of the host's memory; nobody states it: a default of the data."""
-    return efficiency.value("host.bandwidth_server" if scenario.device.kind == "datacenter" else "host.bandwidth")
+    server = "_server" if scenario.device.kind == "datacenter" else ""
+    return scenario.tables.efficiency.value(f"host.bandwidth{server}")
 
 
-def crossing_bytes_per_s(efficiency: Efficiency, scenario: Scenario) -> float:
+def crossing_bytes_per_s(scenario: Scenario) -> float:
     """Bandwidth of copies from the host to one device: PCIe, or its part of the host's memory where that is less."""
     busy = min(scenario.devices_per_node, max(1, scenario.num_devices // scenario.pp))
-    pcie = pcie_bytes_per_s(scenario.device) * efficiency.value("link.offload")
-    return min(pcie, memory_bytes_per_s(efficiency, scenario) / max(1, busy))
+    pcie = pcie_bytes_per_s(scenario.device) * scenario.tables.efficiency.value("link.offload")
+    return min(pcie, memory_bytes_per_s(scenario) / max(1, busy))
 
 
-def streamed_seconds(efficiency: Efficiency, scenario: Scenario, tokens: float) -> float:
+def streamed_seconds(scenario: Scenario, tokens: float) -> float:
     """Seconds to bring the layers' weights that a pass of `tokens` tokens reaches to the device; 0 if they are there.
 
     Formula: (weights read - head) / tp / crossing; pipeline stages take turns.
@@ -53,22 +59,22 @@ def streamed_seconds(efficiency: Efficiency, scenario: Scenario, tokens: float) 
     if not streams_weights(scenario):
         return 0.0
     layers = weights_read_bytes(scenario, tokens) - head_bytes(scenario)
-    return layers * (1 - host_share(scenario)) / scenario.tp / crossing_bytes_per_s(efficiency, scenario)
+    return layers * (1 - host_share(scenario)) / scenario.tp / crossing_bytes_per_s(scenario)
 
 
-def sent_seconds(efficiency: Efficiency, scenario: Scenario, weights: float) -> float:
+def sent_seconds(scenario: Scenario, weights: float) -> float:
     """Seconds of one batch to send the host's layers to the device, which multiplies them too."""
     share = host_share(scenario)
     if not share:
         return 0.0
-    return weights * share / (pcie_bytes_per_s(scenario.device) * efficiency.value("link.offload"))
+    return weights * share / (pcie_bytes_per_s(scenario.device) * scenario.tables.efficiency.value("link.offload"))
 
 
-def host_layer_seconds(efficiency: Efficiency, scenario: Scenario, weights: float) -> float:
+def host_layer_seconds(scenario: Scenario, weights: float) -> float:
     """Read the host's layers of a decoding step at the host's bandwidth, and cross PCIe."""
     read = weights * host_share(scenario)
     if not read:
         return 0.0
-    bandwidth = memory_bytes_per_s(efficiency, scenario) * efficiency.value("decode.bandwidth.cpu")
+    bandwidth = memory_bytes_per_s(scenario) * scenario.tables.efficiency.value("decode.bandwidth.cpu")
     crossing = 2 * scenario.model.architecture.hidden * 4 / pcie_bytes_per_s(scenario.device)
     return read / bandwidth + crossing

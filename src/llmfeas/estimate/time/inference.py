@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from ...catalog.efficiency import Efficiency, efficiency
+from ...contract import Published, hidden
 from ...model.sums import architecture_sums
 from ...ranges import Range
 from ...record import dataclass
@@ -21,7 +21,7 @@ BoundBy = Literal["compute", "bandwidth", "host", "communication"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceTime:
+class InferenceTime(Published):
     """Speed of the whole service; `decode_parts` add up to one step, `prefill_parts` to one prompt token (seconds)."""
 
     prefill_tokens_per_second: Range
@@ -33,26 +33,14 @@ class InferenceTime:
     time_to_first_token_seconds: Range
     prefill_bound_by: BoundBy
     decode_bound_by: BoundBy
-    decode_parts: Mapping[str, float]
-    prefill_parts: Mapping[str, float]
-    regime: str
-    prefill_regime: str
-    thin: bool
+    decode_parts: Mapping[str, float] = hidden()
+    prefill_parts: Mapping[str, float] = hidden()
+    regime: str = hidden()
+    prefill_regime: str = hidden()
+    thin: bool = hidden()
     """Fewer than three groups of measurements, or a parameter that is only judgement."""
-    own_rows: int = 0
+    own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the ranges."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the time as the JSON contract shapes it."""
-        return {
-            "prefill_tokens_per_second": self.prefill_tokens_per_second.to_dict(),
-            "decode_tokens_per_second": self.decode_tokens_per_second.to_dict(),
-            "tokens_per_second_per_sequence": self.tokens_per_second_per_sequence.to_dict(),
-            "at_cached_tokens": self.at_cached_tokens,
-            "time_to_first_token_seconds": self.time_to_first_token_seconds.to_dict(),
-            "prefill_bound_by": self.prefill_bound_by,
-            "decode_bound_by": self.decode_bound_by,
-        }
 
 
 def decode_bound_by(parts: Mapping[str, float]) -> BoundBy:
@@ -77,7 +65,7 @@ def prefill_bound_by(parts: Mapping[str, float]) -> BoundBy:
     return max(shares, key=lambda kind: shares[kind])
 
 
-def prompt_work_seconds(numbers: Efficiency, scenario: Scenario, sequences: float) -> float:
+def prompt_work_seconds(scenario: Scenario, sequences: float) -> float:
     """Seconds that a serving engine spends on the prompts of a batch: matrix and attention work at a batch's rate.
 
     Weights that lie on the host cross once a pass.
@@ -88,11 +76,11 @@ def prompt_work_seconds(numbers: Efficiency, scenario: Scenario, sequences: floa
     flop = scenario.prompt * (2 * sums.active + sums.attention_flop(max(1, scenario.prompt)))
     tokens = max(1.0, sequences * scenario.prompt)
     one_pass = pass_tokens(scenario, tokens)
-    crossing = streamed_seconds(numbers, scenario, one_pass) * tokens / one_pass
-    return sequences * flop / (peak * numbers.value("decode.compute") * scenario.tp) + crossing
+    crossing = streamed_seconds(scenario, one_pass) * tokens / one_pass
+    return sequences * flop / (peak * scenario.tables.efficiency.value("decode.compute") * scenario.tp) + crossing
 
 
-def sustained_speed(numbers: Efficiency, scenario: Scenario, step: float) -> float:
+def sustained_speed(scenario: Scenario, step: float) -> float:
     """Generated tokens a second of all sequences and replicas, from the seconds of one decoding step.
 
     Several sequences with prompts: `0.9 sequences generated / (step generated + prompt work)`, the share of the time
@@ -101,56 +89,48 @@ def sustained_speed(numbers: Efficiency, scenario: Scenario, step: float) -> flo
     sequences = sequences_per_replica(scenario)
     if sequences <= 1 or scenario.prompt == 0:
         return replicas(scenario) * sequences / step
-    generated, prompts = generated_tokens(scenario), prompt_work_seconds(numbers, scenario, sequences)
-    busy = numbers.value("decode.service")
+    generated, prompts = generated_tokens(scenario), prompt_work_seconds(scenario, sequences)
+    busy = scenario.tables.efficiency.value("decode.service")
     return replicas(scenario) * busy * sequences * generated / (step * generated + prompts)
 
 
 @whatever_the_batch
-def _intervals(scenario: Scenario, numbers: Efficiency, sequences: float) -> tuple[Interval, Interval]:
-    device, engine, quant = scenario.device, scenario.engine, scenario.quant
+def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval]:
+    numbers, device, speed = scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed
     host = int(host_share(scenario) > 0 or streams_weights(scenario))
-    decode = decode_rates(numbers, device, engine, quant, fused=False)
-    name = decode_regime(numbers, device, engine, sequences, scenario.tp)
-    prefill = prefill_rates(numbers, device, engine, quant, fused=False)
-    return (
-        calibrated(numbers, device, "decode", interval(numbers, "decode", name, decode.priors + host)),
-        calibrated(
-            numbers,
-            device,
-            "prefill",
-            interval(numbers, "prefill", prefill_regime(numbers, device, engine), prefill.priors + host),
-        ),
-    )
+    decode = decode_rates(numbers, device, speed, scenario.quant, fused=False)
+    prefill = prefill_rates(numbers, device, speed, scenario.quant, fused=False)
+    decoding = interval(numbers, "decode", decode_regime(device, speed, sequences, scenario.tp), decode.priors + host)
+    reading = interval(numbers, "prefill", prefill_regime(device, speed), prefill.priors + host)
+    return calibrated(numbers, device, "decode", decoding), calibrated(numbers, device, "prefill", reading)
 
 
 @whatever_the_batch
-def _seconds_alone(scenario: Scenario, numbers: Efficiency, prompt: int) -> float:
+def _seconds_alone(scenario: Scenario, prompt: int) -> float:
     """Seconds a prompt token of one request that has the devices for itself."""
-    return sum(prefill_parts(numbers, scenario, prompt, 1.0).values())
+    return sum(prefill_parts(scenario, prompt, 1.0).values())
 
 
-def inference_time(scenario: Scenario, numbers: Efficiency | None = None) -> InferenceTime:
+def inference_time(scenario: Scenario) -> InferenceTime:
     """Give the speed of inference.
 
-    Tokens a second over all sequences and devices; time to first token is that of one request alone. `numbers`
-    replaces the calibrated numbers of the data. `scenario.mfu` has no meaning here.
+    Tokens a second over all sequences and devices; time to first token is that of one request alone. `scenario.mfu`
+    has no meaning here.
     """
-    numbers = numbers or efficiency()
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
     sequences = sequences_per_replica(scenario)
-    decoding = decode_parts(numbers, scenario, cached)
+    decoding = decode_parts(scenario, cached)
     step = sum(decoding.values())
-    reading = prefill_parts(numbers, scenario, prompt, sequences)
+    reading = prefill_parts(scenario, prompt, sequences)
     token = sum(reading.values())
-    alone = token if sequences == 1 else _seconds_alone(scenario, numbers, prompt)
-    found, found_prefill = _intervals(scenario, numbers, sequences)
+    alone = token if sequences == 1 else _seconds_alone(scenario, prompt)
+    found, found_prefill = _intervals(scenario, sequences)
     reading_seconds = scenario.prompt * alone / found_prefill.factor
     first = reading_seconds + step / found.factor
     prompt_rules = reading_seconds > step / found.factor
     return InferenceTime(
         prefill_tokens_per_second=Range.around(found_prefill.factor * replicas(scenario) / token, found_prefill.width),
-        decode_tokens_per_second=Range.around(found.factor * sustained_speed(numbers, scenario, step), found.width),
+        decode_tokens_per_second=Range.around(found.factor * sustained_speed(scenario, step), found.width),
         tokens_per_second_per_sequence=Range.around(found.factor / step, found.width),
         at_cached_tokens=cached,
         time_to_first_token_seconds=Range.around(first, found_prefill.width if prompt_rules else found.width),

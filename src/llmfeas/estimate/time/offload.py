@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
+from ..training_layout import packed_bytes
 from ..training_plan import training_plan
 from .links import Links
 
 
 def weight_bytes_gathered(scenario: Scenario) -> float:
-    """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, 4-bit ones in QLoRA."""
+    """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, in QLoRA as it is stored."""
     if scenario.task == "qlora":
-        return 0.55
+        return packed_bytes(scenario)
     return 4.0 if scenario.precision in ("fp32", "tf32") else 2.0
 
 
@@ -26,6 +27,5 @@ def activation_seconds(scenario: Scenario, links: Links) -> float:
     if scenario.offload != "activations":
         return 0.0
     seq_len = -(-scenario.seq_len // scenario.cp)
-    stages = training_plan(scenario).stages
-    kept = max(stage.moments.streamed_bytes(scenario.micro_batch, seq_len) for stage in stages)
+    kept = max(rank.moments.streamed_bytes(scenario.micro_batch, seq_len) for rank in training_plan(scenario).ranks)
     return 2 * kept / links.host_bytes_per_s

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ...catalog.device import Device
-from ...catalog.efficiency import Efficiency, InferenceEngine
+from ...catalog.engine import ServingSpeed
 from ...record import dataclass
 from .rates import is_unified
 
-EAGER = InferenceEngine()
 ACCELERATORS = ("hpu", "tpu")
 """Backends whose serving stacks are compiled graphs, whatever the engine is called."""
 
@@ -26,12 +25,11 @@ class Path:
 
 
 @lru_cache(maxsize=4096)
-def inference_path(efficiency: Efficiency, device: Device, engine: str) -> Path:
-    """Give the path of an engine on a device; an engine without an entry runs like eager PyTorch."""
-    entry = efficiency.inference_engines.get(engine, EAGER)
-    family = "server" if device.backend in ACCELERATORS and entry.family == "eager" else entry.family
-    backend = entry.backend or ("sycl" if device.backend == "xpu" else device.backend)
-    return Path(family, backend, _bandwidth_class(device, family, backend), entry.unpacks, entry.fixed or family)
+def inference_path(device: Device, speed: ServingSpeed) -> Path:
+    """Give the path of an engine on a device."""
+    family = "server" if device.backend in ACCELERATORS and speed.family == "eager" else speed.family
+    backend = speed.backend or ("sycl" if device.backend == "xpu" else device.backend)
+    return Path(family, backend, _bandwidth_class(device, family, backend), speed.unpacks, speed.fixed or family)
 
 
 def _bandwidth_class(device: Device, family: str, backend: str) -> str:

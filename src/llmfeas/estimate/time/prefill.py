@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
-from ...catalog.runtime import runtime
+from ...catalog.engine import ServingSpeed
 from ...model.sums import architecture_sums
 from ...record import dataclass
 from ...scenario import Scenario
@@ -80,9 +80,9 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str)
 
 
 @lru_cache(maxsize=4096)
-def prefill_rates(efficiency: Efficiency, device: Device, engine: str, quant: str, fused: bool) -> PrefillRates:
+def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> PrefillRates:
     """Give the effective rates of a device in prefill under an engine, for weights of a format."""
-    path = inference_path(efficiency, device, engine)
+    path = inference_path(device, speed)
     matrix, name = _matrix_rate(efficiency, device, path, quant)
     kernel = "_metal" if device.backend == "metal" else ""
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
@@ -106,12 +106,12 @@ def prompt_tokens(scenario: Scenario) -> int:
 
 def pass_tokens(scenario: Scenario, tokens: float) -> float:
     """Tokens that the engine takes through the layers at once, of `tokens` that wait."""
-    return min(tokens, float(runtime().behaviour(scenario.engine).pass_tokens or tokens))
+    return min(tokens, float(scenario.engine_record.serving.memory.pass_tokens or tokens))
 
 
-def split_gain(efficiency: Efficiency, scenario: Scenario, tokens: float) -> float:
+def split_gain(scenario: Scenario, tokens: float) -> float:
     """How much faster several cards are: stages that overlap over batches, or tensor parallel work."""
-    gain = 1.0
+    gain, efficiency = 1.0, scenario.tables.efficiency
     if scenario.pp > 1:
         batches = max(1.0, tokens / BATCH_TOKENS)
         overlap = scenario.pp * batches / (batches + scenario.pp - 1)
@@ -121,25 +121,26 @@ def split_gain(efficiency: Efficiency, scenario: Scenario, tokens: float) -> flo
     return gain
 
 
-def prefill_parts(efficiency: Efficiency, scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
+def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
     """Give the seconds a prompt token by part (matrix, attention, weights, offload, streaming, fixed); they add up."""
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
-    rates = prefill_rates(efficiency, scenario.device, scenario.engine, scenario.quant, fused)
+    rates = prefill_rates(
+        scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused
+    )
     batch = min(prompt * sequences, float(BATCH_TOKENS))
     matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
     attention = sums.attention_flop(prompt) / rates.attention
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
     work = matrix + attention
-    gain = split_gain(efficiency, scenario, prompt * sequences)
+    gain = split_gain(scenario, prompt * sequences)
     one_pass = pass_tokens(scenario, prompt * sequences)
     return {
         "matrix": matrix / gain,
         "attention": attention / gain,
         "weights": (math.hypot(work, read) - work) / gain,
-        "offload": sent_seconds(efficiency, scenario, weights) / batch
-        + streamed_seconds(efficiency, scenario, one_pass) / one_pass,
+        "offload": sent_seconds(scenario, weights) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": sums.stream_width / rates.stream / gain,
         "fixed": rates.layer_seconds * sums.layers / batch / gain,
     }

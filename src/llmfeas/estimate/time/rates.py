@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
+from ...catalog.engine import Style
 from ...record import dataclass
 from ...units import TERA
 
@@ -55,19 +56,18 @@ class TrainingRates:
 
 
 @lru_cache(maxsize=4096)
-def training_rates(efficiency: Efficiency, device: Device, precision: str, engine: str) -> TrainingRates:
-    """Give the effective rates of a device in training at a precision under an engine."""
+def training_rates(efficiency: Efficiency, device: Device, precision: str, style: Style) -> TrainingRates:
+    """Give the effective rates of a device in training at a precision under an engine of a style."""
     value, traits = efficiency.value, efficiency.generation(device.generation)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
-    engine_style = efficiency.style(engine)
-    tuned = engine_style != "plain"
+    tuned = style != "plain"
     half = _base_peak(device, precision)
     share = value("training.matrix") * generation.value
     if device.is_geforce_like and precision not in ("fp32", "tf32"):
         share *= value("training.geforce")
     if traits.plain and not tuned:
         share *= value(f"training.plain.{traits.plain}")
-    if engine_style == "native":
+    if style == "native":
         share *= value("training.native")
     peak = peak_flop_per_s(device, precision)
     gain = 1 + max(0.0, peak / half - 1) * (value("training.fp8_gain") if precision.startswith("fp8") else 0.0)
@@ -86,7 +86,7 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, engin
         local_experts=matrix * value("training.moe_local"),
         attention=half * value("training.attention") * fused,
         attention_eager=half * value("training.attention_eager") * eager,
-        stream=memory / (width * value(f"training.stream.{engine_style}")),
+        stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
+from ...catalog.engine import ServingSpeed, Style
 from ...record import dataclass
 from .paths import Path, inference_path
 
@@ -47,12 +48,12 @@ def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interva
     return found if own is None else Interval(found.regime, own.width, False, own.factor, own.rows)
 
 
-def training_regime(efficiency: Efficiency, device: Device, task: str, engine: str, precision: str, moe: bool) -> str:
+def training_regime(device: Device, task: str, style: Style, precision: str, moe: bool) -> str:
     """Name the kind of a training run: who made the device, what is trained, which engine, which precision."""
     named = {"tpu": "tpu", "hpu": "gaudi", "rocm": "rocm", "metal": "apple", "cpu": "cpu", "xpu": "intel"}
     if device.backend != "cuda":
         return named[device.backend]
-    tuned = efficiency.style(engine) != "plain"
+    tuned = style != "plain"
     server = device.kind == "datacenter"
     if task != "pretrain":
         return ("finetune-tuned" if tuned else "finetune-datacenter") if server else "finetune-consumer"
@@ -71,9 +72,9 @@ def _llama_class(path: Path) -> str:
     }.get(path.bandwidth, f"llama.cpp-{path.backend}")
 
 
-def decode_regime(efficiency: Efficiency, device: Device, engine: str, sequences: float, tp: int) -> str:
+def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int) -> str:
     """Name the kind of a decoding run: engine family, memory class, batch, tensor parallel."""
-    path = inference_path(efficiency, device, engine)
+    path = inference_path(device, speed)
     if sequences > 1:
         return "batched"
     if path.family == "llama.cpp":
@@ -84,9 +85,9 @@ def decode_regime(efficiency: Efficiency, device: Device, engine: str, sequences
     return f"{family}-tp" if tp > 1 else family
 
 
-def prefill_regime(efficiency: Efficiency, device: Device, engine: str) -> str:
+def prefill_regime(device: Device, speed: ServingSpeed) -> str:
     """Name the kind of a prefill: engine family and software backend."""
-    path = inference_path(efficiency, device, engine)
+    path = inference_path(device, speed)
     if path.family != "llama.cpp":
         return path.family
     if path.backend == "cuda":

@@ -7,7 +7,6 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 
 from __future__ import annotations
 
-from ...catalog.efficiency import Efficiency
 from ...model.sums import Sums
 from ...scenario import Scenario
 from .links import Links, device_links
@@ -69,10 +68,10 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
     """
     sums, again = work.sums, work.attention_again
     if fused:
-        flop = sums.attention_flop(work.seq_len) * work.tokens / work.divisor
+        flop = sums.attention_flop(work.seq_len) * work.stage * work.tokens / work.divisor
         return flop * (3.5 + again) / rates.attention
-    flop = sums.attention_square_flop(work.seq_len) * work.tokens / work.divisor
-    layers = sum(span.blocks for span in sums.spans)
+    flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
+    layers = sum(span.blocks for span in sums.spans) * work.stage
     moved = 20 * layers * sums.heads * work.seq_len * work.tokens / work.divisor
     return flop * (3 + again) / rates.attention_eager + moved / rates.memory
 
@@ -82,34 +81,32 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
 
     Rates in fp32 are those of twice the bytes.
     """
-    width = work.sums.stream_width * (3 + work.replayed) + 10 * work.sums.vocab
+    width = work.sums.stream_width * work.stage * (3 + work.replayed) + 10 * work.sums.vocab * work.head
     return work.width * work.tokens * width / work.divisor / rates.stream
 
 
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
     """Decode the frozen 4-bit weights, once for each pass that reads them; 0 outside QLoRA."""
     rate = rates.decode_gptq if quant.startswith(("gptq", "awq")) else rates.decode
-    return work.sums.active * (2 + work.replayed) / work.divisor / rate
+    return work.sums.active * work.stage * (2 + work.replayed) / work.divisor / rate
 
 
-def host_seconds(
-    efficiency: Efficiency, scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool
-) -> float:
+def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
     """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
 
     0 where the micro-batch is not given: whoever publishes has chosen one that fills the device.
     """
     if not scenario.said("micro_batch"):
         return 0.0
-    factor = efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
-    return factor * rates.host_seconds_per_layer * work.sums.blocks / scenario.pp
+    factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
+    return factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
 
 
 def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float:
     """Four all-reduces a layer of the residual stream in 16 bits: `2 (tp-1)/tp` of its bytes each (Narayanan 2021)."""
     if tp == 1:
         return 0.0
-    bytes_moved = 4 * work.sums.blocks / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
+    bytes_moved = 4 * work.sums.blocks * work.stage / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
     return bytes_moved / links.ring(tp)
 
 
@@ -122,7 +119,7 @@ def expert_parallel_seconds(work: Work, links: Links, ep: int, pp: int, tp: int)
     if ep == 1:
         return 0.0
     sums, nodes = work.sums, max(1.0, ep * tp / links.devices_per_node)
-    token_bytes = 4 * sums.moe_layers / pp * work.tokens * sums.hidden * 2
+    token_bytes = 4 * sums.moe_layers * work.stage / pp * work.tokens * sums.hidden * 2
     inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
     across: float = (nodes - 1) * (1 - (1 - 1 / nodes) ** sums.experts_per_token) / links.network_bytes_per_s
     return token_bytes * max(inside, across)
@@ -149,9 +146,7 @@ def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks:
     return links.exposed * 4 * shard * (ranks - 1) / ranks / links.ring(ranks, scenario.tp)
 
 
-def optimizer_seconds(
-    efficiency: Efficiency, scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int
-) -> float:
+def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int) -> float:
     """Stream weights, gradients and states once a step; on the host, with what travels there, when offloaded."""
     if scenario.task in ADAPTER_TASKS:
         return 0.0
@@ -161,7 +156,8 @@ def optimizer_seconds(
         moved /= 2
     if scenario.states_on_host:
         server = "_server" if scenario.device.kind == "datacenter" else ""
-        return moved / efficiency.value(f"host.bandwidth{server}") + 4 * owned / links.host_bytes_per_s
+        bandwidth = scenario.tables.efficiency.value(f"host.bandwidth{server}")
+        return moved / bandwidth + 4 * owned / links.host_bytes_per_s
     rounds = MUON_FLOP_PER_WIDTH * scenario.model.architecture.hidden if scenario.optimizer == "muon" else 0
     return moved / rates.memory + rounds * owned / rates.matrix
 
@@ -186,17 +182,19 @@ def bubble_share(scenario: Scenario, tuned: bool) -> float:
     return (scenario.pp - 1) / (steps * schedule_chunks(scenario, tuned))
 
 
-def device_links_of(efficiency: Efficiency, scenario: Scenario) -> Links:
+def device_links_of(scenario: Scenario) -> Links:
     """Give the links of a scenario's devices."""
+    efficiency = scenario.tables.efficiency
     return device_links(efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s)
 
 
-def step_parts(efficiency: Efficiency, scenario: Scenario) -> dict[str, float]:
+def step_parts(scenario: Scenario) -> dict[str, float]:
     """Give the seconds of one optimizer step by part; they add up to the step."""
-    rates = training_rates(efficiency, scenario.device, scenario.precision, scenario.engine)
+    efficiency = scenario.tables.efficiency
+    rates = training_rates(efficiency, scenario.device, scenario.precision, scenario.engine_record.training.style)
     tuned = rates.tuned
-    links = device_links_of(efficiency, scenario)
-    work = work_of(efficiency, scenario, tuned)
+    links = device_links_of(scenario)
+    work = work_of(scenario, tuned)
     tp, pp, ep = scenario.tp, scenario.pp, scenario.ep
     ranks = scenario.dp * scenario.cp
     shard = shard_weights(work.sums, tp, pp, ep)
@@ -208,7 +206,7 @@ def step_parts(efficiency: Efficiency, scenario: Scenario) -> dict[str, float]:
         "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.task == "qlora" else 0.0,
     }
     device = sum(parts.values())
-    host = host_seconds(efficiency, scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)
+    host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)
     busy = (device**SHARP + host**SHARP) ** (1 / SHARP)
     parts["host"] = busy - device
     parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
@@ -222,5 +220,5 @@ def step_parts(efficiency: Efficiency, scenario: Scenario) -> dict[str, float]:
     parts = {name: seconds * steps for name, seconds in parts.items()}
     parts["bubble"] = busy * steps * bubble_share(scenario, tuned)
     parts["gradient_sync"] = gradient_sync_seconds(scenario, shard, links, ranks)
-    parts["optimizer"] = optimizer_seconds(efficiency, scenario, shard, rates, links, ranks)
+    parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
     return parts

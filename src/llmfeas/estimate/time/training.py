@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from ...catalog.efficiency import Efficiency, efficiency
+from ...contract import Published, hidden
 from ...model.sums import architecture_sums
 from ...ranges import Range
 from ...record import dataclass
@@ -35,7 +35,7 @@ KINDS: Mapping[str, BoundBy] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingTime:
+class TrainingTime(Published):
     """Seconds of a step and of the job; `parts` add up to a step as computed, before any calibration."""
 
     step_seconds: Range
@@ -43,22 +43,12 @@ class TrainingTime:
     mfu: Range
     total_seconds: Range
     bound_by: BoundBy
-    parts: Mapping[str, float]
-    regime: str
-    thin: bool
+    parts: Mapping[str, float] = hidden()
+    regime: str = hidden()
+    thin: bool = hidden()
     """Fewer than three groups of measurements, or a parameter that is only judgement."""
-    own_rows: int = 0
+    own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the range."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the time as the JSON contract shapes it."""
-        return {
-            "step_seconds": self.step_seconds.to_dict(),
-            "tokens_per_second": self.tokens_per_second.to_dict(),
-            "mfu": self.mfu.to_dict(),
-            "total_seconds": self.total_seconds.to_dict(),
-            "bound_by": self.bound_by,
-        }
 
 
 def bound_by(parts: Mapping[str, float]) -> BoundBy:
@@ -77,7 +67,7 @@ def step_tokens(scenario: Scenario) -> float:
 
 def layout_tokens_per_second(scenario: Scenario) -> float:
     """Give the expected speed of a layout, to compare it with other layouts of the same job."""
-    return step_tokens(scenario) / sum(step_parts(efficiency(), scenario).values())
+    return step_tokens(scenario) / sum(step_parts(scenario).values())
 
 
 @whatever_the_batch
@@ -89,17 +79,14 @@ def model_flop_per_token(scenario: Scenario) -> float:
     return matrix_passes * matrix + 3 * sums.attention_square_flop(scenario.seq_len)
 
 
-def run_interval(efficiency: Efficiency, scenario: Scenario) -> Interval:
-    """Give the 80 % interval of a training run."""
-    return _run_interval(scenario, efficiency)
-
-
 @whatever_the_batch
-def _run_interval(scenario: Scenario, efficiency: Efficiency) -> Interval:
-    device = scenario.device
+def run_interval(scenario: Scenario) -> Interval:
+    """Give the 80 % interval of a training run."""
+    device, efficiency = scenario.device, scenario.tables.efficiency
     moe = scenario.model.architecture.experts is not None
-    regime = training_regime(efficiency, device, scenario.task, scenario.engine, scenario.precision, moe)
-    rates = training_rates(efficiency, device, scenario.precision, scenario.engine)
+    style = scenario.engine_record.training.style
+    regime = training_regime(device, scenario.task, style, scenario.precision, moe)
+    rates = training_rates(efficiency, device, scenario.precision, style)
     offloaded = int(scenario.offload != "none")
     found = interval(efficiency, "training", regime, rates.priors + offloaded)
     return calibrated(efficiency, device, "training", found)
@@ -118,14 +105,12 @@ def _feasible(seconds: Range, scenario: Scenario, tokens_per_flop_per_s: float) 
     return Range(low, seconds.expected, seconds.high)
 
 
-def training_time(scenario: Scenario, numbers: Efficiency | None = None) -> TrainingTime:
+def training_time(scenario: Scenario) -> TrainingTime:
     """Give how long a training job takes.
 
     Seconds and tokens a second of the whole job; MFU against the dense peak of the format asked for, with attention
     counted over the full square. `scenario.mfu` replaces the whole model, communication included, and is exact.
-    `numbers` replaces the calibrated numbers of the data.
     """
-    numbers = numbers or efficiency()
     flop = model_flop_per_token(scenario)
     peak = _peak_flop_per_s(scenario)
     tokens = step_tokens(scenario)
@@ -135,8 +120,8 @@ def training_time(scenario: Scenario, numbers: Efficiency | None = None) -> Trai
         parts: dict[str, float] = {"matrix": seconds.expected}
         found = Interval("given", 1.0, thin=False)
     else:
-        parts = step_parts(numbers, scenario)
-        found = run_interval(numbers, scenario)
+        parts = step_parts(scenario)
+        found = run_interval(scenario)
         seconds = _feasible(Range.around(sum(parts.values()) / found.factor, found.width), scenario, tokens / peak)
         speed = seconds.inverted(tokens)
     return TrainingTime(

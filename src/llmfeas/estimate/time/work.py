@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...catalog.efficiency import Efficiency
 from ...model.sums import Sums, architecture_sums
 from ...record import dataclass
 from ...scenario import Scenario
 from ..kernels import runs_wide
+from ..stages import Stage, stages
 
 ADAPTER_TASKS = ("lora", "qlora")
 
@@ -32,7 +32,7 @@ class Work:
     divisor: float
     """Devices that share one copy of the model, tp x pp."""
     stage: float
-    """Blocks on the fullest pipeline stage, relative to an even share."""
+    """Layers of the slowest pipeline stage, relative to an even share."""
     head: float
     """Output head on that stage, relative to an even share."""
     crowding: float
@@ -43,14 +43,15 @@ class Work:
     """Bytes of an element between products."""
 
 
-def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
+def work_of(scenario: Scenario, tuned: bool) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
+    efficiency = scenario.tables.efficiency
     full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
     repeated = efficiency.value("training.recompute.full") if full else 0.0
     if selective and not tuned:
         repeated = efficiency.value("training.recompute.selective")
     sums = architecture_sums(scenario.model.architecture)
-    stage, head = fullest_stage(sums, scenario.pp)
+    stage = slowest_stage(sums, scenario.pp)
     return Work(
         sums=sums,
         tokens=scenario.micro_batch * scenario.seq_len / scenario.cp,
@@ -60,8 +61,8 @@ def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
         attention_again=1.0 if full or selective else 0.0,
         replayed=1.0 if full else 0.0,
         divisor=float(scenario.tp * scenario.pp),
-        stage=stage * scenario.pp,
-        head=head * scenario.pp,
+        stage=stage.layers * scenario.pp / sums.layers,
+        head=float(stage.heads * scenario.pp),
         crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
         spread=scenario.ep > 1,
         width=4.0 if runs_wide(scenario) else 2.0,
@@ -69,16 +70,9 @@ def work_of(efficiency: Efficiency, scenario: Scenario, tuned: bool) -> Work:
 
 
 @lru_cache(maxsize=4096)
-def fullest_stage(sums: Sums, pp: int) -> tuple[float, float]:
-    """Share of the blocks, and of the head, on the pipeline stage that the others wait for.
-
-    Blocks are whole; the last stage also makes the logits, which weigh as much as some blocks, and gets fewer of them.
-    The smallest full stage that leaves no block over is taken.
+def slowest_stage(sums: Sums, pp: int) -> Stage:
+    """The stage of a pipeline that the others wait for: whole layers, and on the last one the head, weigh what a token
+    multiplies with.
     """
-    if pp == 1:
-        return 1.0, 1.0
-    head = sums.head_weights * sums.blocks / sums.active
-    blocks = -(-sums.blocks // pp)
-    while (pp - 1) * blocks + int(max(0.0, blocks - head)) < sums.blocks:
-        blocks += 1
-    return blocks / sums.blocks, 0.0
+    layer = sums.active / sums.layers
+    return max(stages(sums.layers, pp), key=lambda stage: stage.layers * layer + stage.heads * sums.head_weights)

@@ -9,17 +9,45 @@ from typing import Any
 from ...catalog.device import Device, Price
 from ...catalog.search import find_hardware, find_model
 from ...catalog.store import Catalog
+from ...check.figures import COUNT, FIGURES, FLOP, GIBIBYTES, SHARE, USD, WORDS, Figure, Unit
 from ...errors import DataError, UsageError
 from ...estimate.core import estimate
 from ...estimate.parameters import parameters
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate
-from ...planning.compare import ratio as ratio_of
+from ...estimate.scaling import optimum, optimum_by_rule
 from ...ranges import Range
 from ...record import dataclass
 from ...units import TERA, parse_count, parse_duration
-from ..figures import FIGURES, WORDS
-from .figures import Value
+
+
+def _nothing(estimate: Estimate) -> None:
+    return None
+
+
+def _figure(name: str, unit: Unit) -> Figure:
+    return Figure(name=name, unit=unit, help="Read from the catalog or computed.", read=_nothing)
+
+
+_MORE: Mapping[Unit, tuple[str, ...]] = {
+    COUNT: (
+        *("active", "active_min", "active_max", "ratio", "hours_per_week", "hours_per_session"),
+        *("tokens_wanted", "tokens_per_parameter", "parameters_wanted", "num_devices"),
+    ),
+    USD: ("usd_per_hour",),
+    GIBIBYTES: ("memory_gib",),
+    FLOP: ("flop",),
+    SHARE: ("share",),
+}
+
+KNOWN: Mapping[str, Figure] = {
+    **FIGURES,
+    **{name: _figure(name, unit) for unit, names in _MORE.items() for name in names},
+}
+"""Every figure that a claim may read, by name."""
+
+Value = Range | float | str | None
+
 
 Ask = Mapping[str, Any]
 UNVERIFIED = "unverified"
@@ -44,7 +72,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def devices(choice: Any, catalog: Catalog) -> list[str]:
-    """Give devices by id: those listed, or those whose fields are as a mapping says."""
+    """Devices by id: those listed, or those whose fields are as a mapping says."""
     if not isinstance(choice, Mapping):
         return [str(name) for name in _listed(choice)]
     wanted = {name: _listed(value) for name, value in choice.items()}
@@ -79,11 +107,11 @@ def _label(settings: Ask, varied: Sequence[str], catalog: Catalog) -> str:
     return ", ".join([*([" on ".join(things)] if things else []), *others])
 
 
-def figures_of(found: Estimate) -> dict[str, Value]:
-    """Give every figure and word of an estimate by name."""
-    words = {name: word.read(found) for name, word in WORDS.items()}
-    numbers = {name: figure.of(found) for name, figure in FIGURES.items()}
-    return {**numbers, **words, "engine": found.scenario.engine, "precision": found.scenario.precision}
+def figures_of(estimated: Estimate) -> dict[str, Value]:
+    """Every figure and word of an estimate by name."""
+    words = {name: word.read(estimated) for name, word in WORDS.items()}
+    numbers = {name: figure.of(estimated) for name, figure in FIGURES.items()}
+    return {**numbers, **words, "engine": estimated.scenario.engine, "precision": estimated.scenario.precision}
 
 
 def of_estimates(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -97,10 +125,10 @@ def of_ratios(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     figure = FIGURES[ask["figure"]]
     for label, settings in _scenarios(ask["of"], catalog):
         other = next(_scenarios({**settings, **ask["to"]}, catalog))[1]
-        found = [estimate(resolution(each, catalog)) for each in (settings, other)]
-        one, two = (figure.of(each) for each in found)
-        if one is not None and two is not None and found[0].verdict.software != "unsupported":
-            yield Case(label, {"ratio": ratio_of(two, one), "status": found[0].verdict.status})
+        estimates = [estimate(resolution(each, catalog)) for each in (settings, other)]
+        one, two = (figure.of(each) for each in estimates)
+        if one is not None and two is not None and estimates[0].verdict.software != "unsupported":
+            yield Case(label, {"ratio": two.over(one), "status": estimates[0].verdict.status})
 
 
 def of_parameters(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -126,7 +154,7 @@ def of_devices(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
 
 
 def sourced(device: Device, ask: Ask) -> list[Price]:
-    """Give the prices of a device that are as asked (`provider`, `rent`) and that a source states."""
+    """The prices of a device that are as asked (`provider`, `rent`) and that a source states."""
     return [
         price
         for price in device.prices
@@ -137,10 +165,10 @@ def sourced(device: Device, ask: Ask) -> list[Price]:
 
 
 def _price(name: str, ask: Ask, catalog: Catalog) -> Price:
-    found = sourced(find_hardware(name, catalog).device, ask)
-    if not found:
+    prices = sourced(find_hardware(name, catalog).device, ask)
+    if not prices:
         raise DataError("no-price", f"no sourced price of {name} is in the catalog", "See data/hardware.yaml.")
-    return min(found, key=lambda price: price.usd_per_hour)
+    return min(prices, key=lambda price: price.usd_per_hour)
 
 
 def of_prices(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
@@ -210,12 +238,10 @@ def _earlier(reference: Any, before: Cases) -> Iterator[tuple[str, float]]:
 
 def of_optima(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     """Split `flop` into parameters and tokens as Hoffmann et al. 2022 do (approach 3), and by 20 tokens a parameter."""
-    from ...planning.solve.optimal import by_rule, optimum
-
-    for label, best in (("Hoffmann et al. 2022", optimum), ("20 tokens a parameter", by_rule)):
-        found = best(parse_count(ask["flop"], "flop", 0, 1e40))
-        each = found.tokens / found.parameters
-        wanted = {"parameters_wanted": found.parameters, "tokens_wanted": found.tokens, "tokens_per_parameter": each}
+    for label, best in (("Hoffmann et al. 2022", optimum), ("20 tokens a parameter", optimum_by_rule)):
+        split = best(parse_count(ask["flop"], "flop", 0, 1e40))
+        each = split.tokens / split.parameters
+        wanted = {"parameters_wanted": split.parameters, "tokens_wanted": split.tokens, "tokens_per_parameter": each}
         yield Case(label, wanted)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from ...catalog.records import built
 from ...catalog.store import Catalog
 from ...catalog.types import STRICT, Identifier, Limits
+from ...contract import Published
 from ...errors import UsageError
 from ...record import dataclass
 
@@ -30,7 +31,7 @@ Template = Annotated[str, Limits(min_length=1, max_length=1200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edition:
+class Edition(Published):
     """A document in one language."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -39,7 +40,7 @@ class Edition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Publication(Published):
     """A text that makes claims."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -53,7 +54,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ClaimPart:
     """One thing to compute, or several alike where lists are crossed, and what must come out."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -80,7 +81,7 @@ class Claim:
     id: Identifier
     documents: tuple[Identifier, ...]
     says: Identifier | Template
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
     found: Template
     because: Template
     right: str = ""
@@ -93,11 +94,11 @@ class Claims:
     """The whole file."""
 
     __pydantic_config__: ClassVar = STRICT
-    documents: tuple[Document, ...]
+    documents: tuple[Publication, ...]
     claims: tuple[Claim, ...]
 
     def named(self, ids: tuple[str, ...]) -> tuple[Claim, ...]:
-        """Give the claims of these ids in the order of the file, all of them without ids.
+        """The claims of these ids in the order of the file, all of them without ids.
 
         Raises:
             UsageError: there is no claim of an id; near ones are candidates.
@@ -120,5 +121,5 @@ def _unknown(name: str, known: Mapping[str, Claim]) -> UsageError:
 
 
 def all_claims(catalog: Catalog) -> Claims:
-    """Give the claims of the catalog's data."""
+    """The claims of the catalog's data."""
     return built(Claims, catalog.raw("claims"))

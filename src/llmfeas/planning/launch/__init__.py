@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
+from operator import attrgetter
+from pkgutil import iter_modules
 from typing import Any
 
+from ...catalog.search import engine_named
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.core import estimate
@@ -18,12 +22,19 @@ from ...record import dataclass
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
 from ...text import printable
-from . import accelerate, axolotl, deepspeed, llama_cpp, maxtext, megatron, mlx_lm, torchrun, trl, vllm
-from .launcher import SPLITS, File, Launch, Launcher, Objection, spelled
+from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 from .names import is_gguf
 
-MODULES = (accelerate, deepspeed, torchrun, trl, axolotl, megatron, maxtext, mlx_lm, llama_cpp, vllm)
-LAUNCHERS: Mapping[str, Launcher] = {module.LAUNCHER.id: module.LAUNCHER for module in MODULES}
+
+def found_launchers() -> Iterator[Launcher]:
+    """What the modules of this package launch: adding an engine is adding a file."""
+    for found in iter_modules(__path__):
+        launcher = getattr(import_module(f".{found.name}", __name__), "LAUNCHER", None)
+        if launcher is not None:
+            yield launcher
+
+
+LAUNCHERS: Mapping[str, Launcher] = {each.id: each for each in sorted(found_launchers(), key=attrgetter("id"))}
 """Every engine that can be launched, by the name that --engine takes."""
 
 
@@ -42,13 +53,13 @@ def launcher(name: str) -> Launcher:
     Raises:
         UsageError: there is none of that name.
     """
-    found = LAUNCHERS.get(name.strip().lower())
-    if found is None:
+    known = LAUNCHERS.get(name.strip().lower())
+    if known is None:
         near = get_close_matches(name[:40].lower(), LAUNCHERS, n=3)
         meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
         message = f"--engine: llmfeas cannot launch {printable(name, 40)!r}."
         raise UsageError("unknown-engine", message, f"{meant}It can launch {', '.join(LAUNCHERS)}.", near)
-    return found
+    return known
 
 
 def launch(engine: Launcher, scenario: Scenario) -> Launch:
@@ -84,7 +95,7 @@ def cannot(engine: Launcher, scenario: Scenario, objection: Objection) -> UsageE
 
 
 def _allows(other: Launcher, scenario: Scenario, objection: Objection) -> bool:
-    """Tell whether another engine has no objection to the same setting."""
+    """Whether another engine has no objection to the same setting."""
     value = scenario.device.backend if objection.setting == "backend" else getattr(scenario, objection.setting, None)
     if objection.setting != "model" and not other.takes(objection.setting, value):
         return False
@@ -93,10 +104,10 @@ def _allows(other: Launcher, scenario: Scenario, objection: Objection) -> bool:
     if is_gguf(scenario) and not other.reads_gguf:
         return False
     for _ in SPLITS:
-        found = other.objection(scenario)
-        if found is None or found.instead is None or found.setting == objection.setting:
-            return found is None or found.setting != objection.setting
-        changes: dict[str, Any] = {found.setting: found.instead}
+        refusal = other.objection(scenario)
+        if refusal is None or refusal.instead is None or refusal.setting == objection.setting:
+            return refusal is None or refusal.setting != objection.setting
+        changes: dict[str, Any] = {refusal.setting: refusal.instead}
         scenario = replace(scenario, **changes)
     return True
 
@@ -110,21 +121,21 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
         UsageError: a setting that the engine cannot express; unknown names, contradictions.
         DataError: for a model file that cannot be used.
     """
-    _check_task(request, engine)
-    asked: dict[str, object] = {**request, "engine": _time_engine(request, engine)}
-    changed: list[Note] = []
-    settled = resolution(asked, catalog)
+    _check_task(request, engine, catalog)
+    taken, changed = _taken_engine(request, engine, catalog)
+    settings: dict[str, object] = {**request, "engine": taken}
+    settled = resolution(settings, catalog)
     for _ in range(len(BY_NAME)):
         objection = engine.refused(settled.scenario)
         if objection is None or objection.instead is None or settled.scenario.said(objection.setting):
             break
-        asked[objection.setting] = {"value": objection.instead, "origin": "derived"}
-        asked = _without_batch(asked) if objection.setting in SPLITS else asked
+        settings[objection.setting] = {"value": objection.instead, "origin": "derived"}
+        settings = _without_batch(settings) if objection.setting in SPLITS else settings
         changed.append(_changed(engine, settled.scenario, objection))
-        settled = resolution(asked, catalog)
+        settled = resolution(settings, catalog)
     written = launch(engine, settled.scenario)
-    found = estimate(settled)
-    return Prepared(written, found, (*_other_engine(request, engine), *changed, *found.warnings, *_doubts(found)))
+    estimated = estimate(settled)
+    return Prepared(written, estimated, (*changed, *estimated.warnings, *_doubts(estimated)))
 
 
 def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
@@ -137,30 +148,31 @@ def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in request.items() if name not in derived}
 
 
-def _check_task(request: Mapping[str, object], engine: Launcher) -> None:
-    task = parsed({"task": request.get("task")}).get("task", "pretrain")
+def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> None:
+    task = parsed({"task": request.get("task")}, catalog.tables.quantization).get("task", "pretrain")
     if not engine.takes("task", task):
         able = [other.id for other in LAUNCHERS.values() if other.takes("task", task)]
         hint = f"Engines that can: {', '.join(able)}."
         raise UsageError("engine-cannot", f"--task {task} is not something {engine.name} can express.", hint, able)
 
 
-def _planned_engine(request: Mapping[str, object]) -> object:
+def _taken_engine(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> tuple[str, list[Note]]:
+    """The engine to estimate with: the one asked for where the launcher is its own, else the first whose it is.
+
+    Raises:
+        UsageError: it is nobody's.
+    """
     given = request.get("engine")
-    return given.get("value") if isinstance(given, Mapping) else given
-
-
-def _time_engine(request: Mapping[str, object], engine: Launcher) -> str:
-    planned = _planned_engine(request)
-    return str(planned) if planned in engine.engines else engine.engines[0]
-
-
-def _other_engine(request: Mapping[str, object], engine: Launcher) -> tuple[Note, ...]:
-    planned = _planned_engine(request)
-    if planned is None or planned in engine.engines:
-        return ()
-    text = f"the recipe was made for {printable(planned, 40)}: it was estimated again for {engine.engines[0]}"
-    return (Note("launch-engine", text),)
+    planned = given.get("value") if isinstance(given, Mapping) else given
+    named = None if planned is None else engine_named(str(planned), catalog)
+    able = [each.id for each in catalog.engines.values() if engine.id in each.launchers]
+    if not able:
+        hint = f"Write 'launchers: [{engine.id}]' into the record of one."
+        raise UsageError("engine-cannot", f"--engine {engine.id}: no engine is launched by it.", hint)
+    if named is None or named in able:
+        return named or able[0], []
+    text = f"the recipe was made for {printable(named, 40)}: it was estimated again for {able[0]}"
+    return able[0], [Note("launch-engine", text)]
 
 
 def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note:
@@ -172,11 +184,11 @@ def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note
     return Note("launch-changed", text)
 
 
-def _doubts(found: Estimate) -> tuple[Note, ...]:
-    if found.verdict.status in ("feasible", "tight"):
+def _doubts(estimated: Estimate) -> tuple[Note, ...]:
+    if estimated.verdict.status in ("feasible", "tight"):
         return ()
-    reasons = why(found.verdict)
+    reasons = why(estimated.verdict)
     return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)
 
 
-__all__ = ["LAUNCHERS", "File", "Launch", "Launcher", "Prepared", "launch", "launcher", "prepared"]
+__all__ = ["LAUNCHERS", "File", "Launch", "LaunchResult", "Launcher", "Prepared", "launch", "launcher", "prepared"]

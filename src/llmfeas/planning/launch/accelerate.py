@@ -21,7 +21,7 @@ def objection(scenario: Scenario) -> Objection | None:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give accelerate's configuration of one run, as `accelerate config` writes it."""
+    """Accelerate's configuration of one run, as `accelerate config` writes it."""
     nodes = nodes_of(scenario)
     distributed = "FSDP" if trainer.is_sharded(scenario) else DISTRIBUTED.get(scenario.device.backend)
     settings: dict[str, object] = {
@@ -43,7 +43,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 
 def fsdp_config(scenario: Scenario) -> dict[str, object]:
-    """Give FSDP's settings under accelerate's names."""
+    """FSDP's settings under accelerate's names."""
     own = {f"fsdp_{name}": value for name, value in trainer.fsdp(scenario).items()}
     own["fsdp_offload_params"] = own.pop("fsdp_cpu_offload")
     return own
@@ -55,7 +55,7 @@ def config_file(scenario: Scenario) -> File:
 
 
 def machine_options(nodes: Nodes) -> list[list[Word]]:
-    """Give the options that tell one machine from the others; none for one machine."""
+    """The options that tell one machine from the others; none for one machine."""
     if not nodes.several:
         return []
     return [
@@ -83,7 +83,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="accelerate",
     name="Hugging Face accelerate",
-    engines=("pytorch", "pytorch-compile", "pytorch-liger"),
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu", "metal"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},

@@ -31,7 +31,7 @@ def attention(scenario: Scenario) -> str:
 
 
 def data(scenario: Scenario) -> dict[str, object]:
-    """Give the data's section: a stream of text in pre-training, else texts to complete."""
+    """The data's section: a stream of text in pre-training, else texts to complete."""
     if scenario.task == "pretrain":
         return {
             "reinit_weights": True,
@@ -41,7 +41,7 @@ def data(scenario: Scenario) -> dict[str, object]:
 
 
 def adapters(scenario: Scenario) -> dict[str, object]:
-    """Give the adapters' settings; none where all weights train."""
+    """The adapters' settings; none where all weights train."""
     if scenario.task not in ("lora", "qlora"):
         return {}
     targets: dict[str, object] = (
@@ -62,7 +62,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
 
 
 def layout(scenario: Scenario) -> dict[str, object]:
-    """Give how the model is divided; nothing for one device."""
+    """How the model is divided; nothing for one device."""
     settings: dict[str, object] = {}
     if trainer.is_sharded(scenario):
         sharding = trainer.fsdp(scenario)
@@ -78,7 +78,7 @@ def layout(scenario: Scenario) -> dict[str, object]:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give Axolotl's configuration."""
+    """Axolotl's configuration."""
     shared = trainer.training(scenario)
     sharded = trainer.is_sharded(scenario)
     settings: dict[str, object] = {
@@ -144,7 +144,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="axolotl",
     name="Axolotl",
-    engines=("pytorch", "pytorch-liger"),
     tasks=TRAINING_TASKS,
     backends=frozenset({"cuda", "rocm"}),
     choices={

@@ -14,13 +14,13 @@ OPTIMIZERS = {"adamw": "AdamW", "lion": "Lion"}
 
 
 def zero_stage(scenario: Scenario) -> int:
-    """Give the ZeRO stage; pure bf16 and what moves to the host need one even where it divides nothing."""
+    """The ZeRO stage; pure bf16 and what moves to the host need one even where it divides nothing."""
     least = {"optimizer": 1, "all": 3}.get(scenario.offload, 0)
     return max(scenario.zero, least, 1 if scenario.precision == "bf16" else 0)
 
 
 def zero(scenario: Scenario) -> dict[str, object]:
-    """Give the section zero_optimization."""
+    """The section zero_optimization."""
     stage = zero_stage(scenario)
     section: dict[str, object] = {"stage": stage}
     if stage:
@@ -35,7 +35,7 @@ def zero(scenario: Scenario) -> dict[str, object]:
 
 
 def precision(scenario: Scenario) -> dict[str, object]:
-    """Give the sections bf16 and fp16: mixed formats keep fp32 master weights, pure bf16 keeps none."""
+    """The sections bf16 and fp16: mixed formats keep fp32 master weights, pure bf16 keeps none."""
     bf16: dict[str, object] = {"enabled": scenario.precision in ("bf16-mixed", "bf16")}
     if scenario.precision == "bf16":
         bf16 |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
@@ -43,7 +43,7 @@ def precision(scenario: Scenario) -> dict[str, object]:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give DeepSpeed's configuration; "auto" is filled in by Trainer from the recipe.
+    """DeepSpeed's configuration; "auto" is filled in by Trainer from the recipe.
 
     The whole batch is left out: DeepSpeed counts ranks itself, and counts them otherwise than Trainer where tensors
     are divided.
@@ -107,7 +107,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="deepspeed",
     name="DeepSpeed",
-    engines=("deepspeed",),
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
+from ...contract import Published
 from ...options import BY_NAME, flag_of
 from ...record import dataclass
 from ...scenario import Scenario, Task
@@ -15,15 +16,11 @@ SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class File(Published):
     """A file to write; `name` has no folder."""
 
     name: str
     text: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Give the file as the contract shapes it."""
-        return {"name": self.name, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +32,21 @@ class Launch:
     notes: tuple[str, ...] = ()
 
     def script(self) -> File:
-        """Give the command as a script for a POSIX shell, under its notes."""
+        """The command as a script for a POSIX shell, under its notes."""
         notes = "".join(f"# {note}\n" for note in self.notes)
         return File("run.sh", f"#!/bin/sh\n{notes}set -e\n{self.command}\n")
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the launch as the contract shapes it."""
-        return {"files": [file.to_dict() for file in self.files], "command": self.command, "notes": list(self.notes)}
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult(Published):
+    """The result of a launch."""
+
+    engine: str
+    files: tuple[File, ...]
+    command: str
+    """For a shell on each machine."""
+    notes: tuple[str, ...]
+    """What to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,6 @@ class Launcher:
 
     id: str
     name: str
-    engines: tuple[str, ...]
-    """Engines of the time model that stand for it; the first is taken where none is given."""
     tasks: tuple[Task, ...]
     backends: frozenset[str]
     choices: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
@@ -79,7 +82,7 @@ class Launcher:
     write: Callable[[Scenario], Launch]
 
     def takes(self, setting: str, value: object) -> bool:
-        """Tell whether a single setting can be expressed."""
+        """Whether a single setting can be expressed."""
         if setting == "task":
             return value in self.tasks
         if setting == "backend":
@@ -89,7 +92,7 @@ class Launcher:
         return setting not in self.choices or value in self.choices[setting]
 
     def refused(self, scenario: Scenario) -> Objection | None:
-        """Give the first setting of a scenario that cannot be expressed."""
+        """The first setting of a scenario that cannot be expressed."""
         if is_gguf(scenario) and not self.reads_gguf:
             return Objection("model", "it does not read GGUF files")
         settings = {

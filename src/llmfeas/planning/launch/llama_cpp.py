@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...catalog.quantization import quantization
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection
 from .names import is_gguf, model_name, model_notes, repository
@@ -18,14 +17,14 @@ def file_type(scenario: Scenario) -> str:
 
 
 def source(scenario: Scenario) -> list[Word]:
-    """Give the option that names the weights: a file, or a file to be made or found for a repository."""
+    """The option that names the weights: a file, or a file to be made or found for a repository."""
     if is_gguf(scenario):
         return ["--model", model_name(scenario)]
     return ["--model", f"{scenario.model.id}-{file_type(scenario)}.gguf"]
 
 
 def settings(scenario: Scenario) -> list[list[Word]]:
-    """Give the options of llama-server behind the model."""
+    """The options of llama-server behind the model."""
     slots = scenario.concurrency
     several = scenario.num_devices > 1
     layers: Word = "all" if scenario.gpu_layers is None else scenario.gpu_layers
@@ -51,7 +50,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what llama.cpp has no word for."""
-    found = quantization().format(scenario.quant, "llama.cpp")
+    found = scenario.tables.quantization.format(scenario.quant, "llama.cpp")
     if found.container != "gguf" and not is_gguf(scenario):
         return Objection("quant", "its files hold GGUF types")
     if scenario.tp > 1 and scenario.pp > 1:
@@ -65,23 +64,23 @@ def objection(scenario: Scenario) -> Objection | None:
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say where the file comes from and what the command cannot hold."""
-    found: list[str] = []
+    texts: list[str] = []
     repo = repository(scenario)
     if not is_gguf(scenario):
         where = f" of {repo}" if repo else ""
         kind = file_type(scenario)
-        found.append(
+        texts.append(
             f"convert the weights{where} to {kind} (convert_hf_to_gguf.py, llama-quantize), or download such a file"
         )
-        found += model_notes(scenario)
+        texts += model_notes(scenario)
     if scenario.prompt:
-        found.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+        texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     nodes = nodes_of(scenario)
     if nodes.several:
-        found.append(
+        texts.append(
             f"start rpc-server on the other {nodes.count - 1} machines; RPC_SERVERS is their host:port, with commas"
         )
-    return tuple(found)
+    return tuple(texts)
 
 
 def write(scenario: Scenario) -> Launch:
@@ -92,7 +91,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="llama.cpp",
     name="llama.cpp",
-    engines=("llama.cpp", "llama.cpp-vulkan", "llama.cpp-sycl"),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "metal", "xpu", "cpu"}),
     choices={"precision": tuple(NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...catalog.architecture import Architecture
 from ...catalog.store import built_in
+from ...estimate.stages import stages
 from ...scenario import Scenario
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, repository, steps, training_notes
@@ -26,7 +27,7 @@ def known_model(scenario: Scenario) -> str | None:
 
 
 def shape(architecture: Architecture) -> dict[str, object]:
-    """Give the architecture in MaxText's words; decoders like Llama's and Mixtral's alone."""
+    """The architecture in MaxText's words; decoders like Llama's and Mixtral's alone."""
     experts = architecture.experts
     settings: dict[str, object] = {
         "model_name": "default",
@@ -51,7 +52,7 @@ def shape(architecture: Architecture) -> dict[str, object]:
 
 
 def is_plain(architecture: Architecture) -> bool:
-    """Tell whether a model is built like Llama or Mixtral."""
+    """Whether a model is built like Llama or Mixtral."""
     experts = architecture.experts
     like_mixtral = experts is None or (
         not (experts.shared or experts.zero or experts.parallel_dense or experts.bias or experts.router_bias)
@@ -73,7 +74,7 @@ def is_plain(architecture: Architecture) -> bool:
 
 
 def layout(scenario: Scenario) -> dict[str, object]:
-    """Give the mesh: ZeRO 3 divides weights (fsdp), 0 and 1 copy them (data); slices are joined by the network."""
+    """The mesh: ZeRO 3 divides weights (fsdp), 0 and 1 copy them (data); slices are joined by the network."""
     nodes = nodes_of(scenario)
     groups = scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp * scenario.ep)
     inside = "fsdp" if scenario.zero == 3 else "data"
@@ -89,14 +90,13 @@ def layout(scenario: Scenario) -> dict[str, object]:
         settings["shard_optimizer_over_data"] = True
     if scenario.pp > 1:
         settings["num_pipeline_microbatches"] = scenario.micro_steps
-        settings["num_layers_per_pipeline_stage"] = scenario.model.architecture.layers // (
-            scenario.pp * scenario.interleave
-        )
+        chunks = stages(scenario.model.architecture.layers, scenario.pp * scenario.interleave)
+        settings["num_layers_per_pipeline_stage"] = chunks[0].layers
     return settings
 
 
 def recipe(scenario: Scenario) -> dict[str, object]:
-    """Give the step: batch, length, formats, optimizer, recomputation, dropout."""
+    """The step: batch, length, formats, optimizer, recomputation, dropout."""
     fp32 = scenario.precision == "fp32"
     pure = scenario.precision == "bf16"
     rate = scenario.model.architecture.dropout.residual if scenario.dropout is None else scenario.dropout
@@ -122,7 +122,7 @@ def recipe(scenario: Scenario) -> dict[str, object]:
 
 
 def adapters(scenario: Scenario) -> dict[str, object]:
-    """Give the section lora; nothing where all weights train."""
+    """The section lora; nothing where all weights train."""
     if scenario.task not in ("lora", "qlora"):
         return {}
     matrices = "self_attention/(query|key|value|out)"
@@ -140,7 +140,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give MaxText's configuration."""
+    """MaxText's configuration."""
     own, repo = known_model(scenario), repository(scenario)
     pretrain = scenario.task == "pretrain"
     return {
@@ -192,7 +192,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="maxtext",
     name="MaxText",
-    engines=("maxtext",),
     tasks=("pretrain", "finetune", "lora", "qlora"),
     backends=frozenset({"tpu", "cuda"}),
     choices={

@@ -52,7 +52,7 @@ def _known_activation(architecture: Architecture) -> bool:
 
 
 def shape(architecture: Architecture) -> Options:
-    """Give the options of the architecture apart from attention and experts."""
+    """The options of the architecture apart from attention and experts."""
     plain = not architecture.mlp_bias
     experts = architecture.experts
     return [
@@ -70,7 +70,7 @@ def shape(architecture: Architecture) -> Options:
 
 
 def attention(scenario: Scenario) -> Options:
-    """Give the options of attention and positions."""
+    """The options of attention and positions."""
     architecture = scenario.model.architecture
     mla, learned = architecture.mla, architecture.positions == "learned"
     options: Options = [
@@ -101,7 +101,7 @@ def attention(scenario: Scenario) -> Options:
 
 
 def experts(architecture: Architecture) -> Options:
-    """Give the options of the experts; none for a dense model."""
+    """The options of the experts; none for a dense model."""
     found = architecture.experts
     if found is None:
         return []
@@ -120,7 +120,7 @@ def experts(architecture: Architecture) -> Options:
 
 
 def layout(scenario: Scenario) -> Options:
-    """Give the options that divide the model."""
+    """The options that divide the model."""
     fsdp = scenario.zero >= 2
     return [
         ("--tensor-model-parallel-size", scenario.tp),
@@ -139,7 +139,7 @@ def layout(scenario: Scenario) -> Options:
 
 
 def recipe(scenario: Scenario) -> Options:
-    """Give the options of the step: batch, length, format, optimizer, recomputation, dropout."""
+    """The options of the step: batch, length, format, optimizer, recomputation, dropout."""
     rates = scenario.model.architecture.dropout
     full = scenario.checkpointing == "full"
     hidden = rates.residual if scenario.dropout is None else scenario.dropout
@@ -165,7 +165,7 @@ def recipe(scenario: Scenario) -> Options:
 
 
 def data(scenario: Scenario) -> Options:
-    """Give the options of data, tokenizer and files."""
+    """The options of data, tokenizer and files."""
     repo = repository(scenario)
     return [
         ("--data-path", DATASET),
@@ -221,7 +221,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="megatron",
     name="Megatron-LM",
-    engines=("megatron", "nemo"),
     tasks=("pretrain", "finetune"),
     backends=frozenset({"cuda", "rocm"}),
     choices={

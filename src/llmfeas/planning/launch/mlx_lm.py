@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...catalog.architecture import Dropout
-from ...catalog.quantization import quantization
 from ...scenario import Scenario
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes
@@ -26,23 +25,23 @@ LORA_SCALE = 2.0
 
 
 def bits(scenario: Scenario) -> int | None:
-    """Give the bits of MLX's own format (groups of 64) that stands for the quantization; None for none."""
+    """The bits of MLX's own format (groups of 64) that stands for the quantization; None for none."""
     if scenario.quant == "nf4":
         return 4
     if scenario.quant in ("none", scenario.model.published_quant):
         return None
-    found = quantization().format(scenario.quant, "mlx")
+    found = scenario.tables.quantization.format(scenario.quant, "mlx")
     return int(found.id.removeprefix("mlx-")[0]) if found.id.startswith("mlx-") else 0
 
 
 def is_converted(scenario: Scenario) -> bool:
-    """Tell whether weights are needed in another format than the published one."""
+    """Whether weights are needed in another format than the published one."""
     published = scenario.quant == scenario.model.published_quant
     return bits(scenario) is not None or (published and DTYPES[scenario.precision] != scenario.model.dtype)
 
 
 def conversion(scenario: Scenario) -> tuple[str, ...]:
-    """Give the command that converts the weights, if it is needed."""
+    """The command that converts the weights, if it is needed."""
     if not is_converted(scenario):
         return ()
     width = bits(scenario)
@@ -59,7 +58,7 @@ def source(scenario: Scenario) -> str:
 
 
 def hosts(scenario: Scenario) -> list[Word]:
-    """Give what starts a program on several machines; nothing for one."""
+    """What starts a program on several machines; nothing for one."""
     return ["mlx.launch", "--hosts", Variable("HOSTS"), "--"] if scenario.num_devices > 1 else []
 
 
@@ -69,7 +68,7 @@ def hosts_note(scenario: Scenario) -> tuple[str, ...]:
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give the configuration of mlx_lm.lora; its batch counts all machines."""
+    """The configuration of mlx_lm.lora; its batch counts all machines."""
     adapted = scenario.task in ("lora", "qlora")
     settings: dict[str, object] = {
         "model": source(scenario),
@@ -161,7 +160,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="mlx-lm",
     name="mlx-lm",
-    engines=("mlx",),
     tasks=("finetune", "lora", "qlora", "inference"),
     backends=frozenset({"metal", "cuda", "cpu"}),
     choices={

@@ -15,27 +15,27 @@ LORA_ALPHA_PER_RANK = 2
 
 
 def repository(scenario: Scenario) -> str | None:
-    """Give the model as a path or as its Hugging Face repository; None where none is known."""
+    """The model as a path or as its Hugging Face repository; None where none is known."""
     if scenario.model_path is not None:
         return _local(scenario.model_path)
     return next((alias for alias in scenario.model.aliases if alias.count("/") == 1), None)
 
 
 def is_gguf(scenario: Scenario) -> bool:
-    """Tell whether the model is a GGUF file."""
+    """Whether the model is a GGUF file."""
     return (scenario.model_path or "").lower().endswith(".gguf")
 
 
 def _local(path: str) -> str:
-    """Give a path as engines take it: the folder of a config.json or of weights; never something like an option."""
-    found = Path(path)
-    whole = found.suffix.lower() == ".gguf" or not found.suffix or found.is_dir()
-    text = path if whole else str(found.parent)
+    """A path as engines take it: the folder of a config.json or of weights; never something like an option."""
+    place = Path(path)
+    whole = place.suffix.lower() == ".gguf" or not place.suffix or place.is_dir()
+    text = path if whole else str(place.parent)
     return f"./{text}" if text.startswith("-") else text
 
 
 def model_name(scenario: Scenario) -> str:
-    """Give the model's path or repository, else its id, which `model_notes` explains."""
+    """The model's path or repository, else its id, which `model_notes` explains."""
     return repository(scenario) or scenario.model.id
 
 

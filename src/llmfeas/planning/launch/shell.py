@@ -33,7 +33,7 @@ class Nodes:
 
     @property
     def several(self) -> bool:
-        """Tell whether there is more than one machine."""
+        """Whether there is more than one machine."""
         return self.count > 1
 
 

@@ -9,7 +9,7 @@ from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
 
 
 def processes(nodes: Nodes) -> list[list[Word]]:
-    """Give torchrun's options for so many machines and devices."""
+    """Torchrun's options for so many machines and devices."""
     if not nodes.several:
         return [["--standalone"], ["--nproc-per-node", nodes.devices]]
     return [
@@ -36,7 +36,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="torchrun-fsdp",
     name="torchrun with FSDP",
-    engines=("pytorch", "pytorch-compile", "pytorch-liger"),
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},

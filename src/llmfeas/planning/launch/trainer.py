@@ -43,7 +43,7 @@ ATTENTION_MATRICES = (
 
 @lru_cache(maxsize=1)
 def program() -> File:
-    """Give the training program."""
+    """The training program."""
     return File(PROGRAM, (data_directory() / "launch" / PROGRAM).read_text(encoding="utf-8"))
 
 
@@ -60,7 +60,7 @@ def lora_targets(scenario: Scenario) -> str:
 
 
 def lora(scenario: Scenario) -> dict[str, object] | None:
-    """Give the arguments of PEFT's LoraConfig; None where all weights train."""
+    """The arguments of PEFT's LoraConfig; None where all weights train."""
     if scenario.task not in ("lora", "qlora"):
         return None
     return {
@@ -73,7 +73,7 @@ def lora(scenario: Scenario) -> dict[str, object] | None:
 
 
 def quantization(scenario: Scenario) -> dict[str, object] | None:
-    """Give the arguments of BitsAndBytesConfig; None where weights are not quantized, or come quantized.
+    """The arguments of BitsAndBytesConfig; None where weights are not quantized, or come quantized.
 
     4-bit weights are packed into elements of the 16-bit type, so that they can be divided like others.
     """
@@ -98,7 +98,7 @@ def optimizer(scenario: Scenario) -> str:
 
 
 def training(scenario: Scenario) -> dict[str, object]:
-    """Give the arguments of transformers' TrainingArguments that the recipe decides."""
+    """The arguments of transformers' TrainingArguments that the recipe decides."""
     arguments: dict[str, object] = {
         "output_dir": "output",
         "max_steps": steps(scenario),
@@ -127,7 +127,7 @@ def training(scenario: Scenario) -> dict[str, object]:
 
 
 def fsdp(scenario: Scenario) -> dict[str, object]:
-    """Give FSDP's settings under the names of TrainingArguments.fsdp_config."""
+    """FSDP's settings under the names of TrainingArguments.fsdp_config."""
     return {
         "version": 2,
         "reshard_after_forward": scenario.zero >= 3,
@@ -139,7 +139,7 @@ def fsdp(scenario: Scenario) -> dict[str, object]:
 
 
 def is_sharded(scenario: Scenario) -> bool:
-    """Tell whether FSDP divides the model."""
+    """Whether FSDP divides the model."""
     return scenario.num_devices > 1 and scenario.zero >= 2
 
 

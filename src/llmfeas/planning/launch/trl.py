@@ -14,7 +14,7 @@ CONFIG = "sft.yaml"
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """Give the settings of `trl sft`: fields of ModelConfig, ScriptArguments and SFTConfig."""
+    """The settings of `trl sft`: fields of ModelConfig, ScriptArguments and SFTConfig."""
     settings: dict[str, object] = {
         "model_name_or_path": model_name(scenario),
         "dtype": trainer.weights_dtype(scenario),
@@ -63,7 +63,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="trl",
     name="TRL",
-    engines=("pytorch", "pytorch-liger"),
     tasks=("finetune", "lora", "qlora"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None,)},

@@ -23,7 +23,7 @@ def replicas(scenario: Scenario) -> int:
 
 
 def settings(scenario: Scenario) -> list[list[Word]]:
-    """Give the options of `vllm serve` behind the model's name."""
+    """The options of `vllm serve` behind the model's name."""
     published = scenario.model.published_quant == scenario.quant
     nodes, copies = nodes_of(scenario), replicas(scenario)
     offloaded = None
@@ -63,18 +63,18 @@ def objection(scenario: Scenario) -> Objection | None:
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to provide."""
-    found = [*model_notes(scenario)]
+    texts = [*model_notes(scenario)]
     nodes = nodes_of(scenario)
     if scenario.quant in IN_CHECKPOINT and scenario.model.published_quant != scenario.quant:
-        found.append(f"name a version of the model whose weights are in {scenario.quant}")
+        texts.append(f"name a version of the model whose weights are in {scenario.quant}")
     if scenario.prompt:
-        found.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+        texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     if nodes.several:
-        found.append(
+        texts.append(
             f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one and "
             f"NODE_RANK from 0 to {nodes.count - 1}; on all but the first add --headless"
         )
-    return tuple(found)
+    return tuple(texts)
 
 
 def write(scenario: Scenario) -> Launch:
@@ -86,7 +86,6 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="vllm",
     name="vLLM",
-    engines=("vllm",),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "tpu", "xpu", "cpu", "hpu"}),
     choices={

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ...catalog.store import Catalog
 from ...errors import UsageError
-from ..questions import QUESTIONS
-from .answer import Answer
 
-Solver = Callable[[Mapping[str, object], Catalog], Answer]
+if TYPE_CHECKING:
+    from ...catalog.store import Catalog
+    from .answer import Answer
+
+QUESTIONS: Mapping[str, tuple[str, str, str]] = {
+    "max-model": ("settings", "max_model", "The largest models that this hardware takes for a task."),
+    "max-batch": ("settings", "max_batch", "The largest micro-batch; in inference, the most requests at once."),
+    "max-context": ("settings", "max_context", "The longest sequence or context."),
+    "max-rank": ("settings", "max_rank", "The largest rank of LoRA."),
+    "min-devices": ("settings", "min_devices", "The fewest devices, with their layout."),
+    "min-memory": ("settings", "min_memory", "The least memory that one device must have."),
+    "tokens": ("work", "tokens", "How many tokens until a deadline, or for a budget."),
+    "deadline": ("work", "deadline", "How long these tokens take."),
+    "optimal": ("optimal", "optimal", "Compute-optimal model size and tokens for a device, count and time."),
+    "cheapest": ("cheapest", "cheapest", "Device, count and provider that cost least within a deadline."),
+}
+"""By question: the module and function that answer it, and what it asks."""
 
 
 def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> Answer:
@@ -24,8 +38,5 @@ def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> An
             "unknown-question", f"there is no question '{question}'", f"Ask one of {', '.join(QUESTIONS)}."
         )
     module, function, _ = QUESTIONS[question]
-    solver: Solver = getattr(import_module(f"{__name__}.{module}"), function)
+    solver: Callable[[Mapping[str, object], Catalog], Answer] = getattr(import_module(f"{__name__}.{module}"), function)
     return solver(request, catalog)
-
-
-__all__ = ["QUESTIONS", "Answer", "solved"]

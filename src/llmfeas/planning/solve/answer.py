@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog.store import Catalog
+from ...contract import Published
 from ...errors import LlmfeasError, UsageError
 from ...estimate.core import estimate
 from ...estimate.resolve import resolution
@@ -20,7 +21,7 @@ Request = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Published):
     """The answer of an inverse question, the estimate there, and what happens one step beyond."""
 
     question: str
@@ -28,16 +29,6 @@ class Answer:
     at: Estimate | None = None
     beyond: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """Give the result as the contract shapes it."""
-        return {
-            "question": self.question,
-            "answer": dict(self.answer),
-            "at": self.at.to_dict() if self.at else None,
-            "beyond": dict(self.beyond) if self.beyond else None,
-            "notes": list(self.notes),
-        }
 
 
 def estimated(request: Request, catalog: Catalog) -> Estimate | None:
@@ -55,21 +46,21 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
 
 
 def is_feasible(request: Request, catalog: Catalog) -> bool:
-    """Tell whether a request works, be it tightly."""
-    found = estimated(request, catalog)
-    return found is not None and found.verdict.status in FEASIBLE
+    """Whether a request works, be it tightly."""
+    result = estimated(request, catalog)
+    return result is not None and result.verdict.status in FEASIBLE
 
 
-def fate(request: Request, catalog: Catalog) -> dict[str, object]:
+def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
     """Say what becomes of a request: its status with reasons, or why it is refused."""
     try:
-        found = estimate(resolution(request, catalog))
+        result = estimate(resolution(request, catalog))
     except LlmfeasError as error:
         return {"status": "refused", "because": error.message}
-    reasons = why(found.verdict)
-    return {"status": found.verdict.status, "because": reasons}
+    reasons = why(result.verdict)
+    return {"status": result.verdict.status, "because": reasons}
 
 
 def without(request: Request, *names: str) -> dict[str, object]:
-    """Give the request without some settings."""
+    """The request without some settings."""
     return {name: value for name, value in request.items() if name not in names}

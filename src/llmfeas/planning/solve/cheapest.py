@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...catalog.device import Device, Price
-from ...catalog.offer import Offer
+from ...catalog.device import Device, Offer, Price
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...estimate.resolve import hardware_named, resolution
@@ -26,7 +25,7 @@ HOURS_NOTE = "at least one hour of each device is counted as paid"
 class Bid:
     """One device at one price, with the estimate of the job there."""
 
-    found: Estimate
+    estimate: Estimate
     provider: str
     as_of: str | None
     kind: str
@@ -35,67 +34,67 @@ class Bid:
     @property
     def usd(self) -> float:
         """Cost of the job, an hour of each device at least; in inference of a million tokens; infinite: unknown."""
-        return paid_usd(self.found)
+        return paid_usd(self.estimate)
 
     @property
     def paid_hours(self) -> float | None:
         """Hours that are paid of each device; None in inference."""
-        working = _working_hours(self.found)
+        working = _working_hours(self.estimate)
         return None if working is None else max(LEAST_HOURS, working)
 
     @property
     def within_budget(self) -> bool:
-        """Tell whether what is paid is within the budget, if there is one."""
-        budget = self.found.scenario.budget_usd
+        """Whether what is paid is within the budget, if there is one."""
+        budget = self.estimate.scenario.budget_usd
         return budget is None or self.usd <= budget
 
     @property
     def seconds(self) -> float | None:
         """Calendar time of the job: hours a week that are free end each week's work; None in inference."""
-        total = self.found.time.get("total_seconds")
-        if not isinstance(total, dict):
+        total, weekly = self.estimate.total_seconds, self.estimate.scenario.weekly_hours
+        if total is None:
             return None
-        seconds, weekly = float(total["expected"]), self.found.scenario.weekly_hours
+        seconds = total.expected
         if weekly is None:
             return seconds
         weeks, rest = divmod(seconds, weekly * HOUR)
         return weeks * WEEK + rest
 
-    def to_dict(self) -> dict[str, object]:
-        """Give the bid for the JSON."""
-        scenario = self.found.scenario
+    @property
+    def row(self) -> dict[str, object]:
+        """The bid as the answer lists it."""
+        scenario, price = self.estimate.scenario, self.estimate.cost.price
         return {
             "device": scenario.offer or scenario.device.id,
             "num_devices": scenario.num_devices,
             "provider": self.provider,
             "kind": self.kind,
             "as_of": self.as_of,
-            "usd_per_device_hour": self.found.cost.usd_per_device_hour,
+            "usd_per_device_hour": price.usd_per_device_hour if price else None,
             "usd": self.usd,
             "paid_hours": self.paid_hours,
             "usd_per": "job" if scenario.is_training else "million tokens",
             "seconds": self.seconds,
-            "status": self.found.verdict.status,
+            "status": self.estimate.verdict.status,
         }
 
 
-def _working_hours(found: Estimate) -> float | None:
-    total = found.time.get("total_seconds")
-    return float(total["expected"]) / HOUR if isinstance(total, dict) else None
+def _working_hours(estimated: Estimate) -> float | None:
+    return estimated.total_seconds.expected / HOUR if estimated.total_seconds is not None else None
 
 
-def paid_usd(found: Estimate) -> float:
-    """Give the cost of a job with the rent of an hour that is not filled; in inference of a million tokens."""
-    cost, hours = found.cost, _working_hours(found)
+def paid_usd(estimated: Estimate) -> float:
+    """The cost of a job with the rent of an hour that is not filled; in inference of a million tokens."""
+    cost, hours = estimated.cost, _working_hours(estimated)
     money = cost.usd.expected if cost.usd else cost.usd_per_million_tokens
     if money is None:
         return float("inf")
     idle = 0.0 if hours is None else max(0.0, LEAST_HOURS - hours)
-    return money + idle * found.scenario.num_devices * (cost.usd_per_device_hour or 0.0)
+    return money + idle * estimated.scenario.num_devices * (cost.price.usd_per_device_hour if cost.price else 0.0)
 
 
 def cheapest(request: Request, catalog: Catalog) -> Answer:
-    """Give device, count and provider that cost least within the deadline, over all prices that the catalog knows.
+    """Device, count and provider that cost least within the deadline, over all prices that the catalog knows.
 
     An hour of each device is paid at least. A device or a count that is given is kept. Cards of desktops and
     workstations come by the machine, unless asked.
@@ -113,8 +112,8 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
     notes = () if inference else (HOURS_NOTE,)
     if not bids:
         return Answer("cheapest", {"device": None}, None, _fastest(late), (_nothing(request), *notes))
-    rows = [bid.to_dict() for bid in bids[:SHOWN]]
-    return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].found, notes=notes)
+    rows = [bid.row for bid in bids[:SHOWN]]
+    return Answer("cheapest", {**rows[0], "ranked": rows, "of": len(bids)}, bids[0].estimate, notes=notes)
 
 
 def _nothing(request: Request) -> str:
@@ -125,11 +124,10 @@ def _nothing(request: Request) -> str:
 def _fastest(late: list[Estimate]) -> Mapping[str, object] | None:
     """Name the fastest of those that miss the limits."""
 
-    def seconds(found: Estimate) -> float:
-        total = found.time.get("total_seconds")
-        return float(total["expected"]) if isinstance(total, dict) else 0.0
+    def seconds(estimated: Estimate) -> float:
+        return estimated.total_seconds.expected if estimated.total_seconds is not None else 0.0
 
-    late = [found for found in late if found.memory.verdict != "exceeds"]
+    late = [estimated for estimated in late if estimated.memory.verdict != "exceeds"]
     if not late:
         return None
     best = min(late, key=seconds)
@@ -150,13 +148,13 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[
             rented = counts if hardware or count or device.kind == "datacenter" else _in_one_machine(device)
             yield from _rented({**base, "device": device.id}, device.prices, rented, catalog, late)
     for offer in catalog.offers.values():
-        asked = hardware is None or offer.device == hardware.device.id
-        if asked and offer.tier != "retired" and offer.usd_per_hour is not None and counts in (COUNTS, (offer.count,)):
+        wanted = hardware is None or offer.device == hardware.device.id
+        if wanted and offer.tier != "retired" and offer.usd_per_hour is not None and counts in (COUNTS, (offer.count,)):
             yield from _offered({**base, "device": offer.id}, offer, catalog)
 
 
 def _in_one_machine(device: Device) -> tuple[int, ...]:
-    """Give the counts of cards that are rented by the machine: they have no network of their own."""
+    """The counts of cards that are rented by the machine: they have no network of their own."""
     return tuple(count for count in COUNTS if count <= device.devices_per_node) or (1,)
 
 
@@ -167,17 +165,17 @@ def _rented(
     works: list[tuple[float, int]] = []
     first = prices[0].usd_per_hour
     for count in counts:
-        found = estimated({**base, "num_devices": count, **_price(first)}, catalog)
-        if found is None or found.verdict.software == "unsupported":
+        result = estimated({**base, "num_devices": count, **_price(first)}, catalog)
+        if result is None or result.verdict.software == "unsupported":
             break
-        if found.memory.verdict == "exceeds" or found.verdict.time == "over_deadline":
-            late.append(found)
+        if result.memory.verdict == "exceeds" or result.verdict.time == "over_deadline":
+            late.append(result)
         else:
-            works.append((paid_usd(found), count))
+            works.append((paid_usd(result), count))
     for price in prices if works else ():
-        found = estimated({**base, "num_devices": min(works)[1], **_price(price.usd_per_hour)}, catalog)
-        if found is not None and found.verdict.status in FEASIBLE:
-            bid = Bid(found, price.provider, price.as_of, price.kind)
+        result = estimated({**base, "num_devices": min(works)[1], **_price(price.usd_per_hour)}, catalog)
+        if result is not None and result.verdict.status in FEASIBLE:
+            bid = Bid(result, price.provider, price.as_of, price.kind)
             if bid.within_budget:
                 yield bid
 
@@ -186,11 +184,11 @@ def _price(usd_per_hour: float) -> dict[str, object]:
     return {"price": usd_per_hour} if usd_per_hour else {}
 
 
-def _offered(asked: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
-    found = estimated(asked, catalog)
-    if found is None or found.verdict.status not in FEASIBLE:
+def _offered(offered: Request, offer: Offer, catalog: Catalog) -> Iterator[Bid]:
+    result = estimated(offered, catalog)
+    if result is None or result.verdict.status not in FEASIBLE:
         return
-    bid = Bid(found, offer.provider, None, offer.tier)
-    limit = resolution(asked, catalog).scenario.deadline_seconds
+    bid = Bid(result, offer.provider, None, offer.tier)
+    limit = resolution(offered, catalog).scenario.deadline_seconds
     if (bid.seconds is None or limit is None or bid.seconds <= limit) and bid.within_budget:
         yield bid

@@ -9,58 +9,23 @@ from ...estimate.core import estimate
 from ...estimate.parameters import parameters
 from ...estimate.resolve import resolution
 from ...estimate.result import Estimate
-from ...record import dataclass
+from ...estimate.scaling import Optimum, optimum, optimum_by_rule
 from ...units import format_count
 from .answer import Answer, Request, without
 
-LOSS_A, LOSS_B, ALPHA, BETA = 406.4, 410.7, 0.34, 0.28
-"""L(N, D) = E + A / N^alpha + B / D^beta: approach 3 of Hoffmann et al. 2022, equation 10."""
-
-RULE_TOKENS_PER_PARAMETER = 20.0
 ALIKE = 1.25
 """A model of the catalog speaks for sizes up to so much smaller or larger than its own."""
 PROBE_TOKENS = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Optimum:
-    """Parameters and tokens whose 6 N D is the compute that there is."""
-
-    parameters: float
-    tokens: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Give it for the JSON."""
-        return {
-            "parameters": self.parameters,
-            "tokens": self.tokens,
-            "tokens_per_parameter": self.tokens / self.parameters,
-        }
-
-
-def optimum(flop: float) -> Optimum:
-    """Minimise the loss under 6 N D = `flop`: N = G (C/6)^(b/(a+b)), G = (alpha A / (beta B))^(1/(a+b))."""
-    total = ALPHA + BETA
-    scale = (ALPHA * LOSS_A / (BETA * LOSS_B)) ** (1 / total)
-    size = scale * (flop / 6) ** (BETA / total)
-    return Optimum(size, flop / 6 / size)
-
-
-def by_rule(flop: float) -> Optimum:
-    """Give the same by the rule of 20 tokens a parameter: N = sqrt(C / 120)."""
-    size = (flop / 6 / RULE_TOKENS_PER_PARAMETER) ** 0.5
-    return Optimum(size, RULE_TOKENS_PER_PARAMETER * size)
-
-
 def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[float, Estimate]:
-    """Give 6 N D that the hardware does within deadline or budget while it trains `model`."""
-    asked = {**request, "model": model, "tokens": PROBE_TOKENS}
-    probe = estimate(resolution(without(asked, "deadline", "budget"), catalog))
-    limited = resolution(asked, catalog).scenario
-    total: dict[str, float] = probe.time["total_seconds"]  # type: ignore[assignment]
+    """6 N D that the hardware does within deadline or budget while it trains `model`."""
+    probed = {**request, "model": model, "tokens": PROBE_TOKENS}
+    probe = estimate(resolution(without(probed, "deadline", "budget"), catalog))
+    limited = resolution(probed, catalog).scenario
     limits = []
-    if limited.deadline_seconds is not None:
-        limits.append(limited.deadline_seconds / total["expected"])
+    if limited.deadline_seconds is not None and probe.total_seconds is not None:
+        limits.append(limited.deadline_seconds / probe.total_seconds.expected)
     if limited.budget_usd is not None:
         if probe.cost.usd is None or probe.cost.usd.expected <= 0:
             raise UsageError("no-price", "no price is known for this device", "Give one with --price or --electricity.")
@@ -69,8 +34,8 @@ def _flop_available(request: Request, catalog: Catalog, model: str) -> tuple[flo
 
 
 def _fits(request: Request, catalog: Catalog, model: str) -> bool:
-    asked = {**without(request, "deadline", "budget"), "model": model, "tokens": PROBE_TOKENS}
-    return estimate(resolution(asked, catalog)).memory.verdict != "exceeds"
+    probed = {**without(request, "deadline", "budget"), "model": model, "tokens": PROBE_TOKENS}
+    return estimate(resolution(probed, catalog)).memory.verdict != "exceeds"
 
 
 def _speaking_model(request: Request, catalog: Catalog, size: float) -> str:
@@ -85,7 +50,7 @@ def _dense(catalog: Catalog) -> list[Model]:
 
 
 def _settled(request: Request, catalog: Catalog) -> tuple[float, Estimate]:
-    """Give the compute that there is, at the speed of a model of the optimal size, found by iteration."""
+    """The compute that there is, at the speed of a model of the optimal size, found by iteration."""
     given = request.get("model")
     nearest = str(given or "gpt2-xl")
     seen: set[str] = set()
@@ -98,7 +63,7 @@ def _settled(request: Request, catalog: Catalog) -> tuple[float, Estimate]:
 
 
 def optimal(request: Request, catalog: Catalog) -> Answer:
-    """Give the compute-optimal size and tokens for a device, count and deadline, or for a budget.
+    """The compute-optimal size and tokens for a device, count and deadline, or for a budget.
 
     The speed is that of the catalog's dense model nearest in size, since larger models run nearer to the peak.
     `tokens` says how much data there is. Where data or memory binds before compute, `limited` is the best within it:
@@ -120,7 +85,7 @@ def optimal(request: Request, catalog: Catalog) -> Answer:
     answer: dict[str, object] = {
         "flop": flop,
         "hoffmann": best.to_dict(),
-        "rule_of_20": by_rule(flop).to_dict(),
+        "rule_of_20": optimum_by_rule(flop).to_dict(),
         "nearest_model": probe.scenario.model.id,
         "binds": binds,
         "limited": limited.to_dict() if limited else None,
@@ -149,9 +114,9 @@ def _binding(
     if fitting is None:
         return "memory", None, probe.scenario.model.id, ("memory binds before compute: no dense model fits",)
     size = float(parameters(catalog.models[fitting]).total)
-    own, found = _flop_available(request, catalog, fitting)
+    own, there = _flop_available(request, catalog, fitting)
     text = f"memory binds before compute: the largest dense model that fits is {fitting}"
-    return "memory", Optimum(size, own / 6 / found.parameters.active), fitting, (text,)
+    return "memory", Optimum(size, own / 6 / there.parameters.active), fitting, (text,)
 
 
 def _largest_that_fits(request: Request, catalog: Catalog, below: float) -> str | None:
@@ -164,9 +129,9 @@ def _largest_that_fits(request: Request, catalog: Catalog, below: float) -> str 
 
 
 def _room_bytes(request: Request, catalog: Catalog, models: list[Model]) -> float:
-    """Give the memory of all devices together, bytes; host memory may take the rest of the weights where offloaded."""
+    """The memory of all devices together, bytes; host memory may take the rest of the weights where offloaded."""
     if not models or request.get("offload") not in (None, "none"):
         return float("inf")
-    asked = {**without(request, "deadline", "budget"), "model": models[-1].id, "tokens": PROBE_TOKENS}
-    scenario = resolution(asked, catalog).scenario
+    probed = {**without(request, "deadline", "budget"), "model": models[-1].id, "tokens": PROBE_TOKENS}
+    scenario = resolution(probed, catalog).scenario
     return scenario.memory_bytes * scenario.num_devices

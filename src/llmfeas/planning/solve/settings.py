@@ -1,23 +1,26 @@
-"""The last value of one setting that still works (or the first that does), by bisection over `estimate`."""
+"""The last value of one setting that works, or the first that does: batch, length, rank, memory, devices, model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ...estimate.bounds import memory_lower_bound
 from ...estimate.memory import memory
-from ...estimate.resolve import resolution
+from ...estimate.parameters import parameters
+from ...estimate.resolve import hardware_named, resolution
 from ...estimate.verdict import host_exceeds
 from ...record import dataclass
 from ..bisection import largest, smallest
-from .answer import REFUSALS, Answer, Request, estimated, fate, is_feasible, without
+from .answer import FEASIBLE, REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
 
 MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchedSetting:
     """One setting that is searched between `low` and `high`, in steps of `unit`."""
 
     setting: str
@@ -30,10 +33,10 @@ class Search:
     """Settings that follow the searched one unless they are left out."""
 
 
-def _inverted(question: str, search: Search, request: Request, catalog: Catalog) -> Answer:
-    """Search; the estimate at the answer is feasible or tight, one step beyond it is not."""
+def _inverted(question: str, search: SearchedSetting, request: Request, catalog: Catalog) -> Answer:
+    """SearchedSetting; the estimate at the answer is feasible or tight, one step beyond it is not."""
 
-    def asked(value: int) -> dict[str, object]:
+    def request_at(value: int) -> dict[str, object]:
         return {**without(request, *search.drops), search.setting: value * search.unit}
 
     if request.get(search.setting) is not None:
@@ -41,25 +44,25 @@ def _inverted(question: str, search: Search, request: Request, catalog: Catalog)
         raise UsageError("contradiction", f"solve {question} searches {flag}", f"Leave {flag} out.")
 
     def holds(value: int) -> bool:
-        return is_feasible(asked(value), catalog)
+        return is_feasible(request_at(value), catalog)
 
     if search.grows_harder:
-        value = _largest(search, holds, lambda value: _fits(asked(value), catalog))
+        value = _largest(search, holds, lambda value: _fits(request_at(value), catalog))
     else:
         value = smallest(holds, search.low, search.high)
     if value is None:
         edge = search.low if search.grows_harder else search.high
-        limit = {search.setting: edge * search.unit, **fate(asked(edge), catalog)}
+        limit = {search.setting: edge * search.unit, **outcome(request_at(edge), catalog)}
         return Answer(question, {search.setting: None}, None, limit)
     step = value + (1 if search.grows_harder else -1)
     beyond: dict[str, object] | None = None
     if search.low <= step <= search.high:
-        beyond = {search.setting: step * search.unit, **fate(asked(step), catalog)}
-    return Answer(question, {search.setting: value * search.unit}, estimated(asked(value), catalog), beyond)
+        beyond = {search.setting: step * search.unit, **outcome(request_at(step), catalog)}
+    return Answer(question, {search.setting: value * search.unit}, estimated(request_at(value), catalog), beyond)
 
 
-def _largest(search: Search, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
-    """Give the largest value that works: memory ends it, or time and money before memory does.
+def _largest(search: SearchedSetting, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
+    """The largest value that works: memory ends it, or time and money before memory does.
 
     Small values may be too slow where large ones are not, so memory is searched first, then downwards for the rest.
     """
@@ -75,15 +78,15 @@ def _largest(search: Search, holds: Callable[[int], bool], fits: Callable[[int],
 
 
 def _fits(request: Request, catalog: Catalog) -> bool:
-    """Tell whether memory takes a request."""
+    """Whether memory takes a request."""
     try:
         scenario = resolution(request, catalog).scenario
     except UsageError as error:
         if error.code in REFUSALS:
             return False
         raise
-    found = memory(scenario).memory
-    return found.verdict != "exceeds" and host_exceeds(scenario, found) is None
+    counted = memory(scenario).memory
+    return counted.verdict != "exceeds" and host_exceeds(scenario, counted) is None
 
 
 def _inference(request: Request) -> bool:
@@ -91,36 +94,130 @@ def _inference(request: Request) -> bool:
 
 
 def max_batch(request: Request, catalog: Catalog) -> Answer:
-    """Give the largest micro-batch that works; in inference the most concurrent requests."""
+    """The largest micro-batch that works; in inference the most concurrent requests."""
     if _inference(request):
-        return _inverted("max-batch", Search("concurrency", 1, 10**6), request, catalog)
-    return _inverted("max-batch", Search("micro_batch", 1, 10**6, drops=("global_batch",)), request, catalog)
+        return _inverted("max-batch", SearchedSetting("concurrency", 1, 10**6), request, catalog)
+    return _inverted("max-batch", SearchedSetting("micro_batch", 1, 10**6, drops=("global_batch",)), request, catalog)
 
 
 def max_context(request: Request, catalog: Catalog) -> Answer:
-    """Give the longest training sequence or inference context that works.
+    """The longest training sequence or inference context that works.
 
     Beyond the model's trained context the estimate only warns, so the answer can be longer than that; a learned
     position table ends it.
     """
     if _inference(request):
         low = max(1, int(str(request.get("prompt") or 1)))
-        return _inverted("max-context", Search("context", low, 10**8), request, catalog)
-    return _inverted("max-context", Search("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
+        return _inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog)
+    return _inverted("max-context", SearchedSetting("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
 
 
 def max_rank(request: Request, catalog: Catalog) -> Answer:
-    """Give the largest rank of LoRA or QLoRA that works.
+    """The largest rank of LoRA or QLoRA that works.
 
     Raises:
         UsageError: for a task without adapters.
     """
     if request.get("task") not in ("lora", "qlora"):
         raise UsageError("contradiction", "solve max-rank is about adapters", "Add --task lora or --task qlora.")
-    return _inverted("max-rank", Search("lora_rank", 1, 65536), {"micro_batch": 1, **request}, catalog)
+    return _inverted("max-rank", SearchedSetting("lora_rank", 1, 65536), {"micro_batch": 1, **request}, catalog)
 
 
 def min_memory(request: Request, catalog: Catalog) -> Answer:
-    """Give the least memory of one device that works, to the MiB, at the micro-batch given (else 1)."""
+    """The least memory of one device that works, to the MiB, at the micro-batch given (else 1)."""
     fixed = request if _inference(request) else {"micro_batch": 1, **request}
-    return _inverted("min-memory", Search("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog)
+    return _inverted(
+        "min-memory", SearchedSetting("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog
+    )
+
+
+MOST = 16384
+LAYOUT = ("tp", "pp", "ep", "cp", "zero", "interleave")
+
+
+def counts(node: int) -> Iterator[int]:
+    """Yield device counts that people build: 1 to 8 inside a node, then whole nodes, then half as many more again."""
+    inside = [count for count in (1, 2, 3, 4, 5, 6, 7, 8) if count <= node] or [1]
+    yield from inside
+    unit = inside[-1]
+    whole = 2
+    while whole * unit <= MOST:
+        yield whole * unit
+        whole = whole + 1 if whole < 16 else whole * 5 // 4
+
+
+def min_devices(request: Request, catalog: Catalog) -> Answer:
+    """The fewest devices that work, with the layout that llmfeas would take.
+
+    Counts are those that people build (`counts`); the one before the answer does not work.
+
+    Raises:
+        UsageError: where a count is given.
+    """
+    hardware = hardware_named(str(request["device"]), catalog)
+    if hardware.count is not None or request.get("num_devices") is not None:
+        hint = f"Write --device {hardware.device.id} and leave --num-devices out."
+        raise UsageError("contradiction", "solve min-devices searches the number of devices", hint)
+    node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
+    before: int | None = None
+    for count in counts(max(1, min(node, 8))):
+        result = estimated({**request, "num_devices": count}, catalog)
+        if result is not None and result.verdict.status in FEASIBLE:
+            scenario = result.scenario
+            layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
+            beyond = None
+            if before is not None:
+                beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
+            return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)
+        if result is not None and result.verdict.software == "unsupported":
+            beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
+            return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
+        before = count
+    last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
+    return Answer("min-devices", {"num_devices": None}, None, last, (f"not even {before} devices work",))
+
+
+SHOWN = 10
+
+
+def max_model(request: Request, catalog: Catalog) -> Answer:
+    """The catalog's models that work, the largest first, and the smallest larger one that does not.
+
+    Each runs as asked, training at micro-batch 1 where nothing is said.
+
+    Raises:
+        UsageError: where a model is given.
+    """
+    if request.get("model") is not None:
+        raise UsageError("contradiction", "solve max-model searches --model", "Leave --model out.")
+    fixed = without(request, "model")
+    if request.get("task") != "inference":
+        fixed = {"micro_batch": 1, **fixed}
+    ordered = sorted(catalog.models.values(), key=lambda model: (parameters(model).total, model.id))
+    works = [model for model in ordered if _works(model, fixed, catalog)]
+    if not works:
+        smallest = ordered[0].id
+        beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
+        return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works",))
+    best = works[-1]
+    limit = parameters(best).total
+    answer = {
+        "model": best.id,
+        "parameters": limit,
+        "works": len(works),
+        "of": len(ordered),
+        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(works[-SHOWN:])],
+    }
+    larger = [model for model in ordered if parameters(model).total > limit]
+    beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
+    return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_)
+
+
+def _works(model: Model, fixed: Request, catalog: Catalog) -> bool:
+    """Whether a model works; those whose weights alone are too much are not walked."""
+    tried = {**fixed, "model": model.id}
+    if fixed.get("num_devices") is None:
+        scenario = resolution(tried, catalog).scenario
+        if memory_lower_bound({}, scenario) > scenario.memory_bytes:
+            return False
+    return is_feasible(tried, catalog)

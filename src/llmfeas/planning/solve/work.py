@@ -20,7 +20,7 @@ def _training_only(question: str, request: Request) -> None:
 
 
 def tokens(request: Request, catalog: Catalog) -> Answer:
-    """Give how many tokens can be trained on until `deadline` or for `budget`, whichever ends first.
+    """How many tokens can be trained on until `deadline` or for `budget`, whichever ends first.
 
     Raises:
         UsageError: without deadline and budget, without a price for a budget, or for inference.
@@ -28,14 +28,14 @@ def tokens(request: Request, catalog: Catalog) -> Answer:
     _training_only("tokens", request)
     if request.get("deadline") is None and request.get("budget") is None:
         raise UsageError("missing-option", "solve tokens needs --deadline or --budget", "For example --deadline 30d.")
-    asked = resolution({**request, "tokens": REFERENCE_TOKENS}, catalog).scenario
+    limited = resolution({**request, "tokens": REFERENCE_TOKENS}, catalog).scenario
     probe = estimate(resolution({**without(request, "deadline", "budget"), "tokens": REFERENCE_TOKENS}, catalog))
     seconds = training_time(probe.scenario).total_seconds.expected
     limits = {}
-    if asked.deadline_seconds is not None:
-        limits["deadline"] = REFERENCE_TOKENS * asked.deadline_seconds / seconds
-    if asked.budget_usd is not None:
-        limits["budget"] = REFERENCE_TOKENS * asked.budget_usd / _price_of(probe)
+    if limited.deadline_seconds is not None:
+        limits["deadline"] = REFERENCE_TOKENS * limited.deadline_seconds / seconds
+    if limited.budget_usd is not None:
+        limits["budget"] = REFERENCE_TOKENS * limited.budget_usd / _price_of(probe)
     binds, count = min(limits.items(), key=lambda item: item[1])
     at = estimate(resolution({**request, "tokens": count * (1 - 1e-12)}, catalog))
     window = count / REFERENCE_TOKENS * seconds
@@ -61,7 +61,7 @@ def _price_of(probe: Estimate) -> float:
 
 
 def _tokens_by_rule(at: Estimate, seconds: float) -> float:
-    """Give the tokens that 6 N D gives for the FLOP of this time at the same MFU."""
+    """The tokens that 6 N D gives for the FLOP of this time at the same MFU."""
     flop = (
         at.flops.model / (at.scenario.tokens or 1.0) * training_time(at.scenario).tokens_per_second.expected * seconds
     )
@@ -69,7 +69,7 @@ def _tokens_by_rule(at: Estimate, seconds: float) -> float:
 
 
 def deadline(request: Request, catalog: Catalog) -> Answer:
-    """Give how long the tokens of the request take, expected and at both ends of the range.
+    """How long the tokens of the request take, expected and at both ends of the range.
 
     Raises:
         UsageError: for inference.

@@ -1,0 +1,159 @@
+"""Fit the time model, and again with each group left out: values, their spread, and how far an unseen group is off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
+from llmfeas.evidence.own import T90
+
+from .least_squares import minimised
+from .observations import Observation, predicted_log, regime_of
+from .plan import LEFT_OUT_BY, PULL, Centre
+
+ROUNDS, FOLD_ROUNDS = 8, 3
+FELT = 0.02
+"""A row speaks for a parameter when its speed moves by this share of the parameter's."""
+LARGEST_ERROR = 0.8
+"""Log errors count at most this much in the spread of a regime."""
+SMALLEST_SIGMA = 0.18
+SHRINKAGE = 1.5
+"""Groups' worth of the mean over all regimes that each regime is shrunk with."""
+
+INSIDE = 0.78
+"""Share of left-out rows that the intervals hold: of unseen runs of known sources they hold nearly nine in ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a fit found: parameters with spread, rows and groups; log errors of left-out rows; regimes."""
+
+    parameters: Mapping[str, Parameter]
+    errors: Mapping[str, float]
+    regimes: Mapping[str, Regime]
+
+
+def with_values(numbers: Efficiency, values: Mapping[str, float]) -> Efficiency:
+    """The numbers with some parameters replaced."""
+    changed = {name: replace(numbers.parameters[name], value=value) for name, value in values.items()}
+    return replace(numbers, parameters={**numbers.parameters, **changed})
+
+
+def _numbers(numbers: Efficiency, names: Sequence[str], point: Iterable[float]) -> Efficiency:
+    return with_values(numbers, {name: math.exp(x) for name, x in zip(names, point, strict=True)})
+
+
+def _residuals(numbers: Efficiency, observations: Sequence[Observation]) -> list[float]:
+    return [predicted_log(numbers, item) - item.log_speed for item in observations]
+
+
+def fitted(
+    numbers: Efficiency,
+    observations: Sequence[Observation],
+    plan: Mapping[str, Centre],
+    start: Sequence[float] | None = None,
+    rounds: int = ROUNDS,
+) -> list[float]:
+    """The logarithms of the parameters that fit best, in the order of the plan."""
+    names = list(plan)
+    centres = [math.log(plan[name][0]) for name in names]
+    pulls = [PULL / plan[name][1] ** 2 for name in names]
+    return minimised(
+        lambda point: _residuals(_numbers(numbers, names, point), observations),
+        start or centres,
+        [item.weight for item in observations],
+        centres,
+        pulls,
+        rounds,
+    )
+
+
+def cross_validated(numbers: Efficiency, observations: Sequence[Observation], plan: Mapping[str, Centre]) -> Fit:
+    """Fit all, then leave each group (or source) out in turn.
+
+    The spread of a parameter is the jackknife's; the error of a row is that of the fit which has not seen its group.
+    """
+    names, by = list(plan), LEFT_OUT_BY[observations[0].kind]
+    whole = fitted(numbers, observations, plan)
+    folds: list[list[float]] = []
+    errors: dict[str, float] = {}
+    for key in sorted({getattr(item, by) for item in observations}):
+        seen = [item for item in observations if getattr(item, by) != key]
+        unseen = [item for item in observations if getattr(item, by) == key]
+        point = fitted(numbers, seen, plan, whole, FOLD_ROUNDS)
+        folds.append(point)
+        for item, error in zip(unseen, _residuals(_numbers(numbers, names, point), unseen), strict=True):
+            errors[item.id] = error
+    best = _numbers(numbers, names, whole)
+    parameters = {
+        name: _parameter(best, observations, name, [fold[index] - whole[index] for fold in folds])
+        for index, name in enumerate(names)
+    }
+    return Fit(parameters, errors, regimes_of(best, observations, errors))
+
+
+def _parameter(best: Efficiency, observations: Sequence[Observation], name: str, moved: Sequence[float]) -> Parameter:
+    known = best.parameters[name]
+    shifted = with_values(best, {name: known.value * 1.01})
+    felt = [
+        item
+        for item in observations
+        if abs(predicted_log(shifted, item) - predicted_log(best, item)) > FELT * math.log(1.01)
+    ]
+    spread = math.sqrt((len(moved) - 1) / len(moved) * sum(change * change for change in moved))
+    return Parameter(
+        value=float(f"{known.value:.4g}"),
+        spread=round(max(0.02, spread), 2),
+        rows=len(felt),
+        groups=len({item.group for item in felt}),
+        note=known.note,
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed)
+
+
+def regimes_of(
+    numbers: Efficiency, observations: Sequence[Observation], errors: Mapping[str, float]
+) -> dict[str, Regime]:
+    """The spread and the interval of each kind of run from the errors of left-out groups.
+
+    Mean square of each group's log errors, averaged over the groups (sources for prefill) of a regime and shrunk to
+    the mean over all; width = exp(t(0.9; groups + 2) sigma), all of a kind of speed then scaled by one factor so that
+    they hold what they shall of the left-out rows. `unknown` stands for a kind of run without groups.
+    """
+    by = LEFT_OUT_BY[observations[0].kind]
+    squares: dict[str, dict[str, list[float]]] = {}
+    overall: dict[str, list[float]] = {}
+    for item in observations:
+        square = min(LARGEST_ERROR, abs(errors[item.id])) ** 2
+        squares.setdefault(regime_of(numbers, item), {}).setdefault(getattr(item, by), []).append(square)
+        overall.setdefault(getattr(item, by), []).append(square)
+    general = _mean(_mean(values) for values in overall.values())
+    found = {"unknown": _regime(math.sqrt(1.15**2 * general), 0, 0)}
+    for name, groups in sorted(squares.items()):
+        own = sum(_mean(values) for values in groups.values())
+        sigma = math.sqrt((SHRINKAGE * general + own) / (SHRINKAGE + len(groups)))
+        found[name] = _regime(sigma, len(groups), sum(len(values) for values in groups.values()))
+    used = [(abs(errors[item.id]), found[regime_of(numbers, item)]) for item in observations]
+    return _scaled(found, sorted(error / math.log(regime.width) for error, regime in used))
+
+
+def _scaled(regimes: Mapping[str, Regime], ratios: Sequence[float]) -> dict[str, Regime]:
+    """Scale all widths so that the stated share of errors (here as parts of their half-width) is inside."""
+    factor = ratios[min(len(ratios) - 1, int(INSIDE * len(ratios)))]
+    factor = min(1.25, max(0.7, factor))
+    return {
+        name: replace(regime, width=round(math.exp(factor * math.log(regime.width)), 3))
+        for name, regime in regimes.items()
+    }
+
+
+def _regime(sigma: float, groups: int, rows: int) -> Regime:
+    sigma = max(SMALLEST_SIGMA, sigma)
+    quantile = T90[min(groups + 2, len(T90)) - 1]
+    return Regime(sigma=round(sigma, 3), groups=groups, rows=rows, width=round(math.exp(quantile * sigma), 3))

@@ -1,0 +1,109 @@
+"""Calibrate the time model: `python -m calibration.speed` reads the measurements and writes data/efficiency.yaml.
+
+The sections `parameters`, `left_out` and `regimes` are rewritten, everything else of the file stays as it is.
+Nothing is random: the same measurements and code give the same file.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
+from llmfeas.catalog.store import catalog, data_directory
+from llmfeas.evidence.measurements import measurement_files, read_measurements
+
+from .crossval import Fit, cross_validated
+from .observations import SPEEDS, Observation, observed
+from .plan import PLANS
+
+FILE = "efficiency.yaml"
+
+
+def all_fits(numbers: Efficiency, observations: Sequence[Observation]) -> dict[str, Fit]:
+    """Fit each kind of speed. Decoding comes before prefill, which borrows a rate from it."""
+    fits: dict[str, Fit] = {}
+    for kind in SPEEDS:
+        chosen = [item for item in observations if item.kind == kind]
+        fits[kind] = cross_validated(numbers, chosen, PLANS[kind])
+        numbers = _with_parameters(numbers, fits[kind].parameters)
+    return fits
+
+
+def _with_parameters(numbers: Efficiency, parameters: Mapping[str, Parameter]) -> Efficiency:
+    return replace(numbers, parameters={**numbers.parameters, **parameters})
+
+
+def _number(value: float) -> str:
+    text = repr(value)
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
+
+
+def parameter_text(name: str, parameter: Parameter) -> str:
+    """Write one line of the section `parameters`."""
+    fields = [f"value: {_number(parameter.value)}", f"spread: {_number(parameter.spread)}"]
+    if parameter.prior:
+        fields.append("prior: true")
+    elif parameter.rows:
+        fields.append(f"rows: {parameter.rows}, groups: {parameter.groups}")
+    if parameter.note:
+        quoted = parameter.note.replace("'", "''")
+        fields.append(f"note: '{quoted}'")
+    return f"  {name}: {{{', '.join(fields)}}}"
+
+
+def regime_text(name: str, regime: Regime) -> str:
+    """Write one line of the section `regimes`."""
+    return f"    {name}: {{sigma: {regime.sigma}, groups: {regime.groups}, rows: {regime.rows}, width: {regime.width}}}"
+
+
+def rewritten(text: str, parameters: Mapping[str, Parameter], fits: Mapping[str, Fit]) -> str:
+    """The file with its sections replaced; a section ends where the next top-level key begins."""
+    lines = [parameter_text(name, parameter) for name, parameter in parameters.items()]
+    text = _section(text, "parameters", lines)
+    text = _section(text, "left_out", [f"  {kind}: {left_out_text(fit)}" for kind, fit in fits.items()])
+    blocks = [
+        line
+        for kind, fit in fits.items()
+        for line in (f"  {kind}:", *(regime_text(name, regime) for name, regime in fit.regimes.items()))
+    ]
+    return _section(text, "regimes", blocks)
+
+
+def _section(text: str, name: str, body: Sequence[str]) -> str:
+    lines = text.splitlines()
+    start = next(index for index, line in enumerate(lines) if line.split(":")[0] == name)
+    after = [index for index in range(start + 1, len(lines)) if lines[index] and lines[index][0] not in " -"]
+    end = after[0] if after else len(lines)
+    return "\n".join([*lines[:start], f"{name}:", *body, *lines[end:]]) + "\n"
+
+
+def left_out_text(fit: Fit) -> str:
+    """Say how far left-out rows are off: shares of the measured speed."""
+    errors = sorted(abs(math.expm1(error)) for error in fit.errors.values())
+    tail = errors[int(0.9 * len(errors))]
+    return f"{{rows: {len(errors)}, median_error: {statistics.median(errors):.3f}, p90_error: {tail:.3f}}}"
+
+
+def main(path: Path | None = None) -> dict[str, Fit]:
+    """Fit everything, write the file, and give what was found by kind of speed."""
+    target = path or data_directory() / FILE
+    numbers = catalog().tables.efficiency
+    rows, errors = read_measurements(measurement_files())
+    for error in errors:
+        print(error.message, file=sys.stderr)
+    fits = all_fits(numbers, observed(rows))
+    parameters = dict(numbers.parameters)
+    for kind, fit in fits.items():
+        print(f"{kind}, left out: {left_out_text(fit)}", file=sys.stderr)
+        parameters.update(fit.parameters)
+    target.write_text(rewritten(target.read_text(encoding="utf-8"), parameters, fits), encoding="utf-8")
+    return fits
+
+
+if __name__ == "__main__":
+    main()

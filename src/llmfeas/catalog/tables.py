@@ -1,0 +1,131 @@
+"""What estimates look numbers up in: built once from a catalog, and carried by every question that it settles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import Any, ClassVar, Final
+
+from ..ranges import Range
+from ..record import dataclass
+from ..text import printable
+from .device import BackendId
+from .efficiency import Efficiency
+from .engine import Engine
+from .implementation import Implementations
+from .quantization import Quantization, expanded
+from .records import built
+from .types import STRICT, Fraction, PositiveOrZero
+
+PUBLIC_CODE: Final = ("eager", "frameworks")
+"""Kernels of an engine that are those of the model's public code."""
+
+MOST_ASKED: Final = 256
+"""Engines that were asked for, which are kept: anybody may make up names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Memory that is no tensor of the model, by backend: data/runtime.yaml."""
+
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
+    contexts: Mapping[BackendId, PositiveOrZero]
+    """Bytes of the driver's context and loaded kernels of one process."""
+    usable: Mapping[str, PositiveOrZero]
+    """Share of a device's memory that one process can take where the driver's own figure is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerShare:
+    """Share of its power limit that a device draws."""
+
+    __pydantic_config__: ClassVar = STRICT
+    low: Fraction
+    expected: Fraction
+    high: Fraction
+    prior: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """What devices draw, by what binds them: data/power.yaml."""
+
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
+    power_share: Mapping[str, PowerShare]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Tables:
+    """The numbers of one catalog. Compared by identity, so that what is derived from them can be cached."""
+
+    efficiency: Efficiency
+    runtime: Runtime
+    quantization: Quantization
+    implementations: Implementations
+    engines: Mapping[str, Engine]
+    plain: Engine
+    """What an engine is taken for that nobody described."""
+    power_shares: Mapping[str, Range]
+    """Share of its power limit that a device draws, by what binds it."""
+    _asked: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
+    _faults: dict[Engine, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
+
+    def faults(self, engine: Engine) -> tuple[str, ...]:
+        """Say what an engine's record names that there is not."""
+        found = self._faults.get(engine)
+        if found is None:
+            found = self._faults[engine] = tuple(self._missing_names(engine))
+        return found
+
+    def _missing_names(self, engine: Engine) -> Iterator[str]:
+        formats = self.quantization.formats
+        yield from _missing("kernels", (engine.training.kernels,), (*PUBLIC_CODE, *self.implementations.kernels))
+        yield from _missing("format", engine.formats, {*formats, *(each.kind for each in formats.values())})
+        yield from _missing("architecture", engine.architectures, self.implementations.names)
+        fixed = f"decode.fixed.{engine.serving.speed.fixed}"
+        if engine.serving.speed.fixed and not any(
+            f"{name}.".startswith(f"{fixed}.") for name in self.efficiency.parameters
+        ):
+            yield f"there is no parameter {printable(fixed, 60)}"
+
+    def engine(self, name: str) -> Engine:
+        """What is known of an engine; one that nobody described is a plain one."""
+        found = self._asked.get(name)
+        if found is None:
+            if len(self._asked) >= MOST_ASKED:
+                self._asked.clear()
+                self._faults.clear()
+            known = self.engines.get(name)
+            found = self._asked[name] = replace(self.plain, id=name) if known is None else known
+        return found
+
+
+def _missing(what: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, list(known), 1)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            yield f"there is no {what} '{printable(name, 40)}'{meant}"
+
+
+def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, Engine]) -> Tables:
+    """Build the tables of a catalog, whose data files `raw` gives by name.
+
+    Raises:
+        DataError: a file is missing or unusable.
+        KeyError, TypeError: a section or field is missing or unknown.
+    """
+    implementations, power = raw("implementations"), built(Power, raw("power"))
+    return Tables(
+        efficiency=built(Efficiency, raw("efficiency")),
+        runtime=built(Runtime, raw("runtime")),
+        quantization=built(Quantization, expanded(raw("quantization"))),
+        implementations=Implementations(implementations["implementations"], implementations["kernels"]),
+        engines=engines,
+        plain=built(Engine, {"id": "plain", **raw("engines")["plain"]}),
+        power_shares={name: Range(each.low, each.expected, each.high) for name, each in power.power_share.items()},
+    )

@@ -1,0 +1,1 @@
+"""What must hold: expectations for continuous integration, read and judged, and stored estimates compared."""

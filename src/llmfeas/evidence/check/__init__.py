@@ -1,1 +1,0 @@
-"""Expectations for continuous integration: files of scenarios with what must hold, read, settled and judged."""

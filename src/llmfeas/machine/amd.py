@@ -1,0 +1,135 @@
+"""AMD devices by amd-smi, rocm-smi, or the kernel's own description (KFD topology) where neither is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ..text import printable
+from .nvidia import number
+from .probe import Found, grouped, output, text_of
+
+KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+MIB = 2**20
+
+
+def amd_devices() -> list[Found]:
+    """Ask the tools, newest first, then the kernel; empty where there is no AMD GPU."""
+    devices = parse_amd_smi(output(["amd-smi", "static", "--asic", "--vram", "--json"]))
+    if devices:
+        return devices
+    devices = parse_rocm_smi(output(["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"]))
+    return devices or parse_kfd(_kfd_nodes(KFD_NODES))
+
+
+def parse_amd_smi(text: str) -> list[Found]:
+    """Read `amd-smi static --asic --vram --json`: a list of GPUs, or that list under `gpu_data`."""
+    content = _json(text)
+    rows = content.get("gpu_data") if isinstance(content, dict) else content
+    devices = []
+    for row in rows if isinstance(rows, list) else []:
+        asic = row.get("asic") if isinstance(row, dict) else None
+        if not isinstance(asic, dict):
+            continue
+        vram = row.get("vram")
+        size = vram.get("size") if isinstance(vram, dict) else None
+        mib = number(size.get("value") if isinstance(size, dict) else size)
+        devices.append(
+            Found(
+                backend="rocm",
+                vendor="amd",
+                name=_name(asic.get("market_name")),
+                memory_bytes=None if mib is None else int(mib * MIB),
+                target=_target(asic.get("target_graphics_version")),
+                source="amd-smi",
+            )
+        )
+    return grouped(devices)
+
+
+def parse_rocm_smi(text: str) -> list[Found]:
+    """Read `rocm-smi --showproductname --showmeminfo vram --json`; the keys changed their case over the versions."""
+    content = _json(text)
+    devices = []
+    for key, row in content.items() if isinstance(content, dict) else ():
+        if not key.startswith("card") or not isinstance(row, dict):
+            continue
+        entry = {str(name).lower(): value for name, value in row.items()}
+        memory = number(entry.get("vram total memory (b)"))
+        devices.append(
+            Found(
+                backend="rocm",
+                vendor="amd",
+                name=_name(entry.get("card series") or entry.get("device name") or entry.get("card model")),
+                memory_bytes=None if memory is None else int(memory),
+                target=_target(entry.get("gfx version")),
+                source="rocm-smi",
+            )
+        )
+    return grouped(devices)
+
+
+def parse_kfd(nodes: Iterable[Mapping[str, str]]) -> list[Found]:
+    """Read the KFD topology: one mapping a node, `properties` and `memory` as the kernel prints them, and `name`.
+
+    `gfx_target_version 90402` is gfx942: major, minor, stepping in decimal pairs, the last two in hexadecimal.
+    """
+    devices = []
+    for node in nodes:
+        properties = _pairs(node.get("properties", ""))
+        version = properties.get("gfx_target_version", 0)
+        if not version or properties.get("vendor_id", 0) not in (0, 4098):
+            continue
+        memory = _pairs(node.get("memory", "")).get("size_in_bytes") or properties.get("local_mem_size")
+        devices.append(
+            Found(
+                backend="rocm",
+                vendor="amd",
+                name=_name(node.get("name")),
+                memory_bytes=memory or None,
+                target=f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}",
+                source="KFD topology",
+            )
+        )
+    return grouped(devices)
+
+
+def _kfd_nodes(root: Path) -> Iterator[Mapping[str, str]]:
+    try:
+        folders = sorted(root.iterdir())[:64]
+    except OSError:
+        return
+    for folder in folders:
+        properties = text_of(folder / "properties")
+        if "gfx_target_version" in properties:
+            minor = _pairs(properties).get("drm_render_minor", 0)
+            product = text_of(f"/sys/class/drm/renderD{minor}/device/product_name").strip()
+            memory = text_of(folder / "mem_banks" / "0" / "properties")
+            yield {"properties": properties, "memory": memory, "name": product}
+
+
+def _pairs(text: str) -> dict[str, int]:
+    pairs = {}
+    for line in text.splitlines():
+        key, _, value = line.strip().partition(" ")
+        if value.isdigit() and len(value) < 20:
+            pairs[key] = int(value)
+    return pairs
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text) if text.strip() else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _name(value: object) -> str:
+    text = str(value or "").strip()
+    return printable(text) if text and text != "N/A" else "AMD GPU"
+
+
+def _target(value: object) -> str | None:
+    text = str(value or "")
+    return text if text.startswith("gfx") and text[3:].isalnum() else None

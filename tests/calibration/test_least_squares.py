@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from calibration.least_squares import HUBER, loss, minimised
+
+
+def test_known_parameters_come_back() -> None:
+    """Speeds that two rates explain exactly: both are found, wherever the search begins."""
+    draw = random.Random(1)
+    rows = [(draw.uniform(0.1, 10), draw.uniform(0.1, 10)) for _ in range(40)]
+    truth = [math.log(3.0), math.log(0.2)]
+
+    def residuals(point: Sequence[float]) -> list[float]:
+        a, b = (math.exp(x) for x in point)
+        return [math.log(a * x + b * y) - math.log(3.0 * x + 0.2 * y) for x, y in rows]
+
+    found = minimised(residuals, [0.0, 0.0], [1.0] * 40, [0.0, 0.0], [1e-9, 1e-9], rounds=20)
+    assert found == pytest.approx(truth, abs=1e-3)
+
+
+def test_one_odd_row_does_not_bend_the_rest() -> None:
+    logs = [0.0] * 20 + [5.0]
+    found = minimised(lambda point: [point[0] - y for y in logs], [1.0], [1.0] * 21, [0.0], [1e-9], rounds=30)
+    assert abs(found[0]) < 0.05
+
+
+def test_without_rows_a_parameter_stays_at_its_centre() -> None:
+    found = minimised(lambda point: [0.0 * point[0]], [2.0], [1.0], [0.7], [1.0], rounds=10)
+    assert found == pytest.approx([0.7], abs=1e-4)
+
+
+def test_loss_is_linear_beyond_the_bound() -> None:
+    none = np.array([])
+    near, far = (loss(np.array([size]), np.array([1.0]), none, none) for size in (2 * HUBER, 3 * HUBER))
+    assert far - near == pytest.approx(2 * HUBER * HUBER)

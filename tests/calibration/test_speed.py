@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, fitted, regimes_of
+from calibration.observations import SPEEDS, Observation, observed
+from calibration.plan import PLANS
+from calibration.speed import main, rewritten
+from llmfeas.catalog.efficiency import Parameter, Regime
+from llmfeas.catalog.store import catalog, data_directory
+from llmfeas.evidence.measurements import measurement_files, read_measurements
+
+
+@pytest.fixture(scope="module")
+def prefill() -> list[Observation]:
+    rows, _ = read_measurements(measurement_files())
+    return [
+        item
+        for item in observed(row for row in rows if row.measured.prefill_tokens_per_second)
+        if item.kind == "prefill"
+    ]
+
+
+def test_every_planned_parameter_exists() -> None:
+    known = catalog().tables.efficiency.parameters
+    for plan in PLANS.values():
+        assert set(plan) <= set(known)
+        assert not any(known[name].prior for name in plan)
+
+
+def test_refitting_prefill_gives_what_the_file_says(prefill: list[Observation]) -> None:
+    numbers, plan = catalog().tables.efficiency, PLANS["prefill"]
+    found = fitted(numbers, prefill, plan)
+    for name, x in zip(plan, found, strict=True):
+        assert math.exp(x) == pytest.approx(numbers.value(name), rel=0.01), name
+
+
+@pytest.mark.slow
+def test_refitting_everything_gives_the_file_and_meets_the_bars(tmp_path: Path) -> None:
+    copy = tmp_path / "efficiency.yaml"
+    copy.write_text((data_directory() / "efficiency.yaml").read_text())
+    fits = main(copy)
+    assert copy.read_text() == (data_directory() / "efficiency.yaml").read_text()
+    bars = {"training": (0.17, 0.43), "decode": (0.13, 0.45), "prefill": (0.19, 0.37)}
+    for kind in SPEEDS:
+        errors = sorted(abs(math.expm1(error)) for error in fits[kind].errors.values())
+        median, tail = bars[kind]
+        assert errors[len(errors) // 2] <= median, kind
+        assert errors[int(0.9 * len(errors))] <= tail, kind
+
+
+def test_intervals_narrow_with_groups_and_never_vanish(prefill: list[Observation]) -> None:
+    numbers = catalog().tables.efficiency
+    exact = regimes_of(numbers, prefill, {item.id: 0.0 for item in prefill})
+    assert all(regime.sigma == SMALLEST_SIGMA for regime in exact.values())
+    widths = sorted((regime.groups, regime.width) for regime in exact.values())
+    assert [width for _, width in widths] == sorted((width for _, width in widths), reverse=True)
+    wrong = regimes_of(numbers, prefill, {item.id: 0.5 for item in prefill})
+    assert all(wrong[name].width > regime.width for name, regime in exact.items())
+
+
+def test_a_left_out_source_is_not_seen(prefill: list[Observation]) -> None:
+    """One source told ten times its speed spoils its own error only."""
+    plan = {name: PLANS["prefill"][name] for name in ("prefill.metal", "prefill.mlx", "prefill.integer")}
+    before = cross_validated(catalog().tables.efficiency, prefill, plan).errors
+    source = next(item.source for item in prefill if item.scenario.engine == "mlx")
+    lied = [
+        item
+        if item.source != source
+        else Observation(*(getattr(item, name) for name in item.__slots__[:5]), item.log_speed + 2.3, item.weight)
+        for item in prefill
+    ]
+    after = cross_validated(catalog().tables.efficiency, lied, plan).errors
+    for item in prefill:
+        if item.source == source:
+            assert after[item.id] == pytest.approx(before[item.id] - 2.3, abs=0.05)
+
+
+def test_the_file_keeps_what_is_not_fitted() -> None:
+    text = "# why\nas_of: 'x'\nparameters:\n  a: {value: 1}\ngenerations:\n  b: {training: b}\nleft_out:\n"
+    text += "regimes:\n  old: {}\n"
+    found = rewritten(
+        text,
+        {"a": Parameter(2.5e-05, 0.1, 3, 2), "p": Parameter(1.0, prior=True, note="it's so")},
+        {"decode": Fit({}, {"row": math.log(1.5)}, {"unknown": Regime(0.2, 0, 0, 1.5)})},
+    )
+    assert found == (
+        "# why\nas_of: 'x'\nparameters:\n"
+        "  a: {value: 2.5e-05, spread: 0.1, rows: 3, groups: 2}\n"
+        "  p: {value: 1.0, spread: 0.2, prior: true, note: 'it''s so'}\n"
+        "generations:\n  b: {training: b}\n"
+        "left_out:\n  decode: {rows: 1, median_error: 0.500, p90_error: 0.500}\n"
+        "regimes:\n  decode:\n    unknown: {sigma: 0.2, groups: 0, rows: 0, width: 1.5}\n"
+    )

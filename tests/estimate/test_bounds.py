@@ -1,0 +1,153 @@
+"""The floor that spares searches: never above what is really needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import LlmfeasError
+from llmfeas.estimate.bounds import (
+    host_lower_bound,
+    host_upper_bound,
+    machine_lower_bound,
+    machine_upper_bound,
+    memory_lower_bound,
+    memory_upper_bound,
+    time_limit_seconds,
+    time_lower_bound,
+)
+from llmfeas.estimate.core import estimate
+from llmfeas.estimate.resolve import resolution
+from llmfeas.estimate.usable_memory import usable_bytes
+from llmfeas.estimate.verdict import IMPRACTICAL_SECONDS
+
+ASKS: tuple[dict[str, object], ...] = (
+    {"task": "finetune", "micro_batch": 1},
+    {"task": "finetune", "micro_batch": 1, "precision": "bf16", "optimizer": "adamw-8bit"},
+    {"task": "finetune", "micro_batch": 1, "precision": "bf16", "optimizer": "adafactor"},
+    {"task": "finetune", "micro_batch": 1, "precision": "bf16", "optimizer": "lion"},
+    {"task": "lora", "micro_batch": 1},
+    {"task": "lora", "micro_batch": 1, "precision": "fp32"},
+    {"task": "lora", "micro_batch": 1, "device": "m2-ultra"},
+    {"task": "qlora", "micro_batch": 1},
+    {"task": "qlora", "micro_batch": 1, "precision": "fp32"},
+    {"task": "finetune", "micro_batch": 1, "num_devices": 8},
+    {"task": "finetune", "micro_batch": 1, "offload": "optimizer"},
+    {"task": "finetune", "micro_batch": 1, "offload": "activations"},
+    {"task": "finetune", "micro_batch": 1, "num_devices": 8, "engine": "megatron"},
+    {"task": "finetune", "micro_batch": 1, "num_devices": 8, "engine": "llmq"},
+)
+
+
+FORMATS = ("none", "int8", "q8_0", "q4_k_m", "q2_k", "nf4", "mxfp4")
+
+
+@pytest.mark.parametrize("ask", [*ASKS, *({"task": "inference", "quant": quant} for quant in FORMATS)], ids=str)
+def test_no_model_needs_less_than_the_floor(ask: dict[str, object]) -> None:
+    for model in [*[*catalog().models][:: 1 if ask["task"] == "inference" else 6], "chinchilla-70b"]:
+        found = estimate(resolution({"model": model, "device": "h200", **ask}, catalog()))
+        assert found.memory.peak_bytes.expected >= memory_lower_bound({}, found.scenario), model
+
+
+def test_frozen_weights_are_as_wide_as_the_device_at_hand_trains_them() -> None:
+    scenario = resolution({"model": "llama-2-7b", "device": "m2-ultra", "task": "lora"}, catalog()).scenario
+    assert scenario.precision == "fp32"
+    other = memory_lower_bound({"device": "m3-ultra"}, scenario)
+    assert (
+        memory_lower_bound({}, scenario)
+        == memory_lower_bound({"device": "h200", "precision": "fp32"}, scenario)
+        == 2 * other
+    )
+
+
+def test_nothing_is_known_where_weights_may_lie_on_the_host() -> None:
+    scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune"}, catalog()).scenario
+    assert memory_lower_bound({}, scenario) > 0
+    assert memory_lower_bound({"offload": "all"}, scenario) == 0
+    assert memory_lower_bound({"task": "inference", "quant": "q4_k_m", "gpu_layers": 3}, scenario) == 0
+
+
+def test_the_ceiling_is_what_is_usable_of_the_device_that_is_tried() -> None:
+    def usable(**asked: object) -> float:
+        scenario = resolution({"model": "gpt2", **asked}, catalog()).scenario
+        return usable_bytes(scenario) - scenario.tables.runtime.contexts[scenario.device.backend]
+
+    scenario = resolution({"model": "gpt2", "device": "m2-ultra", "memory": "64GiB"}, catalog()).scenario
+    assert memory_upper_bound({}, scenario, catalog()) == usable(device="m2-ultra", memory="64GiB")
+    assert memory_upper_bound({"memory": "128GiB"}, scenario, catalog()) == usable(device="m2-ultra", memory="128GiB")
+    for device in ("rtx-4090", "epyc-9654", "m3-ultra-60c"):
+        assert memory_upper_bound({"device": device, "memory": "auto"}, scenario, catalog()) == usable(device=device)
+
+
+@pytest.mark.parametrize(
+    "ask", [{"offload": "all"}, {"offload": "optimizer"}, {"offload": "all", "task": "qlora"}], ids=str
+)
+def test_no_host_holds_less_than_its_floor(ask: dict[str, object]) -> None:
+    for model in [*catalog().models][::6]:
+        request = {"model": model, "device": "8xh200", "task": "finetune", "micro_batch": 1, **ask}
+        found = estimate(resolution(request, catalog()))
+        on_machine = found.memory.host_bytes * min(found.scenario.num_devices, found.scenario.devices_per_node)
+        assert on_machine >= host_lower_bound({}, found.scenario, catalog()), model
+
+
+@pytest.mark.parametrize("layers", [0, 7])
+@pytest.mark.parametrize("device", ["rtx-4090", "4xrtx-4090"])
+@pytest.mark.parametrize("quant", ["q4_k_m", "q2_k", "q8_0"])
+def test_no_machine_holds_less_than_its_floor_wherever_layers_lie(quant: str, device: str, layers: int) -> None:
+    ask = {"device": device, "task": "inference", "engine": "llama.cpp", "quant": quant, "gpu_layers": layers}
+    for model in [*catalog().models][::3]:
+        found = estimate(resolution({"model": model, **ask}, catalog()))
+        scenario, held = found.scenario, found.memory.host_bytes + found.memory.peak_bytes.expected
+        least = machine_lower_bound({}, scenario, catalog())
+        assert 0 < least <= held * scenario.num_devices, model
+        ceiling = scenario.host_memory_bytes + scenario.num_devices * usable_bytes(scenario)
+        assert machine_upper_bound({}, scenario, catalog()) <= ceiling, model
+
+
+def test_a_machine_has_no_floor_where_all_layers_are_on_the_device() -> None:
+    ask = {"model": "llama-2-7b", "device": "rtx-4090", "task": "inference", "quant": "q4_k_m"}
+    scenario = resolution(ask, catalog()).scenario
+    assert machine_lower_bound({}, scenario, catalog()) == 0
+    assert machine_lower_bound({"gpu_layers": 3}, scenario, catalog()) > 0
+
+
+def test_the_host_is_that_of_the_devices_that_are_tried() -> None:
+    def host(**asked: object) -> float:
+        return resolution({"model": "gpt2", "task": "finetune", **asked}, catalog()).scenario.host_memory_bytes
+
+    scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune"}, catalog()).scenario
+    for name in ("rtx-4090", "h200", "epyc-9654", "m3-ultra-60c"):
+        for count in (1, 2, 16):
+            asked = {"device": name, "num_devices": count}
+            assert host_upper_bound(asked, scenario, catalog()) == host(**asked)
+    assert host_upper_bound({"host_memory": "64GiB", "device": "h200"}, scenario, catalog()) == 64 * 2**30
+    said = {"model": "llama-2-7b", "device": "rtx-4090", "task": "finetune", "host_memory": "48GiB"}
+    stated = resolution(said, catalog()).scenario
+    assert host_upper_bound({"device": "h200"}, stated, catalog()) == 48 * 2**30
+    offered = resolution({"model": "llama-2-7b", "device": "kaggle-2xt4", "task": "finetune"}, catalog()).scenario
+    assert host_upper_bound({}, offered, catalog()) == offered.host_memory_bytes
+    assert host_lower_bound({"offload": "all"}, scenario, catalog()) > 0
+    both = host_lower_bound({"offload": "all", "device": "h200", "num_devices": 16}, scenario, catalog())
+    assert both == host_lower_bound({"offload": "all"}, scenario, catalog()) / 2
+
+
+@pytest.mark.parametrize("task", ["pretrain", "finetune", "lora", "qlora"])
+@pytest.mark.parametrize("device", ["rtx-4090", "8xh100-sxm", "16xb200", "m2-ultra", "tpu-v5e", "rx-6900-xt"])
+def test_no_training_is_faster_than_its_floor(task: str, device: str) -> None:
+    for model in [*catalog().models][::9]:
+        for precision in (None, "fp8-mixed", "fp32"):
+            request = {"model": model, "device": device, "task": task, "micro_batch": 1, "precision": precision}
+            try:
+                found = estimate(resolution(request, catalog()))
+            except LlmfeasError:
+                continue
+            assert found.total_seconds is not None
+            assert found.total_seconds.expected >= time_lower_bound({}, found.scenario, catalog()) > 0, model
+
+
+def test_the_time_of_another_task_is_known_where_its_tokens_are() -> None:
+    scenario = resolution({"model": "llama-2-7b", "device": "rtx-4090"}, catalog()).scenario
+    assert time_lower_bound({"task": "lora"}, scenario, catalog()) == 0
+    assert time_lower_bound({"task": "lora", "tokens": 1e9}, scenario, catalog()) > 0
+    assert time_lower_bound({"num_devices": 4}, scenario, catalog()) == time_lower_bound({}, scenario, catalog()) / 4
+    assert time_limit_seconds(scenario) == IMPRACTICAL_SECONDS
