@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model, Window
-from llmfeas.estimate.cache import kv_cache_bytes, kv_values_per_token
+from llmfeas.estimate.cache import kv_cache_bytes
 from llmfeas.importers.hf_config import model_from_config
+from llmfeas.model.sums import architecture_sums
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS = json.loads((DATA / "kv_cache.json").read_text())["rows"]
@@ -35,7 +36,7 @@ def test_every_family_equals_the_measured_cache(tmp_path: Path, row: dict[str, A
 
 @pytest.mark.parametrize("row", COUNTS, ids=lambda row: str(row["id"]))
 def test_values_of_one_token(models: dict[str, Model], row: dict[str, Any]) -> None:
-    assert kv_values_per_token(models[row["id"]].architecture) == row["kv_values_per_token"]
+    assert architecture_sums(models[row["id"]].architecture).cached_values(1) == row["kv_values_per_token"]
 
 
 def test_longcat_keeps_latents(models: dict[str, Model]) -> None:
@@ -58,7 +59,7 @@ def test_a_window_that_only_masks_keeps_every_token(models: dict[str, Model]) ->
 def test_linear_attention_keeps_a_state_of_fixed_size(models: dict[str, Model]) -> None:
     architecture = models["qwen3-next-80b-a3b"].architecture
     growth = kv_cache_bytes(architecture, 2000) - kv_cache_bytes(architecture, 1000)
-    assert growth == 1000 * 2 * kv_values_per_token(architecture)
+    assert growth == 1000 * 2 * architecture_sums(architecture).cached_values(1)
     assert kv_cache_bytes(architecture, 1000) > growth
 
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model
-from llmfeas.estimate.flops import Lora, forward_flop, inference_flop, step_flop, training_flop
-from llmfeas.estimate.parameters import matrix_parameters, parameters
+from llmfeas.estimate.flops import Lora, inference_flop, step_flop, training_flop
+from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.hf_config import model_from_config
+from llmfeas.model.sums import architecture_sums
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS = json.loads((DATA / "flops.json").read_text())["rows"]
@@ -88,8 +89,9 @@ def test_model_flop_is_three_times_forward_and_beside_it_stands_the_rule(models:
 
 def test_active_experts_alone_compute(models: dict[str, Model]) -> None:
     architecture = models["mixtral-8x7b"].architecture
-    assert matrix_parameters(architecture).active * 2 * 8 < forward_flop(architecture, 1, 8)
-    assert forward_flop(architecture, 1, 8) < 2 * 8 * parameters(architecture).active * 1.01
+    sums = architecture_sums(architecture)
+    assert (sums.active + sums.head_weights) * 2 * 8 < step_flop(architecture, 1, 8).forward
+    assert step_flop(architecture, 1, 8).forward < 2 * 8 * parameters(architecture).active * 1.01
 
 
 def test_dropout_behind_the_last_product_makes_it_run_again(models: dict[str, Model]) -> None:
@@ -114,7 +116,7 @@ def test_generated_tokens_see_what_is_cached() -> None:
     prompt_only = inference_flop(SMALL, 100, 0)
     one_more = inference_flop(SMALL, 100, 1)
     scores = 2 * 4 * 4 * 16 * 101
-    assert one_more.model - prompt_only.model == 2 * (matrix_parameters(SMALL).dense) + scores
+    assert one_more.model - prompt_only.model == 2 * (architecture_sums(SMALL).dense_weights) + scores
 
 
 @given(prompt=st.integers(0, 300), generated=st.integers(1, 300), window=st.integers(1, 400))
@@ -124,15 +126,15 @@ def test_decoding_sums_token_by_token(prompt: int, generated: int, window: int) 
     architecture = Architecture(layers=1, hidden=8, heads=1, vocab=10, ffn=8, window=Window(size=window))
     work = inference_flop(architecture, prompt, generated).model
     seen = sum(min(prompt + i + 1, window) for i in range(generated))
-    products = 2 * matrix_parameters(architecture).dense * (prompt + generated) + 2 * 80 * generated
+    products = 2 * architecture_sums(architecture).dense_weights * (prompt + generated) + 2 * 80 * generated
     assert work == pytest.approx(products + 2 * 8 * 2 * (prompt**2 + seen))
 
 
 @given(sequences=st.integers(1, 64), tokens=st.integers(1, 4096))
 def test_sequences_add_up(sequences: int, tokens: int) -> None:
-    assert forward_flop(SMALL, sequences, tokens) == sequences * forward_flop(SMALL, 1, tokens)
+    assert step_flop(SMALL, sequences, tokens).forward == sequences * step_flop(SMALL, 1, tokens).forward
 
 
 @given(tokens=st.integers(1, 2048))
 def test_longer_sequences_cost_more_a_token(tokens: int) -> None:
-    assert forward_flop(SMALL, 1, tokens + 1) / (tokens + 1) > forward_flop(SMALL, 1, tokens) / tokens
+    assert step_flop(SMALL, 1, tokens + 1).forward / (tokens + 1) > step_flop(SMALL, 1, tokens).forward / tokens

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmfeas.catalog.architecture import Model
-from llmfeas.estimate.parameters import block_parameters, matrix_parameters, parameters
+from llmfeas.estimate.parameters import block_parameters, parameters
 
 ROWS = {
     row["id"]: row
@@ -71,21 +71,9 @@ def test_blocks_and_ends_make_the_total(models: dict[str, Model]) -> None:
         architecture = models[name].architecture
         blocks = block_parameters(architecture)
         assert sum(block.repeat for block in blocks) == architecture.layers
-        assert blocks[0].first == 0
         bare = parameters(replace(architecture, layers=1, linear_attention=None, experts=None, ffn=8)).total
         ends = (
             bare
             - block_parameters(replace(architecture, layers=1, linear_attention=None, experts=None, ffn=8))[0].total
         )
         assert parameters(architecture).total == ends + sum(block.repeat * block.total for block in blocks)
-
-
-def test_matrices_split_into_dense_head_and_experts(models: dict[str, Model]) -> None:
-    found = matrix_parameters(models["mixtral-8x7b"].architecture)
-    expert = 3 * 4096 * 14336
-    assert found.routed == 32 * 8 * expert
-    assert found.routed_active == 32 * 2 * expert
-    assert found.head == 32000 * 4096
-    assert found.expert_layers == 32
-    assert found.dense == 32 * ((4096 * 4096 + 4096 * 1024) * 2 + 4096 * 8)
-    assert matrix_parameters(models["gpt2"].architecture).head == 50257 * 768

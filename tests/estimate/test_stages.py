@@ -12,8 +12,8 @@ from llmfeas.estimate.resolve import resolution
 from llmfeas.estimate.stages import stages
 from llmfeas.estimate.time.work import slowest_stage, work_of
 from llmfeas.estimate.training_plan import training_plan
+from llmfeas.model.sums import architecture_sums
 from llmfeas.scenario import Scenario
-from llmfeas.tape.sums import architecture_sums
 
 MODELS = ("llama-3-70b", "gpt2-xl", "mixtral-8x7b", "deepseek-v3", "longcat-flash", "gemma-2-9b", "llama-3.1-405b")
 

@@ -65,8 +65,8 @@ ADAPTED = {row["scenario"]["model"]: row for row in DATA["rows"] if row["scenari
 def test_adapters_train_what_the_adapter_library_makes(name: str, models: dict[str, Model]) -> None:
     row = ADAPTED[name]
     rank, record = row["scenario"]["lora_rank"], models[name].architecture.implementation
-    stacked = catalog().tables.implementations.public(record).adapts_experts
-    assert parameters(models[name], lora_rank=rank, adapts_experts=stacked).trainable == row["trainable"]
+    traits = catalog().tables.implementations.public(record)
+    assert parameters(models[name], lora_rank=rank, traits=traits).trainable == row["trainable"]
 
 
 def test_settings_drawn_at_random_and_predicted_before_they_were_measured(models: dict[str, Model]) -> None:

@@ -126,9 +126,54 @@ def test_the_language_model_of_one_with_images(tmp_path: Path, models: dict[str,
 def test_windows(tmp_path: Path, config: dict[str, Any], window: Window | None) -> None:
     found = read(tmp_path, config).architecture
     if window is not None and window.full == 0:
-        assert {found.window_of(index) for index in range(found.layers)} == {window.size}
+        assert all(kind.windowed for kind in found.layer_kinds)
     else:
         assert found.window == window
+
+
+LISTED = {
+    "mlp_only_layers": (
+        {"model_type": "qwen3_moe", "num_hidden_layers": 5, "mlp_only_layers": [0, 3]},
+        "feed_forward",
+        ["dense", "experts", "experts", "dense", "experts"],
+    ),
+    "moe_layers": (
+        {"model_type": "llama4_text", "num_hidden_layers": 4, "moe_layers": [0, 3]},
+        "feed_forward",
+        ["experts", "dense", "dense", "experts"],
+    ),
+    "windows": (
+        {
+            "model_type": "gemma2",
+            "num_hidden_layers": 5,
+            "layer_types": [*["sliding_attention"], *["full_attention"] * 2, *["sliding_attention"] * 2],
+        },
+        "windowed",
+        [True, False, False, True, True],
+    ),
+    "no_rope_layers": (
+        {"model_type": "smollm3", "num_hidden_layers": 4, "no_rope_layers": [0, 1, 1, 0]},
+        "rotates",
+        [False, True, True, False],
+    ),
+    "linear": (
+        {
+            "model_type": "qwen3_next",
+            "num_hidden_layers": 3,
+            "layer_types": ["full_attention", "linear_attention", "linear_attention"],
+        },
+        "mixer",
+        ["attention", "linear_attention", "linear_attention"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_layers_in_any_order(tmp_path: Path, name: str) -> None:
+    config, field, values = LISTED[name]
+    found = read(tmp_path, config).architecture
+    assert [getattr(kind, field) for kind in found.layer_kinds] == values
+    assert sum(run.times for run in found.layer_runs) == found.layers
 
 
 def test_dropout_of_the_published_training(tmp_path: Path) -> None:
@@ -162,7 +207,7 @@ def test_dropout_of_the_published_training(tmp_path: Path) -> None:
         ({"model_type": "gpt2", "add_cross_attention": True}, "add_cross_attention"),
         ({"model_type": "gpt2", "resid_pdrop": 2}, "resid_pdrop"),
         ({"model_type": "phi", "qk_layernorm": True}, "qk_layernorm"),
-        ({"model_type": "qwen3_moe", "mlp_only_layers": [3]}, "mlp_only_layers"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": [3, 900]}, "mlp_only_layers"),
         ({"model_type": "gemma2", "layer_types": ["full_attention"]}, "layer_types"),
         (
             {"model_type": "gemma2", "layer_types": ["sliding_attention", "full_attention"] * 12 + ["x", "x"]},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from llmfeas.walk.moments import Moments
+from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS
+from llmfeas.walk.candidates import PeakCandidates
 from llmfeas.walk.step import Walked
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS
 
 MASK = (1 << COMPONENT_BITS) - 1
 
@@ -19,7 +19,7 @@ def walked_top(walk: Walked) -> int:
     return max(level_bytes(level) for level, _, _ in walk.marks)
 
 
-def folded_top(found: Moments, b: int, s: int) -> int:
+def folded_top(found: PeakCandidates, b: int, s: int) -> int:
     """The same of folded moments, for a micro-batch and a length."""
     tops = (c.total[0] + b * c.total[1] + s * c.total[2] + b * s * c.total[3] + c.gradients for c in found.candidates)
     return max(tops) + found.weight_bytes

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from levels import level_bytes
 
+from llmfeas.autograd.storage import numeric_sizes
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.setup import Recipe, Setup
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import Walked, walked_step
-from llmfeas.walk.storage import numeric_sizes
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -116,7 +116,7 @@ MODELS = {model.architecture.implementation: model.architecture for model in cat
 def test_compiled_code_never_keeps_more_than_public_code(name: str, checkpointing: str, autocast: bool) -> None:
     architecture = MODELS[name]
     public, compiled = (
-        training_moments(
+        peak_candidates(
             Setup(
                 architecture=architecture,
                 implementation=traits,

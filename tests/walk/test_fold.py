@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture
+from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
+from llmfeas.catalog.architecture import Architecture, Experts, LayerKind, LinearAttention, Window, runs_of
 from llmfeas.catalog.store import catalog
+from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk import fold
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Held, Line, upper_lines
-from llmfeas.walk.setup import Recipe, Setup
+from llmfeas.walk.candidates import Line, RankState, upper_lines
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -63,8 +63,8 @@ def test_the_fold_agrees_with_the_plain_walk_within_a_hundredth_of_a_percent(mod
     b, s = 3, 512
     walked = walked_step(asked, numeric_sizes(b, s))
     plain = max(bytes_of(level) for level, _, _ in walked.marks)
-    moments = training_moments(asked)
-    held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    moments = peak_candidates(asked)
+    held = RankState(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
     peak = moments.peak(b, s, held)
     folded = max(peak.bytes, plain if peak.moment == "optimizer" else 0)
     assert folded == pytest.approx(plain, rel=1e-4)
@@ -78,8 +78,8 @@ def test_a_stage_in_the_midst_of_a_model_folds_to_its_own_plain_walk(model: str)
     b, s = 3, 512
     walked = walked_step(stage, numeric_sizes(b, s))
     plain = max(bytes_of(level) for level, _, _ in walked.marks)
-    held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
-    assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
+    held = RankState(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    assert peak_candidates(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
@@ -92,8 +92,49 @@ def test_a_first_stage_without_head_folds_to_its_own_plain_walk(model: str, reci
     b, s = 3, 512
     walked = walked_step(stage, numeric_sizes(b, s))
     plain = max(bytes_of(level) for level, _, _ in walked.marks)
-    held = Held(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
-    assert training_moments(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
+    held = RankState(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    assert peak_candidates(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
+
+
+KINDS = st.builds(
+    LayerKind,
+    mixer=st.sampled_from(["attention", "linear_attention"]),
+    feed_forward=st.sampled_from(["dense", "experts"]),
+    windowed=st.booleans(),
+    rotates=st.booleans(),
+)
+HYBRID = Architecture(
+    layers=1,
+    hidden=128,
+    heads=4,
+    kv_heads=2,
+    vocab=1000,
+    ffn=256,
+    window=Window(size=64),
+    linear_attention=LinearAttention(key_heads=2, value_heads=4, key_head_dim=16, value_head_dim=16, conv_kernel=4),
+    experts=Experts(count=4, top_k=2, width=64),
+)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(KINDS, st.integers(1, 3)), min_size=1, max_size=6),
+    st.sampled_from([RECIPES["mixed"], RECIPES["pure, checkpointed"], RECIPES["eager"]]),
+)
+def test_layers_in_any_order_fold_to_their_plain_walk(runs: list[tuple[LayerKind, int]], recipe: Recipe) -> None:
+    kinds = [kind for kind, times in runs for _ in range(times)]
+    asked = Setup(
+        architecture=replace(HYBRID, layers=len(kinds), layer_runs=runs_of(kinds)),
+        implementation=IMPLEMENTATIONS.public("hf-llama"),
+        recipe=replace(recipe, windowed=True),
+    )
+    b, s = 3, 512
+    walked = walked_step(asked, numeric_sizes(b, s))
+    plain = max(bytes_of(level) for level, _, _ in walked.marks)
+    held = RankState(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    peak = peak_candidates(asked).peak(b, s, held)
+    assert peak.bytes >= plain * (1 - 1e-4)
+    assert peak.moment == "optimizer" or peak.bytes <= plain * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("recipe", ["mixed", "adapters"])
@@ -105,8 +146,8 @@ def test_a_walk_for_any_number_of_experts_gives_that_of_each(
 ) -> None:
     def found(experts: int) -> tuple[object, ...]:
         asked = setup(model, replace(RECIPES[recipe], rank_experts=experts))
-        moments = training_moments.__wrapped__(asked)
-        held = Held(weights=float(moments.weight_bytes), optimizer=0.0)
+        moments = peak_candidates.__wrapped__(asked)
+        held = RankState(weights=float(moments.weight_bytes), optimizer=0.0)
         peaks = [moments.peak(b, s, held) for b in (1, 8) for s in (128, 2048)]
         return moments.weight_bytes, moments.gradient_bytes, moments.inventory, peaks
 
@@ -116,7 +157,7 @@ def test_a_walk_for_any_number_of_experts_gives_that_of_each(
     assert together == [found(experts) for experts in numbers]
 
 
-candidate = training_moments(setup("gpt2", RECIPES["mixed"])).end
+candidate = peak_candidates(setup("gpt2", RECIPES["mixed"])).end
 
 
 @settings(max_examples=200)

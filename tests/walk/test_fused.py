@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Moments
-from llmfeas.walk.setup import Recipe, Setup
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.candidates import PeakCandidates
+from llmfeas.walk.fold import peak_candidates
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -15,9 +15,9 @@ PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
 
 
-def moments(model: str, layers: int, **recipe: bool) -> Moments:
+def moments(model: str, layers: int, **recipe: bool) -> PeakCandidates:
     architecture = catalog().models[model].architecture
-    return training_moments(
+    return peak_candidates(
         Setup(
             architecture=architecture,
             implementation=IMPLEMENTATIONS.under(architecture.implementation, "fused"),
@@ -67,7 +67,7 @@ def test_native_losses_hold_less(kernels: str, bytes_a_logit: int) -> None:
     architecture = catalog().models["llama-3-8b"].architecture
     own = IMPLEMENTATIONS.under(architecture.implementation, kernels)
     recipe = Recipe(weight_bytes=2, autocast=False)
-    found = training_moments(Setup(architecture=architecture, implementation=own, recipe=recipe, layers=4))
+    found = peak_candidates(Setup(architecture=architecture, implementation=own, recipe=recipe, layers=4))
     widest = max(candidate.parts[2][PER_TOKEN] for candidate in found.candidates)
     assert widest == pytest.approx(bytes_a_logit * architecture.vocab, rel=0.001)
 
@@ -87,7 +87,7 @@ def test_fused_kernels_never_keep_more_than_public_code(name: str) -> None:
     architecture = MODELS[name]
     layers = min(4, architecture.layers)
     public, fused = (
-        training_moments(
+        peak_candidates(
             Setup(
                 architecture=architecture,
                 implementation=traits,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import training_moments
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.inventory import Inventory
 from llmfeas.walk.optimizers import OPTIMIZERS
-from llmfeas.walk.setup import Recipe, Setup
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -18,7 +18,7 @@ IMPLEMENTATIONS = catalog().tables.implementations
 def inventory(**recipe: int) -> Inventory:
     a = catalog().models["llama-2-7b"].architecture
     settings = Recipe(**{"weight_bytes": 4, **recipe}, autocast=False)  # type: ignore[arg-type]
-    return training_moments(
+    return peak_candidates(
         Setup(architecture=a, implementation=IMPLEMENTATIONS.public(a.implementation), recipe=settings)
     ).inventory
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Held, Moments
-from llmfeas.walk.parallel import rank_architecture
-from llmfeas.walk.setup import Recipe, Setup
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.candidates import PeakCandidates, RankState
+from llmfeas.walk.fold import peak_candidates
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -18,18 +17,26 @@ LLAMA = catalog().models["llama-2-70b"].architecture
 RANK = 16
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
-NOTHING = Held(weights=0.0, optimizer=0.0)
+NOTHING = RankState(weights=0.0, optimizer=0.0)
 
 
 def moments(
     model: str = "llama-2-70b", tp: int = 1, layers: int = 8, kernels: str = "megatron", **asked: Any
-) -> Moments:
+) -> PeakCandidates:
     """The first layers of a model under adapters of its attention, on one rank."""
     architecture = catalog().models[model].architecture
-    recipe = {"weight_bytes": 2, "autocast": False, "adapters": RANK, "adapt_mlp": False, "tp": tp, **asked}
-    return training_moments(
+    recipe = {
+        "weight_bytes": 2,
+        "autocast": False,
+        "adapters": RANK,
+        "adapt_mlp": False,
+        "tp": tp,
+        "expert_tp": tp,
+        **asked,
+    }
+    return peak_candidates(
         Setup(
-            architecture=rank_architecture(architecture, tp, tp),
+            architecture=architecture,
             implementation=IMPLEMENTATIONS.under(architecture.implementation, kernels),
             recipe=Recipe(**recipe),
             layers=layers,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from levels import folded_top, walked_top
 
+from llmfeas.autograd.storage import COMPONENT_BITS, numeric_sizes
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Moments
-from llmfeas.walk.setup import Recipe, Setup
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.candidates import PeakCandidates
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, numeric_sizes
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -36,8 +36,8 @@ def setup(
     )
 
 
-def moments(kernels: str = "liger", **asked: object) -> Moments:
-    return training_moments(setup(kernels, **asked))  # type: ignore[arg-type]
+def moments(kernels: str = "liger", **asked: object) -> PeakCandidates:
+    return peak_candidates(setup(kernels, **asked))  # type: ignore[arg-type]
 
 
 def a_block(kernels: str, **asked: object) -> int:
@@ -78,13 +78,13 @@ def test_logits_of_a_part_are_about_as_large_as_the_heads_input(tokens: int) -> 
 
 def test_a_part_is_rounded_up_to_a_power_of_two_tokens() -> None:
     a = catalog().models["qwen2.5-0.5b"].architecture
-    found = training_moments(setup(model="qwen2.5-0.5b"))
+    found = peak_candidates(setup(model="qwen2.5-0.5b"))
     logits = max(candidate.parts[LOGITS][PER_TOKEN] for candidate in found.candidates) * 131072
     # ceil(151936 / 896) = 170: 771 tokens, rounded up to 1024
     assert logits == pytest.approx(1024 * a.vocab * 2, rel=0.01)
 
 
-def widest(found: Moments, moment: str, tokens: int) -> float:
+def widest(found: PeakCandidates, moment: str, tokens: int) -> float:
     return max(c.total[0] + tokens * c.total[PER_TOKEN] for c in found.candidates if c.moment == moment)
 
 
@@ -111,7 +111,7 @@ def test_all_gradients_are_there_in_the_end(model: str, checkpointing: str) -> N
 @pytest.mark.parametrize("types", [{}, {"weight_bytes": 4, "autocast": True}])
 def test_the_fold_is_the_walk(types: dict[str, int]) -> None:
     walk = walked_step(setup(layers=8, **types), numeric_sizes(2, 512))
-    found = training_moments(setup(layers=8, **types))
+    found = peak_candidates(setup(layers=8, **types))
     assert folded_top(found, 2, 512) == pytest.approx(walked_top(walk), rel=1e-3)
 
 

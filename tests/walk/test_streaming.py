@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from levels import folded_top, walked_top
 
+from llmfeas.autograd.storage import COMPONENT_BITS, HOST, numeric_sizes
 from llmfeas.catalog.store import catalog
-from llmfeas.walk.fold import training_moments
-from llmfeas.walk.moments import Held, Moments
-from llmfeas.walk.setup import Recipe, Setup
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.candidates import PeakCandidates, RankState
+from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.step import walked_step
-from llmfeas.walk.storage import COMPONENT_BITS, HOST, numeric_sizes
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -20,7 +20,7 @@ LLAMA = catalog().models["llama-3.1-8b"].architecture
 PER_TOKEN = 3
 """Place of the coefficient of bs in a polynomial."""
 MASK = (1 << COMPONENT_BITS) - 1
-ROOM = Held(weights=0.0, optimizer=0.0)
+ROOM = RankState(weights=0.0, optimizer=0.0)
 
 
 def setup(kernels: str = "streaming", layers: int = 8, checkpointing: str = "full", rank: int = 16) -> Setup:
@@ -32,11 +32,11 @@ def setup(kernels: str = "streaming", layers: int = 8, checkpointing: str = "ful
     )
 
 
-def moments(**asked: object) -> Moments:
-    return training_moments(setup(**asked))  # type: ignore[arg-type]
+def moments(**asked: object) -> PeakCandidates:
+    return peak_candidates(setup(**asked))  # type: ignore[arg-type]
 
 
-def widest(found: Moments, moment: str) -> int:
+def widest(found: PeakCandidates, moment: str) -> int:
     return max(each.total[PER_TOKEN] for each in found.candidates if each.moment == moment)
 
 
@@ -93,7 +93,7 @@ def test_gradients_of_all_that_trains_are_there_in_the_end(checkpointing: str, r
 
 def test_a_vocabulary_that_chunks_do_not_divide_is_no_more_than_the_next_that_they_do() -> None:
     odd, even = (
-        training_moments(replace(setup(), architecture=replace(LLAMA, vocab=vocab))) for vocab in (50257, 50272)
+        peak_candidates(replace(setup(), architecture=replace(LLAMA, vocab=vocab))) for vocab in (50257, 50272)
     )
     assert 0.999 < odd.peak(2, 512, ROOM).bytes / even.peak(2, 512, ROOM).bytes <= 1
 
@@ -111,7 +111,7 @@ MODELS = {model.architecture.implementation: model.architecture for model in cat
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_family_keeps_no_more_than_under_other_fused_kernels(name: str) -> None:
     fused, streaming = (
-        training_moments(replace(setup(kernels), architecture=MODELS[name], layers=min(4, MODELS[name].layers)))
+        peak_candidates(replace(setup(kernels), architecture=MODELS[name], layers=min(4, MODELS[name].layers)))
         for kernels in ("fused", "streaming")
     )
     assert streaming.kept.total[PER_TOKEN] <= fused.kept.total[PER_TOKEN]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from itertools import chain, groupby
 from typing import Any, ClassVar, Literal
 
 from ..record import dataclass
@@ -13,6 +16,36 @@ QkNorm = Literal["none", "head", "full", "l2"]
 
 Activation = Literal["gelu", "gelu_new", "gelu_tanh", "relu", "silu"]
 """`gelu_new` is written out with `pow` and `tanh`; `gelu` and `gelu_tanh` are one kernel."""
+
+
+Mixer = Literal["attention", "linear_attention"]
+"""What mixes the tokens in a layer; all but `attention` name the field of the architecture that describes them."""
+
+FeedForwardKind = Literal["dense", "experts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKind:
+    """What one layer holds, or so many equal ones in a row."""
+
+    __pydantic_config__: ClassVar = STRICT
+    mixer: Mixer = "attention"
+    feed_forward: FeedForwardKind = "dense"
+    windowed: bool = False
+    """Its attention sees no more than the window."""
+    rotates: bool = True
+    """Its attention rotates queries and keys, where positions are rotary at all."""
+    times: Layers = 1
+
+
+def runs_of(kinds: Iterable[LayerKind]) -> tuple[LayerKind, ...]:
+    """Kinds of layers, one for each, as runs of equal ones."""
+    return tuple(replace(kind, times=len(list(equal))) for kind, equal in groupby(kinds))
+
+
+@cache
+def _kind(mixer: Mixer, feed_forward: FeedForwardKind, windowed: bool, rotates: bool) -> LayerKind:
+    return LayerKind(mixer=mixer, feed_forward=feed_forward, windowed=windowed, rotates=rotates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +70,8 @@ class LinearAttention:
     key_head_dim: Count
     value_head_dim: Count
     conv_kernel: Count
-    interval: Count
+    interval: CountOrZero = 0
+    """0: the layers say themselves which of them are linear (`layer_runs`)."""
     apart: bool = False
     """Gate, step and decay have projections of their own (Qwen3.5)."""
 
@@ -81,6 +115,10 @@ class Experts:
     router_bias: bool = False
     bias: bool = False
     parallel_dense: bool = False
+
+    def holds(self, index: int) -> bool:
+        """Whether layer `index` (from 0) holds experts by rule."""
+        return index >= self.first_dense_layers and (index + 1) % self.layer_step == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +207,9 @@ class Architecture:
     experts: Experts | None = None
     ngram: NgramEmbedding | None = None
     indexer: Indexer | None = None
+    layer_runs: tuple[LayerKind, ...] = ()
+    """The layers in order, where they follow no rule; otherwise the rules above say it (`interval`, `local` and `full`,
+    `first_dense_layers` and `layer_step`, `no_rope_every`)."""
     dropout: Dropout = Dropout()
     implementation: Identifier = "hf-llama"
     """Which entry of implementations.yaml says how the public code runs this architecture."""
@@ -185,16 +226,31 @@ class Architecture:
             raise ValueError(f"kv_heads ({self.kv_heads}) is above heads ({self.heads})")
         if self.heads % self.kv_heads:
             raise ValueError(f"kv_heads ({self.kv_heads}) does not divide heads ({self.heads})")
+        self._check_layers()
         self._check_experts()
         if self.ngram is not None and not 0 < self.ngram.splits * (self.ngram.max_order - 1) <= self.hidden:
             raise ValueError("ngram needs max_order from 2 on, and at most as many tables as hidden has elements")
         if (self.positions == "learned") != (self.learned_positions is not None):
             raise ValueError("learned_positions goes with positions: learned, and only with it")
 
+    def _check_layers(self) -> None:
+        told = sum(run.times for run in self.layer_runs)
+        if self.layer_runs and told != self.layers:
+            raise ValueError(f"layer_runs names {told} of {self.layers} layers")
+        missing = {
+            "experts": self.experts is None and any(run.feed_forward == "experts" for run in self.layer_runs),
+            "window": self.window is None and any(run.windowed for run in self.layer_runs),
+        }
+        missing |= {run.mixer: run.mixer != "attention" and getattr(self, run.mixer) is None for run in self.layer_runs}
+        for name, absent in missing.items():
+            if absent:
+                raise ValueError(f"layer_runs names layers of a kind that {name} has to describe")
+
     def _check_experts(self) -> None:
-        dense_layers = [i for i in range(self.layers) if not self.is_expert_layer(i)]
-        if self.ffn is None and dense_layers:
-            raise ValueError(f"ffn is null, but layer {dense_layers[0]} holds no experts")
+        if self.ffn is None:
+            dense = next((i for i, kind in enumerate(self.layer_kinds) if kind.feed_forward == "dense"), None)
+            if dense is not None:
+                raise ValueError(f"ffn is null, but layer {dense} holds no experts")
         experts = self.experts
         if experts is None:
             return
@@ -221,7 +277,7 @@ class Architecture:
 
     def __getstate__(self) -> dict[str, Any]:
         # A hash of strings holds in one process only.
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_kinds")}
 
     @property
     def q_width(self) -> int:
@@ -238,26 +294,41 @@ class Architecture:
         """Matrices of one feed-forward: 3 when gated, else 2."""
         return 3 if self.gated else 2
 
-    def is_expert_layer(self, index: int) -> bool:
-        """Whether layer `index` (from 0) holds routed experts."""
-        experts = self.experts
-        if experts is None or index < experts.first_dense_layers:
-            return False
-        return (index + 1) % experts.layer_step == 0
+    @property
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        """The kind of each layer: the one place that reads the rules, or the list that stands for them."""
+        cached: tuple[LayerKind, ...] | None = self.__dict__.get("_kinds")
+        if cached is None:
+            listed = ((replace(run, times=1),) * run.times for run in self.layer_runs)
+            cached = tuple(chain.from_iterable(listed)) or tuple(map(self._kind_by_rule, range(self.layers)))
+            object.__setattr__(self, "_kinds", cached)
+        return cached
 
-    def is_linear_layer(self, index: int) -> bool:
-        """Whether layer `index` (from 0) runs linear attention."""
-        linear = self.linear_attention
-        return linear is not None and (index + 1) % linear.interval != 0
+    def _kind_by_rule(self, index: int) -> LayerKind:
+        linear, experts, window, number = self.linear_attention, self.experts, self.window, index + 1
+        is_linear = linear is not None and linear.interval > 0 and number % linear.interval != 0
+        routed = experts is not None and experts.holds(index)
+        windowed = False
+        if window is not None:
+            place = index % (window.local + window.full)
+            windowed = place >= window.full if window.full_first else place < window.local
+        rotates = self.no_rope_every is None or number % self.no_rope_every != 0
+        mixer: Mixer = "linear_attention" if is_linear else "attention"
+        return _kind(mixer, "experts" if routed else "dense", windowed, rotates)
 
-    def window_of(self, index: int) -> int | None:
-        """The attention window of layer `index` (from 0) in tokens, None where it sees everything."""
-        window = self.window
-        if window is None:
-            return None
-        place = index % (window.local + window.full)
-        windowed = place >= window.full if window.full_first else place < window.local
-        return window.size if windowed else None
+
+def with_layers(architecture: Architecture, **columns: Sequence[object]) -> Architecture:
+    """An architecture whose layers have these values of fields of `LayerKind`, one a layer, whatever its rules say.
+
+    Where the rules say the same it is itself, else its layers are listed.
+
+    Raises:
+        ValueError: the fields that layers of such kinds need are missing.
+    """
+    kinds = architecture.layer_kinds
+    rows: Iterable[tuple[Any, ...]] = zip(*(column[: len(kinds)] for column in columns.values()), strict=True)
+    listed = tuple(replace(kind, **dict(zip(columns, row, strict=True))) for kind, row in zip(kinds, rows, strict=True))
+    return architecture if listed == kinds else replace(architecture, layer_runs=runs_of(listed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

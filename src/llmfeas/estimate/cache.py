@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
-from ..tape import DeltaRule, build
+from ..model.build import build
 
 
 @lru_cache(maxsize=8192)
@@ -24,13 +24,3 @@ def kv_cache_bytes(architecture: Architecture, tokens: int, sequences: int = 1, 
     )
     counters = sum(repeat * operator.counter_bytes for operator, repeat in build(architecture).operators)
     return sequences * held + counters
-
-
-@lru_cache(maxsize=1024)
-def kv_values_per_token(architecture: Architecture) -> int:
-    """Give the values that one more token adds, as long as no window is full; fixed states do not count."""
-    return sum(
-        repeat * operator.cached_values(1)
-        for operator, repeat in build(architecture).operators
-        if not isinstance(operator, DeltaRule)
-    )

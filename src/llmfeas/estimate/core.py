@@ -26,8 +26,8 @@ def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
     architecture = scenario.model.architecture
     if scenario.task in ADAPTERS:
-        stacked = scenario.tables.implementations.public(architecture.implementation).adapts_experts
-        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, adapts_experts=stacked)
+        traits = scenario.tables.implementations.public(architecture.implementation)
+        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits)
     counts = parameters(architecture)
     return counts if scenario.is_training else _frozen(counts)
 

@@ -11,7 +11,7 @@ SAFE = 0.95
 """The floor stays so much below the weights of the layers: some get no gradient (relative positions)."""
 
 MOMENTS = {"adamw": 2.0, "adamw-foreach": 2.0, "adamw-8bit": 0.5, "lion": 1.0, "muon": 1.0, "sgd-momentum": 1.0}
-"""Moments that an optimizer keeps of a parameter at least, in its wide format."""
+"""PeakCandidates that an optimizer keeps of a parameter at least, in its wide format."""
 
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5}
 """Bytes of a frozen parameter under adapters."""

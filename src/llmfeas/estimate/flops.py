@@ -7,9 +7,13 @@ from typing import Literal
 
 from ..catalog.architecture import Architecture
 from ..contract import MayBeNull
+from ..model.build import build
+from ..model.layer import Layer
+from ..model.operator import AttentionKernel, Operator
+from ..model.sums import architecture_sums
+from ..model.weight import LoraTargets, Weight
 from ..record import dataclass
-from ..tape import AttentionKernel, Block, LoraTargets, Operator, Weight, build
-from .parameters import matrix_parameters, parameters
+from .parameters import parameters
 
 Checkpointing = Literal["none", "selective", "full"]
 
@@ -82,12 +86,6 @@ def step_flop(
     return StepFlop(forward, backward, replayed)
 
 
-@lru_cache(maxsize=8192)
-def forward_flop(architecture: Architecture, sequences: int, seq_len: int) -> float:
-    """Count one forward pass over `sequences` of `seq_len` tokens, all logits included."""
-    return step_flop(architecture, sequences, seq_len).forward
-
-
 def training_flop(
     architecture: Architecture,
     tokens: float,
@@ -123,7 +121,7 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
     last token of the prompt and for each generated one but the last. `rule_of_thumb` is 2 N D.
     """
     plan = _plan(architecture, "none", None, 0.0)
-    logits = 2.0 * matrix_parameters(architecture).head
+    logits = 2.0 * architecture_sums(architecture).head_weights
     tokens = prompt + generated
     work = (plan.forward - logits) * tokens + logits * max(generated, 1)
     for scores in plan.scores:
@@ -135,7 +133,7 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
 
 def _decode_sum(operator: Operator, cached: int, count: int) -> float:
     """Sum `decode_flop` over `count` tokens behind `cached` ones; it is linear up to the operator's reach."""
-    growing = count if operator.reach is None else max(0, min(count, operator.reach - cached))
+    growing = count if operator.window is None else max(0, min(count, operator.window - cached))
     middle = operator.decode_flop(cached + (growing - 1) / 2) * growing if growing else 0.0
     return middle + operator.decode_flop(cached + count) * (count - growing)
 
@@ -167,15 +165,15 @@ def _plan(architecture: Architecture, checkpointing: Checkpointing, lora: Lora |
     forward, backward = sum(each.forward for each in passes), sum(each.backward for each in passes)
     replayed = 0.0
     scores: list[_Scores] = []
-    for block in tape.blocks:
-        inside = [_passes(operator, lora, stream_grad=True) for operator in block.operators]
-        forward += block.repeat * sum(each.forward for each in inside)
-        backward += block.repeat * sum(each.backward for each in inside)
-        replayed += block.repeat * _replay(block, checkpointing, lora, dropout)
-        replays = block.repeat if checkpointing == "full" else 0
-        scores += [_Scores(op, block.repeat, replays) for op in block.operators if op.score_flop(1)]
+    for layer, repeat in tape.kinds:
+        inside = [_passes(operator, lora, stream_grad=True) for operator in layer.operators]
+        forward += repeat * sum(each.forward for each in inside)
+        backward += repeat * sum(each.backward for each in inside)
+        replayed += repeat * _replay(layer, checkpointing, lora, dropout)
+        replays = repeat if checkpointing == "full" else 0
+        scores += [_Scores(op, repeat, replays) for op in layer.operators if op.score_flop(1)]
     if lora is not None and checkpointing == "none" and not any(_adapted(operator, lora) for operator in tape.before):
-        backward -= _spared(tape.blocks[0], lora, architecture.parallel_block)
+        backward -= _spared(tape.kinds[0][0], lora)
     return _Plan(forward, backward, replayed, tuple(scores))
 
 
@@ -212,26 +210,26 @@ def _adapted(operator: Operator, lora: Lora) -> bool:
     return any(weight.takes_adapter(lora.targets) for weight in operator.weights)
 
 
-def _spared(block: Block, lora: Lora, parallel: bool) -> float:
-    """Give the backward FLOPs that the first layer saves, whose input needs no gradient before an adapter joins it."""
+def _spared(layer: Layer, lora: Lora) -> float:
+    """Backward FLOPs that the first layer saves, whose input needs no gradient before an adapter joins it."""
     spared = 0.0
-    for operator in block.operators:
+    for operator in layer.operators:
         spared += _passes(operator, lora, stream_grad=True).backward
         spared -= _passes(operator, lora, stream_grad=False).backward
-        if _adapted(operator, lora) and not parallel:
+        if _adapted(operator, lora) and not layer.parallel:
             break
     return spared
 
 
-def _replay(block: Block, checkpointing: Checkpointing, lora: Lora | None, dropout: float) -> float:
-    """Give one token's forward FLOPs that checkpointing computes again in one layer's products."""
+def _replay(layer: Layer, checkpointing: Checkpointing, lora: Lora | None, dropout: float) -> float:
+    """One token's forward FLOPs that checkpointing computes again in one layer's products."""
     if checkpointing == "none":
         return 0.0
     if checkpointing == "selective":
-        products = [weight for operator in block.operators for weight in operator.weights if weight.flop_per_token]
+        products = [weight for operator in layer.operators for weight in operator.weights if weight.flop_per_token]
         return sum(weight.flop_per_token for weight in products[1::2])
-    whole = sum(_passes(operator, lora, stream_grad=True).forward for operator in block.operators)
-    tail = block.operators[-1].tail
+    whole = sum(_passes(operator, lora, stream_grad=True).forward for operator in layer.operators)
+    tail = layer.operators[-1].tail
     if tail is None or dropout > 0:
         return whole
     return whole - (_pair_flop(tail, lora)[1] or tail.flop_per_token)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..catalog.architecture import Architecture
 from ..catalog.engine import ServingMemory
+from ..model.build import build
+from ..model.layer import Layer
+from ..model.operator import Operator
 from ..record import dataclass
 from ..scenario import Scenario
-from ..tape import Operator, build
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from .cache import kv_cache_bytes
 from .prefill_memory import pass_bytes
 from .serving import Serving, serving_of
 from .stages import stages
 from .weights import weight_bytes
-
-Kind = tuple[bool, bool, int | None]
-"""What tells layers apart: linear attention, routed experts, window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +88,10 @@ def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
 def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
     weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
-    kinds = _kinds(s.architecture)
-    caches = {kind: _caches(s, behaviour, kind) for kind in set(kinds)}
-    layers = [
-        (layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in zip(weights.layers, kinds, strict=True)
-    ]
+    tape = build(s.architecture)
+    caches = [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
+    held = zip(weights.layers, tape.layers, strict=True)
+    layers = [(layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in held]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
     chosen = s.tables.quantization.format(s.quant, s.dialect)
@@ -125,10 +122,10 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     return parts, host
 
 
-def _caches(s: Serving, behaviour: ServingMemory, kind: Kind) -> tuple[float, float]:
+def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, float]:
     """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
-    block, window = behaviour.block_tokens, kind[2]
-    operators = _operators(s.architecture)[kind]
+    block, window = behaviour.block_tokens, layer.window
+    operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes]
     whole = -(-s.context // block) * block
     prompt = whole if behaviour.cache != "growing" else -(-s.prompt // block) * block
     if behaviour.window_extra is not None and window is not None:
@@ -140,25 +137,9 @@ def _caches(s: Serving, behaviour: ServingMemory, kind: Kind) -> tuple[float, fl
 
 
 def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool) -> float:
-    ranks = 1 if s.architecture.mla is not None else min(s.tp, s.architecture.kv_heads)
     fixed = operator.state_bytes > 0
     values = operator.cached_values(tokens) if windowed or fixed else operator.cached_values(1) * tokens
-    return s.sequences * (values * s.value + operator.state_bytes) / (1 if fixed else ranks)
-
-
-@lru_cache(maxsize=1024)
-def _operators(a: Architecture) -> dict[Kind, tuple[Operator, ...]]:
-    """Operators with a cache, by kind of layer."""
-    kinds = _kinds(a)
-    return {
-        kinds[block.first]: tuple(op for op in block.operators if op.cached_values(1) or op.state_bytes)
-        for block in build(a).blocks
-    }
-
-
-@lru_cache(maxsize=1024)
-def _kinds(a: Architecture) -> tuple[Kind, ...]:
-    return tuple((a.is_linear_layer(i), a.is_expert_layer(i), a.window_of(i)) for i in range(a.layers))
+    return s.sequences * (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
 
 
 def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:

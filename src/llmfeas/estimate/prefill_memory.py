@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..catalog.architecture import Architecture, Experts
+from ..catalog.architecture import Architecture
+from ..model.build import build
+from ..model.feedforward import feed_forward
 from ..record import dataclass
 
 
@@ -42,7 +44,15 @@ def pass_bytes(
     w = value_bytes
     streams = _stream_count(a) * t * a.hidden * w
     rotary = 2 * tokens * a.head_dim * w if a.positions == "rope" and a.mla is None else 0.0
-    widest = max(_feedforward(a, t, w) * (2 / 3 if in_place else 1), _attention(a, t, seen, sequences, w))
+    branches = [branch for layer, _ in build(a).kinds for branch in layer.branches]
+    parts = [(operator, branch.mixes) for branch in branches for operator in branch.operators]
+    if a.ffn is not None:
+        # Also where experts stand in its place in every layer.
+        parts.append((feed_forward(a, a.ffn), False))
+    widest = max(
+        operator.pass_bytes(tokens, seen, sequences, w) * (2 / 3 if in_place and not mixes else 1)
+        for operator, mixes in parts
+    )
     fused = streams + widest + rotary
     if fused_attention:
         return PassBytes(fused, 0.0)
@@ -61,31 +71,3 @@ def _widest_window(a: Architecture) -> int | None:
 def _stream_count(a: Architecture) -> int:
     """Tensors as wide as the stream that are named in the last layer's feed-forward."""
     return 6 if a.positions == "learned" else 4
-
-
-def _feedforward(a: Architecture, t: float, w: float) -> float:
-    dense = 0.0
-    if a.ffn is not None:
-        kept = 3 if a.gated else (4 if a.activation == "gelu_new" else 2)
-        dense = kept * t * a.ffn * w
-    if a.experts is None:
-        return dense
-    return max(dense, _experts(a, a.experts, t, w))
-
-
-def _experts(a: Architecture, experts: Experts, t: float, w: float) -> float:
-    rows = t * (experts.expected_real or experts.top_k)
-    inner = rows * (a.hidden + 3 * experts.width) * w
-    outer = rows * a.hidden * (w + 8)
-    shared = 3 * t * experts.shared * (experts.shared_width or experts.width) * w
-    return max(inner, outer, shared)
-
-
-def _attention(a: Architecture, t: float, seen: int, sequences: int, w: float) -> float:
-    if a.mla is None:
-        return 2 * t * (a.q_width + a.kv_width) * w
-    m = a.mla
-    wide = a.heads * (m.nope_head_dim + m.rope_head_dim)
-    values = a.heads * (m.nope_head_dim + m.v_head_dim)
-    # keys and values of all tokens seen are written out from the latent
-    return (2 * t * wide + sequences * seen * (values + wide)) * w + t * a.heads * m.v_head_dim * w

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.engine import Scheme
+from ..model.setup import Setup
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
-from ..walk.moments import Held, Moments
+from ..walk.candidates import PeakCandidates, RankState
 from ..walk.optimizers import OPTIMIZERS
-from ..walk.setup import Setup
 from .kernels import runs_compiled, runs_fused
 from .weights import layer_weight_bytes, weight_bytes
 
@@ -67,11 +67,10 @@ def layout_of(scenario: Scenario) -> Layout:
     )
 
 
-def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup, in_flight: float) -> Held:
-    """Give what the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
-    spread = shards(scenario) > 1
+def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup, others: float) -> RankState:
+    """What the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
+    spread, part = shards(scenario) > 1, _trained_part(scenario, moments)
     zero = scenario.zero if spread else 0
-    part = _trained_part(scenario, moments)
     weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
     temporaries = _temporaries(scenario, layout, moments)
     share = gradients / moments.gradient_bytes if moments.gradient_bytes else 0.0
@@ -95,7 +94,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
         states = temporaries = 0.0
     if scenario.offload == "all":
         weights = gradients = share = 0.0
-    return Held(
+    return RankState(
         weights=weights,
         optimizer=states,
         temporaries=temporaries,
@@ -105,7 +104,7 @@ def rank_held(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup
         final_gradients=gradients,
         gathered=gathered,
         gathered_backward=backward,
-        other_micro_batches=in_flight,
+        other_micro_batches=others,
     )
 
 
@@ -123,11 +122,11 @@ def _part(scenario: Scenario, routed: int, whole: int) -> float:
     return (1.0 - experts) / ranks + experts * min(1.0, scenario.ep / ranks)
 
 
-def _trained_part(scenario: Scenario, moments: Moments) -> float:
+def _trained_part(scenario: Scenario, moments: PeakCandidates) -> float:
     return _part(scenario, moments.inventory.trained_experts, moments.inventory.trained)
 
 
-def _weights_part(scenario: Scenario, moments: Moments) -> float:
+def _weights_part(scenario: Scenario, moments: PeakCandidates) -> float:
     return _part(scenario, moments.inventory.expert_elements, moments.inventory.elements)
 
 
@@ -148,7 +147,7 @@ def _adds_late(scenario: Scenario) -> bool:
     return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
 
 
-def _gathered(scenario: Scenario, moments: Moments, setup: Setup, scheme: Scheme) -> float:
+def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme: Scheme) -> float:
     """Gathered weights: two blocks, those of few bits as they are, and what lies outside them for the whole step."""
     inventory, width = moments.inventory, setup.recipe.weight_bytes
     blocks = 2 * inventory.layer_elements * (packed_bytes(scenario) if setup.recipe.quantized else width)
@@ -162,7 +161,9 @@ def packed_bytes(scenario: Scenario) -> float:
     return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant)
 
 
-def _rank_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup) -> tuple[float, float, float]:
+def _rank_bytes(
+    scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup
+) -> tuple[float, float, float]:
     """Bytes of weights, gradients and optimizer states of the rank, before ZeRO divides them."""
     inventory = moments.inventory
     optimizer = OPTIMIZERS[scenario.optimizer]
@@ -180,7 +181,7 @@ def _rank_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Set
     return weights, float(moments.gradient_bytes), optimizer.states(inventory, inventory.trained_width)
 
 
-def _quantized_bytes(scenario: Scenario, moments: Moments, setup: Setup) -> float:
+def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) -> float:
     """The frozen base in its quantized format (this rank's part), and the adapters."""
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
@@ -196,12 +197,12 @@ def _elements(scenario: Scenario) -> int:
     return parameters(scenario.model.architecture).total
 
 
-def _temporaries(scenario: Scenario, layout: Layout, moments: Moments) -> float:
+def _temporaries(scenario: Scenario, layout: Layout, moments: PeakCandidates) -> float:
     width = 4 if layout.pure else moments.inventory.trained_width
     return OPTIMIZERS[scenario.optimizer].temporaries(moments.inventory, width)
 
 
-def host_bytes(scenario: Scenario, layout: Layout, moments: Moments, setup: Setup) -> float:
+def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup) -> float:
     """Give the host memory that offloading takes, per device."""
     if not scenario.states_on_host:
         return 0.0

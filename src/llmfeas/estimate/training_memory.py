@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..record import dataclass
 from ..scenario import Scenario
-from ..walk.moments import Peak
+from ..walk.candidates import Peak
 from .training_plan import training_plan
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from ..catalog.architecture import Architecture, Dropout
 from ..catalog.implementation import Implementation
+from ..model.build import build
+from ..model.setup import Recipe, Setup
 from ..record import dataclass
 from ..scenario import Scenario
-from ..walk.fold import training_moments
-from ..walk.moments import Held, MomentLines, Moments, Peak
-from ..walk.parallel import rank_architecture
-from ..walk.setup import Recipe, Setup
+from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
+from ..walk.fold import peak_candidates
 from .kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
 from .stages import Stage, stages
-from .training_layout import Layout, host_bytes, layout_of, rank_held
+from .training_layout import Layout, host_bytes, layout_of, rank_state
 
 _MAX_PLANS = 4096
 _MAX_LENGTHS = 64
@@ -25,7 +25,7 @@ class Rank:
 
     __slots__ = ("held", "lines", "moments", "stage")
 
-    def __init__(self, stage: Stage, moments: Moments, held: Held) -> None:
+    def __init__(self, stage: Stage, moments: PeakCandidates, held: RankState) -> None:
         self.stage = stage
         self.moments = moments
         self.held = held
@@ -100,10 +100,9 @@ def _planned(scenario: Scenario) -> Plan:
     recipe = recipe_of(scenario, traits, layout)
     ranks: list[Rank] = []
     host = 0.0
-    held = rank_architecture(architecture, scenario.tp, scenario.expert_tp)
     for stage, in_flight in _fullest(scenario):
         setup = Setup(
-            architecture=held,
+            architecture=architecture,
             implementation=traits,
             recipe=recipe,
             first_layer=stage.first,
@@ -111,8 +110,8 @@ def _planned(scenario: Scenario) -> Plan:
             embeds=stage.embeds,
             heads=stage.heads,
         )
-        moments = training_moments(setup)
-        ranks.append(Rank(stage, moments, rank_held(scenario, layout, moments, setup, in_flight)))
+        moments = peak_candidates(setup)
+        ranks.append(Rank(stage, moments, rank_state(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
     return Plan(tuple(ranks), host, _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario))))
@@ -127,7 +126,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
         return "no step with dropout before the adapters was measured under this engine"
     if recipe.fp8:
         return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
-    other = bool(a.experts or a.linear_attention or a.mla)
+    other = not all(operator.is_common for operator, _ in build(a).operators)
     if traits.adapters == "kernel" and (other or not recipe.adapters):
         return "no step of this kind was measured under this engine; adapters on dense models were"
     if unpatched:
@@ -145,8 +144,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
 
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario."""
-    a = scenario.model.architecture
-    precision = scenario.precision
+    a, precision = scenario.model.architecture, scenario.precision
     full = precision in ("fp32", "tf32")
     mixed = precision.endswith("-mixed")
     adapted = scenario.task in ("lora", "qlora")
@@ -174,6 +172,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         drop_residual=traits.drops_residual and _drops(drop, a.dropout, a.dropout.residual),
         windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
         tp=scenario.tp,
+        expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel
         and not (adapted and traits.adapters != "parallel")
         and a.hidden % scenario.tp == 0,

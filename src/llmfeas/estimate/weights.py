@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
+from ..model.build import build
+from ..model.operator import Operator
+from ..model.weight import Weight
 from ..record import dataclass
-from ..tape import Operator, Weight, build
 from .parameters import block_parameters
 
 PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}
@@ -32,6 +34,7 @@ ROLES = {
     "shared_gate": "router",
     "conv": "vector",
     "positions": "vector",
+    "relative": "vector",
     "embedding": "embedding",
     "ngram": "embedding",
     "head": "head",
@@ -127,20 +130,19 @@ def _in_file(stored: StoredWeights) -> WeightBytes:
 
 
 def _layers(sizes: _Sizes, a: Architecture) -> tuple[LayerBytes, ...]:
-    kinds = {_kind(a, block.first): block.operators for block in build(a).blocks}
+    tape = build(a)
+    kinds = [layer.operators for layer, _ in tape.kinds]
     if not sizes.format.rules:
-        same = {kind: _layer(sizes, operators, 0) for kind, operators in kinds.items()}
-        return tuple(same[_kind(a, index)] for index in range(a.layers))
+        same = [_layer(sizes, operators, 0) for operators in kinds]
+        return tuple(same[kind] for kind in tape.layers)
     # Rules tell layers apart by their place: those whose matrices get the same encodings are alike.
     placed = {role for rule in sizes.format.rules if rule.layers != "all" for role in rule.tensors}
-    roles = {
-        kind: sorted({seen for weight in _weights(operators) if (seen := _role(weight))[0] in placed})
-        for kind, operators in kinds.items()
-    }
+    roles = [
+        sorted({seen for weight in _weights(operators) if (seen := _role(weight))[0] in placed}) for operators in kinds
+    ]
     found: dict[tuple[object, ...], LayerBytes] = {}
     layers = []
-    for index in range(a.layers):
-        kind = _kind(a, index)
+    for index, kind in enumerate(tape.layers):
         alike = (kind, *(sizes.format.encoding_of(role, routed, index, a) for role, routed in roles[kind]))
         if alike not in found:
             found[alike] = _layer(sizes, kinds[kind], index)
@@ -155,10 +157,6 @@ def _weights(operators: Iterable[Operator]) -> Iterator[Weight]:
 def _role(weight: Weight) -> tuple[str, bool]:
     """What a format's rules see of a weight: its role, and whether it belongs to routed experts."""
     return (ROLES.get(weight.name, "other") if weight.is_matrix else "vector"), weight.split == "expert"
-
-
-def _kind(a: Architecture, index: int) -> tuple[bool, bool, int | None]:
-    return a.is_linear_layer(index), a.is_expert_layer(index), a.window_of(index)
 
 
 def _layer(sizes: _Sizes, operators: Iterable[Operator], index: int) -> LayerBytes:

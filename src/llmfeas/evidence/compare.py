@@ -11,9 +11,9 @@ from ..estimate.result import Estimate
 from ..estimate.time.inference import InferenceTime
 from ..estimate.time.training import TrainingTime
 from ..estimate.weights import native_bytes, weight_bytes
+from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..scenario import Scenario
-from ..tape.sums import architecture_sums
 from .measurements import Kind, Measurement, settings_of
 
 

@@ -232,6 +232,7 @@ def _facts(keys: _Keys, traits: Traits, layout: TensorLayout) -> Facts:
         rope_fraction=min(1.0, rotated / widest) if partial and rotated and widest else 1.0,
         no_rope_every=traits.no_rope_every,
         window=_window(keys, traits),
+        windowed=_windowed(keys),
         top_k=keys.count("expert_used_count"),
         shared_experts=keys.count("expert_shared_count"),
         key_heads=keys.count("ssm.group_count"),
@@ -268,8 +269,14 @@ def _window(keys: _Keys, traits: Traits) -> Window | None:
     return Window(size=size, local=traits.local, full=traits.full, chunked=traits.chunked)
 
 
+def _windowed(keys: _Keys) -> tuple[bool, ...]:
+    """Which layers slide, where the file lists them; empty where it does not."""
+    pattern = keys.raw("attention.sliding_window_pattern")
+    return tuple(bool(place) for place in pattern) if isinstance(pattern, tuple) else ()
+
+
 def _window_of_pattern(size: int, slides: list[bool]) -> Window | None:
-    """Find the group of layers that a list of layer kinds repeats."""
+    """The group of layers that a list of layer kinds repeats, or begins with."""
     if not any(slides):
         return None
     if all(slides):
@@ -279,11 +286,7 @@ def _window_of_pattern(size: int, slides: list[bool]) -> Window | None:
     second = next((i for i in range(first, len(slides)) if slides[i] == slides[0]), len(slides))
     leading, following = first, second - first
     local, full = (following, leading) if full_first else (leading, following)
-    window = Window(size=size, local=local, full=full, full_first=full_first)
-    period = leading + following
-    if any(slides[i] != slides[i % period] for i in range(len(slides))):
-        raise CannotExpressError("attention.sliding_window_pattern follows no rule that can be expressed")
-    return window
+    return Window(size=size, local=local, full=full, full_first=full_first)
 
 
 def _agree(keys: _Keys, architecture: Architecture, layout: TensorLayout) -> None:

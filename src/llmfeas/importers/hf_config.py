@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..catalog.architecture import Architecture, Model
+from ..catalog.architecture import Architecture, Model, with_layers
 from ..errors import DataError
 from ..text import printable
 from .config_file import Config, read_config
@@ -15,7 +15,7 @@ from .hf_classic import CLASSIC
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_moe import MOE
-from .hf_parts import COMMON, Family
+from .hf_parts import COLUMNS, COMMON, Family
 
 FAMILIES: Final[Mapping[str, Family]] = {**CLASSIC, **LLAMA, **MOE, **LATENT}
 """Every `model_type` that can be read."""
@@ -146,7 +146,9 @@ def _architecture(config: Config, family: Family) -> Architecture:
     if parts["ffn"] is None and "experts" not in parts:
         # transformers takes a feed-forward of four times the width where a GPT-2 does not say.
         parts["ffn"] = 4 * parts["hidden"]
-    return Architecture(**parts)
+    columns = {name: parts.pop(name) for name in COLUMNS if name in parts}
+    architecture = Architecture(**parts)
+    return with_layers(architecture, **columns) if columns else architecture
 
 
 def _activation(config: Config, key: str) -> str:

@@ -35,19 +35,18 @@ def _cohere_norm(config: Config, _: Parts) -> Parts:
 
 
 def _no_rope(config: Config, parts: Parts) -> Parts:
-    """Read which layers do not rotate; only every n-th is supported."""
+    """Read which layers do not rotate: unless they are listed, every n-th."""
     layers: int = parts["layers"]
     interval = config.optional_count("no_rope_layer_interval", "layers") or 4
     marks = config.numbers("no_rope_layers", 10_000)
     if not marks:
         return {"no_rope_every": interval}
+    if len(marks) < layers:
+        raise config.wrong("no_rope_layers", f"names {len(marks)} of {layers} layers")
     still = [index for index, mark in enumerate(marks[:layers]) if not mark]
     if not still:
         return {}
-    interval = still[0] + 1
-    if still != [index for index in range(layers) if (index + 1) % interval == 0]:
-        raise config.wrong("no_rope_layers", "does not name every n-th layer, which is all that is supported")
-    return {"no_rope_every": interval}
+    return {"no_rope_every": still[0] + 1, "rotates": [index not in still for index in range(layers)]}
 
 
 _QWEN2_VL: Final = Family(

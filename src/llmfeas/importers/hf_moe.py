@@ -41,13 +41,14 @@ def _llama4_norm(config: Config, _: Parts) -> Parts:
 
 
 def _llama4_layers(config: Config, parts: Parts) -> Parts:
-    """Check that the layers with experts are every n-th, and read which layers do not rotate."""
-    layers: int = parts["layers"]
-    step: int = parts["experts"].layer_step
+    """Read which layers hold experts, and which do not rotate."""
+    found: Parts = {"no_rope_every": config.optional_count("no_rope_layer_interval", "layers") or 4}
     listed = config.numbers("moe_layers", 10_000)
-    if listed is not None and list(listed) != list(range(step - 1, layers, step)):
-        raise config.wrong("moe_layers", "does not name every n-th layer, which is all that is supported")
-    return {"no_rope_every": config.optional_count("no_rope_layer_interval", "layers") or 4}
+    if listed is not None:
+        found["feed_forward"] = ["experts" if i in listed else "dense" for i in range(parts["layers"])]
+        if "dense" in found["feed_forward"]:
+            found["ffn"] = config.count("intermediate_size_mlp")
+    return found
 
 
 MOE: Final[Mapping[str, Family]] = {

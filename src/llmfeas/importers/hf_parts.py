@@ -5,20 +5,25 @@ form of one row of the table of model types, which says so for its class.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final
 
 from ..catalog.architecture import Dropout, Experts, LinearAttention, Mla, Window
 from ..record import dataclass
+from ..text import printable
 from .config_file import Config
 
 Parts = dict[str, Any]
-"""Fields of an Architecture."""
+"""Fields of an Architecture, and under `COLUMNS` what each of its layers is."""
+
+COLUMNS: Final = ("mixer", "feed_forward", "windowed", "rotates")
+"""Fields of a LayerKind that are read layer by layer where rules may not say them."""
 
 Part = Callable[[Config, Parts], Parts]
 """Reads some of a configuration; is given what was read before it."""
 
 _WINDOWED: Final = ("sliding_attention", "chunked_attention", "local")
+_WHOLE: Final = ("full_attention", "global")
 
 
 def flags(**names: str) -> Part:
@@ -92,9 +97,7 @@ def gpt_neo_window(config: Config, parts: Parts) -> Parts:
     window: Window | None = fields.get("window")
     if window is None:
         return {}
-    return {
-        "window": Window(size=size, local=window.local, full=window.full, full_first=window.full_first, in_cache=False)
-    }
+    return {**fields, "window": replace(window, in_cache=False)}
 
 
 def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
@@ -112,13 +115,16 @@ def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
 
 
 def _pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: int) -> Parts:
-    """Turn a list of kinds into groups of windowed and whole layers.
+    """Turn a list of kinds into groups of windowed and whole layers, and say of each layer which it is.
 
     Raises:
-        DataError: another length than there are layers, or an order that does not repeat in such groups.
+        DataError: fewer kinds than there are layers, or an unknown one.
     """
     if len(kinds) < layers:
         raise config.wrong(key, f"names {len(kinds)} of {layers} layers")
+    strange = next((kind for kind in kinds[:layers] if kind not in (*_WINDOWED, *_WHOLE)), None)
+    if strange is not None:
+        raise config.wrong(key, f"'{printable(strange, 40)}' is not known")
     windowed = [kind in _WINDOWED for kind in kinds[:layers]]
     if not any(windowed):
         return {}
@@ -132,10 +138,7 @@ def _pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: 
         full_first=not windowed[0],
         chunked="chunked_attention" in kinds,
     )
-    group = local + full
-    if any(windowed[i] != windowed[i % group] for i in range(layers)):
-        raise config.wrong(key, "does not repeat in groups of windowed and full layers, which is not supported")
-    return {"window": window}
+    return {"window": window, "windowed": windowed}
 
 
 def latent(config: Config, _: Parts) -> Parts:
@@ -156,18 +159,18 @@ def linear_attention_apart(config: Config, parts: Parts) -> Parts:
 
 
 def linear_attention(config: Config, parts: Parts, *, apart: bool = False) -> Parts:
-    """Read gated delta-rule layers (Qwen3-Next): every n-th layer keeps full attention."""
+    """Read gated delta-rule layers (Qwen3-Next): unless they are listed, every n-th layer keeps full attention."""
     layers: int = parts["layers"]
     kinds = config.words("layer_types", 10_000)
     interval = config.optional_count("full_attention_interval", "layers") or 4
+    listed: Parts = {}
     if kinds is not None:
-        whole = [index for index, kind in enumerate(kinds[:layers]) if kind == "full_attention"]
-        interval = whole[0] + 1 if whole else layers + 1
-        if whole != [index for index in range(layers) if (index + 1) % interval == 0]:
-            raise config.wrong(
-                "layer_types", "does not repeat with one full layer in each group, which is not supported"
-            )
+        if len(kinds) < layers:
+            raise config.wrong("layer_types", f"names {len(kinds)} of {layers} layers")
+        interval = kinds.index("full_attention") + 1 if "full_attention" in kinds else layers + 1
+        listed["mixer"] = ["attention" if kind == "full_attention" else "linear_attention" for kind in kinds]
     return {
+        **listed,
         "linear_attention": LinearAttention(
             key_heads=config.count("linear_num_key_heads", "heads"),
             value_heads=config.count("linear_num_value_heads", "heads"),
@@ -176,7 +179,7 @@ def linear_attention(config: Config, parts: Parts, *, apart: bool = False) -> Pa
             conv_kernel=config.count("linear_conv_kernel_dim"),
             interval=interval,
             apart=apart,
-        )
+        ),
     }
 
 
@@ -199,39 +202,42 @@ def experts(
     def read(config: Config, parts: Parts) -> Parts:
         key = next((name for name in count if config.fields.get(name) is not None), count[0])
         number = config.count(key, "experts")
-        fields: dict[str, Any] = {
-            "count": number,
-            "top_k": config.count(top_k, "experts"),
-            "width": config.count(width),
-        }
+        fields: Parts = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
         if shared:
             fields["shared"] = config.optional_count(shared, "experts", zero=True) or 0
         if shared_width and (size := config.optional_count(shared_width, zero=True)):
             fields |= {"shared": 1, "shared_width": size}
         if first_dense:
             fields["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
-        fields["first_dense_layers"] = fields.get("first_dense_layers", 0) or _dense_prefix(config, parts["layers"])
+        dense_only = _dense_only(config, parts["layers"])
+        if sorted(dense_only) == list(range(len(dense_only))):
+            fields["first_dense_layers"] = fields.get("first_dense_layers", 0) or len(dense_only)
         fields["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
         fields["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
         if expected_real and fields["zero"]:
             fields["expected_real"] = _even_share(fields)
         record = Experts(**fields, **fixed)
-        some_dense = record.first_dense_layers or record.layer_step > 1 or record.parallel_dense
-        return {"experts": record, "ffn": config.count(dense) if dense and some_dense else None}
+        routed = [record.holds(index) and index not in dense_only for index in range(parts["layers"])]
+        width_of_dense = config.count(dense) if dense and (record.parallel_dense or not all(routed)) else None
+        return {"experts": record, "ffn": width_of_dense, "feed_forward": _kinds(routed)}
 
     return read
 
 
-def _dense_prefix(config: Config, layers: int) -> int:
-    """Read `mlp_only_layers`, which may only name the first ones.
+def _kinds(routed: Sequence[bool]) -> list[str]:
+    return ["experts" if holds else "dense" for holds in routed]
+
+
+def _dense_only(config: Config, layers: int) -> set[int]:
+    """Read `mlp_only_layers`.
 
     Raises:
-        DataError: it names others.
+        DataError: it names layers that there are not.
     """
-    dense = config.numbers("mlp_only_layers", 10_000) or ()
-    if sorted(set(dense)) != list(range(len(set(dense)))) or len(set(dense)) > layers:
-        raise config.wrong("mlp_only_layers", "names other layers than the first ones, which is not supported")
-    return len(set(dense))
+    found = set(config.numbers("mlp_only_layers", 10_000) or ())
+    if any(index >= layers for index in found):
+        raise config.wrong("mlp_only_layers", f"names layers that a model of {layers} layers has not")
+    return found
 
 
 def _even_share(fields: Mapping[str, Any]) -> float:

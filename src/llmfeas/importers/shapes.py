@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ..catalog.architecture import Activation, Architecture, Experts, Indexer, LinearAttention, Mla, QkNorm, Window
+from ..catalog.architecture import with_layers as with_layer_kinds
 from ..record import dataclass
 from .layout import LayoutPart, TensorLayout
 
@@ -30,6 +31,8 @@ class Facts:
     rope_fraction: float = 1.0
     no_rope_every: int | None = None
     window: Window | None = None
+    windowed: tuple[bool, ...] = ()
+    """Which layers have the window, where that is listed."""
     indexer: Indexer | None = None
     top_k: int | None = None
     shared_experts: int | None = None
@@ -155,7 +158,7 @@ def linear_attention_of(layout: TensorLayout, facts: Facts, assumed: list[str]) 
     """Infer gated delta-rule layers, None where no layer keeps a state.
 
     Raises:
-        CannotExpressError: where the state is another kind (Mamba), or the full layers follow no interval.
+        CannotExpressError: where the state is another kind (Mamba).
     """
     conv, state, scale = (layout.anywhere(role) for role in ("ssm_conv1d", "ssm_a", "ssm_norm"))
     if conv is None and state is None:
@@ -172,17 +175,14 @@ def linear_attention_of(layout: TensorLayout, facts: Facts, assumed: list[str]) 
     if key_heads is None:
         key_heads = max(1, key_width // value_dim)
         assumed.append(f"linear_attention.key_heads {key_heads}")
-    full = [index for index, parts in sorted(layout.layers.items()) if "ssm_conv1d" not in parts]
-    interval = full[0] + 1 if full else len(layout.layers) + 1
-    if full != list(range(interval - 1, len(layout.layers), interval)):
-        raise CannotExpressError(f"layers {full[:8]} with full attention follow no interval")
+    full = next((index for index, parts in sorted(layout.layers.items()) if "ssm_conv1d" not in parts), None)
     return LinearAttention(
         key_heads=key_heads,
         value_heads=value_heads,
         key_head_dim=key_width // key_heads,
         value_head_dim=value_dim,
         conv_kernel=conv.elements // channels,
-        interval=interval,
+        interval=len(layout.layers) + 1 if full is None else full + 1,
     )
 
 
@@ -240,7 +240,17 @@ def architecture_from_layout(layout: TensorLayout, facts: Facts) -> Inferred:
         linear_attention=linear_attention_of(layout, facts, assumed),
         experts=_experts(layout, facts, assumed),
     )
-    return Inferred(_with_traits(sizes, layout, facts, assumed), assumed)
+    architecture = _with_traits(sizes, layout, facts, assumed)
+    return Inferred(with_layer_kinds(architecture, **_columns(architecture, layout, facts)), assumed)
+
+
+def _columns(architecture: Architecture, layout: TensorLayout, facts: Facts) -> dict[str, list[Any]]:
+    """What each layer is, by its tensors and by what is listed."""
+    layers = [layout.layers[index] for index in range(architecture.layers)]
+    mixers = ["linear_attention" if "ssm_conv1d" in parts else "attention" for parts in layers]
+    fed = ["experts" if "ffn_gate_inp" in parts else "dense" for parts in layers]
+    listed = architecture.window is not None and len(facts.windowed) >= len(layers)
+    return {"mixer": mixers, "feed_forward": fed} | ({"windowed": list(facts.windowed)} if listed else {})
 
 
 def _with_traits(sizes: Architecture, layout: TensorLayout, facts: Facts, assumed: list[str]) -> Architecture:
@@ -351,7 +361,9 @@ def _experts(layout: TensorLayout, facts: Facts, assumed: list[str]) -> Experts 
     if top_k is None:
         top_k = min(8, count)
         assumed.append(f"experts.top_k {top_k}")
-    first, step = _expert_layers(sorted(routers), len(layout.layers))
+    holders = sorted(routers)
+    step = holders[1] - holders[0] if len(holders) > 1 else 1
+    by_step = [index for index in range(len(layout.layers)) if (index + 1) % step == 0]
     shared_width = layout.width("ffn_down_shexp", 1)
     shared = 0 if shared_width is None else facts.shared_experts or 1
     dense_beside = any("ffn_down" in layout.layers[index] for index in routers)
@@ -362,7 +374,7 @@ def _experts(layout: TensorLayout, facts: Facts, assumed: list[str]) -> Experts 
         shared=shared,
         shared_width=None if shared_width is None else shared_width // shared,
         shared_gate=layout.anywhere("ffn_gate_inp_shexp") is not None,
-        first_dense_layers=first,
+        first_dense_layers=0 if by_step == holders else holders[0],
         layer_step=step,
         router_bias=router.has_bias,
         bias=down.has_bias,
@@ -377,12 +389,3 @@ def _expert_width(layout: TensorLayout, count: int, hidden: int) -> int:
     if rest or not width:
         raise CannotExpressError(f"{count} experts do not divide the {down.elements if down else 0} weights they share")
     return width
-
-
-def _expert_layers(holders: list[int], layers: int) -> tuple[int, int]:
-    """Find `first_dense_layers` and `layer_step` such that layer i holds experts when (i + 1) % step == 0."""
-    step = holders[1] - holders[0] if len(holders) > 1 else 1
-    for first in (0, holders[0]):
-        if [index for index in range(first, layers) if (index + 1) % step == 0] == holders:
-            return first, step
-    raise CannotExpressError(f"the layers with experts ({holders[:8]}) follow no rule that can be expressed")

@@ -11,14 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from ..record import dataclass
-from .inventory import Weight, inventory_of
-from .moments import Candidate, Moments
-from .pattern import Outline, layer_kinds, outlined
-from .setup import Setup
-from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
-from .step import Walked
-from .storage import (
+from ..autograd.storage import (
     ARRIVING,
     COMPONENT_BITS,
     EXPERTS,
@@ -31,10 +24,21 @@ from .storage import (
     packed_fields,
     with_experts,
 )
+from ..model.setup import Setup
+from ..record import dataclass
+from .candidates import Candidate, PeakCandidates
+from .inventory import RankWeight, inventory_of
+from .pattern import Outline, layer_kinds, outlined
+from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
+from .step import Walked
 
 _ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
 _GRADIENT_FIELDS = (FIELD_MASK | FIELD_MASK * EXPERTS) << GRADIENTS
+"""Gradients that stay are constants, or times the experts: two fields of their component."""
 _SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(FIELDS + MONOMIALS + 1))
+"""The highest bit of each field of a total, which no coefficient reaches: of the ten fields of the sum, and of those of
+the gradients up to the one that counts experts.
+"""
 
 MOST_TRIES = 16
 """With how many others a level is compared: one too many does less harm than the search for what hides it."""
@@ -44,17 +48,18 @@ Levels = dict[int, int]
 
 
 @lru_cache(maxsize=1024)
-def training_moments(setup: Setup) -> Moments:
+def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds.
     outline = outlined(layer_kinds(setup), tail=1 if setup.heads else 2)
     common, layers = common_setup(setup, outline)
     experts = experts_of(setup)
     folded = _folded(common, layers, outline)
+    # What is repeated for one expert alone is no copy, and what is rounded is no multiple of a number.
     if (experts == 1 and setup.implementation.every_expert) or rounded(folded.weights, experts):
         common = replace(common, recipe=replace(common.recipe, rank_experts=experts))
         folded = _folded(common, layers, outline)
-    return folded.moments(experts)
+    return folded.candidates(experts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +70,12 @@ class _Folded:
     start: int
     kept: int
     end: int
-    weights: list[Weight]
+    weights: list[RankWeight]
     layers: tuple[int, ...]
     """How many layers each of the walked ones stands for."""
 
-    def moments(self, experts: int) -> Moments:
-        """Give the moments of a rank with so many experts."""
+    def candidates(self, experts: int) -> PeakCandidates:
+        """The candidates of a rank with so many experts."""
         start, kept, end = (with_experts(level, experts) for level in (self.start, self.kept, self.end))
         candidates: list[Candidate] = []
         for moment, levels in self.levels:
@@ -80,7 +85,7 @@ class _Folded:
                 found[_total(seen)] = seen
             fullest = _undominated(found, MOST_TRIES)
             candidates += (_candidate(level, moment, total) for total, level in fullest.items())
-        return Moments(
+        return PeakCandidates(
             candidates=tuple(candidates),
             start=_candidate(start, "forward", _total(start)),
             kept=_candidate(kept, "forward", _total(kept)),
@@ -116,14 +121,17 @@ class _Sums:
         """By the layers from each one on, once their backward is done: their gradients."""
 
     def before(self, backward: bool, layers: int, done: int) -> int:
-        """Give what stands where `layers` were passed and, in backward, all from `done` on are done."""
+        """What stands where `layers` were passed and, in backward, all from `done` on are done."""
         return self.built + (self.held[layers] + self.left[done] if backward else self.passed[layers])
 
 
 def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
-    """Give by how much levels at each place of a walk are higher in the stage: at the first and the last like layer.
+    """By how much levels at each place of a walk are higher in the stage: at the first and the last like layer.
 
-    In between they are linear, and in forward the last is the highest.
+    In between they are linear, and in forward the last is the highest. What a walked layer adds is told by the levels
+    around it: to those before the step by being made, to those of the forward pass by what it keeps, and once its own
+    backward is done by its gradients. A place of the stage has more of these layers before and behind it than the same
+    place of the walk; the difference is its shift.
     """
     like, depth = outline.like, len(outline.walked)
     left = [0] * (depth + 1)
@@ -150,20 +158,29 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
 
 
 def _ends(like: tuple[int, ...], at: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Give the first and the last layer that a walked one stands for, each as the layers before it and up to it."""
+    """The first and the last layer that a walked one stands for, each as the layers before it and up to it."""
     first, last = like.index(at), len(like) - 1 - like[::-1].index(at)
     return (first, first + 1), (last, last + 1)
 
 
 def _total(level: int) -> int:
-    """Packed sum of all components but weights and gradients, with these gradients as further fields."""
+    """Packed sum of all components but weights and gradients, with these gradients as further fields.
+
+    Weights are left out, and gradients kept apart, because a rank's share of them is decided later (`RankState`). Of
+    the four components the upper two are added to the lower two, and of these two sums the upper to the lower: field by
+    field, since no field carries.
+    """
     packed = level >> ARRIVING & _FOUR
     packed = (packed >> 2 * COMPONENT_BITS) + (packed & _TWO)
     return (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELDS
 
 
 def _undominated(levels: Levels, tries: int) -> Levels:
-    """Drop levels that another one reaches or exceeds in every coefficient; `tries`: with how many each is compared."""
+    """The levels that no other one reaches or exceeds in every coefficient; `tries`: with how many each is compared.
+
+    All fields are compared at once: with the highest bit of each field set in advance, a difference keeps it where the
+    field of `other` is at least as large, and loses it by a borrow, which never goes beyond that bit, where it is less.
+    """
     front: Levels = {}
     above: list[int] = []
     for total in sorted(levels, reverse=True):
@@ -180,20 +197,20 @@ def _undominated(levels: Levels, tries: int) -> Levels:
 
 
 def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Give the levels of the stage that no other one hides: first those of each place of the walk, then all."""
+    """The levels of the stage that no other one hides: first those of each place of the walk, then all."""
     places: dict[tuple[str, int], Levels] = {}
     for level, moment, place in walk.marks:
         places.setdefault((moment, place), {})[_total(level)] = level
-    moments: dict[str, Levels] = {}
+    fullest_of: dict[str, Levels] = {}
     for (moment, place), levels in places.items():
         fullest = _undominated(levels, len(levels))
-        found = moments.setdefault(moment, {})
+        found = fullest_of.setdefault(moment, {})
         for shift in shifts[place]:
             # A shift may be negative in parts, a level is not.
             total, level = next(iter(fullest.items()))
             more = _total(level + shift) - total
             found.update((total + more, level + shift) for total, level in fullest.items())
-    for moment, found in moments.items():
+    for moment, found in fullest_of.items():
         yield moment, tuple(_undominated(found, MOST_TRIES).values())
 
 

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from ..autograd.storage import BLOCK_BYTES
 from ..record import dataclass
-from .storage import BLOCK_BYTES
 
 SMALL_TENSOR = 4096
 """8-bit optimizers keep full states of tensors below this many elements."""
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
-    """A weight that a walk leaves."""
+class RankWeight:
+    """A weight of a rank, as a walk leaves it."""
 
     shape: tuple[int, ...]
     width: int
@@ -58,11 +58,11 @@ class Inventory:
     """Elements that an orthogonalising iteration holds at once for the largest matrix."""
 
 
-def inventory_of(weights: Iterable[Weight], layers: Sequence[int]) -> Inventory:
-    """Sum up weights; `layers`: how many layers each of the walked ones stands for."""
+def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int]) -> Inventory:
+    """The sums over weights; `layers`: how many layers each of the walked ones stands for."""
     per_layer = Counter[int]()
     elements = routed = 0
-    trained: list[tuple[Weight, int, int]] = []
+    trained: list[tuple[RankWeight, int, int]] = []
     for weight in weights:
         times = layers[weight.place - 1] if weight.place else 1
         one = prod(weight.shape)
@@ -82,8 +82,8 @@ def inventory_of(weights: Iterable[Weight], layers: Sequence[int]) -> Inventory:
     )
 
 
-def _trained(weights: Sequence[tuple[Weight, int, int]]) -> dict[str, int]:
-    """Sum up weights that train, each with its elements and in how many layers it is."""
+def _trained(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
+    """The sums over weights that train, each with its elements and in how many layers it is."""
     width, largest, iterated, count, routed, rounded = 4, 0, 0, 0, 0, 0
     tensors = matrices = tables = small = factored = 0
     for weight, one, times in weights:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..autograd.storage import BLOCK_BYTES
 from ..record import dataclass
 from .inventory import Inventory
-from .storage import BLOCK_BYTES
 
 QUANTIZATION_BLOCK: Final = 256
 """Elements that share one fp32 scale in 8-bit states."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..model.build import tape_of
+from ..model.setup import Setup
 from ..record import dataclass
-from .setup import Setup
 
 MAX_PERIOD = 12
 """Layers after which a pattern repeats, at most."""
@@ -24,21 +25,14 @@ def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int]:
     return best
 
 
-def layer_kinds(setup: Setup) -> list[object]:
+def layer_kinds(setup: Setup) -> list[int]:
     """What decides a layer's program, for each layer of the stage."""
-    a = setup.architecture
+    tape = tape_of(setup)
     # Windowed layers also differ where they have masks or rotation tables of their own.
     windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
-    every = a.no_rope_every
-    return [
-        (
-            a.is_expert_layer(i),
-            a.is_linear_layer(i),
-            windowed and a.window_of(i) is not None,
-            every is not None and (i + 1) % every == 0,
-        )
-        for i in setup.span
-    ]
+    kinds = [layer if windowed else layer.changed(lambda op: op.without_window()) for layer, _ in tape.kinds]
+    same = [kinds.index(kind) for kind in kinds]
+    return [same[tape.layers[i]] for i in setup.span]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..autograd.recorder import Recorder
+from ..autograd.storage import (
+    ACTIVATIONS,
+    COMPONENT_BITS,
+    LOGITS,
+    SYMBOLIC,
+    WEIGHTS,
+    WORKSPACE,
+    Polynomial,
+    packed_fields,
+)
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
-from .blocks.context import Context
-from .blocks.model import Model
+from ..model.context import Context
+from ..model.decoder import Decoder
+from ..model.setup import Recipe, Setup
 from .pattern import layer_kinds, repeated_pattern
-from .setup import Recipe, Setup
-from .storage import ACTIVATIONS, COMPONENT_BITS, LOGITS, SYMBOLIC, WEIGHTS, WORKSPACE, Polynomial, packed_fields
-from .tape import Tape
 
 _MASK = (1 << COMPONENT_BITS) - 1
 
@@ -20,7 +29,7 @@ _MASK = (1 << COMPONENT_BITS) - 1
 def prefill_polynomials(
     architecture: Architecture, implementation: Implementation, *, value_bytes: int, eager: bool, windowed: bool
 ) -> tuple[Polynomial, ...]:
-    """Give every level that can be the fullest, in bytes beside weights and cache, over {1, b, s, bs, s², bs²}.
+    """Every level that can be the fullest, in bytes beside weights and cache, over {1, b, s, bs, s², bs²}.
 
     Public eager code, the logits of the last token only. Keys and values are joined to the cache before attention
     uses them. `value_bytes`: type of weights and activations. `windowed`: the prompt reaches the attention window.
@@ -28,15 +37,15 @@ def prefill_polynomials(
     recipe = Recipe(weight_bytes=value_bytes, autocast=False, eager=eager, windowed=windowed)
     setup = Setup(architecture=architecture, implementation=implementation, recipe=recipe)
     prefix, period = repeated_pattern(layer_kinds(setup))
-    tape = Tape(SYMBOLIC, autocast=False, recording=False)
-    context = Context(tape, setup, cache=[])
-    model = Model(context, range(min(setup.depth, prefix + 2 * period)))
-    ids = tape.new(tape.sizes.bs, 8)
-    tape.ledger.marks.clear()
+    recorder = Recorder(SYMBOLIC, autocast=False, recording=False)
+    context = Context(recorder, setup, cache=[])
+    model = Decoder(context, range(min(setup.depth, prefix + 2 * period)))
+    ids = recorder.new(recorder.sizes.bs, 8)
+    recorder.ledger.marks.clear()
     model.body(ids)
-    tape.ledger.mark()
-    whole = packed_fields(tape.ledger.level, WEIGHTS)
-    found = {_beside(level, whole) for level, _, _ in tape.ledger.marks}
+    recorder.ledger.mark()
+    whole = packed_fields(recorder.ledger.level, WEIGHTS)
+    found = {_beside(level, whole) for level, _, _ in recorder.ledger.marks}
     return tuple(one for one in found if not any(other != one and _covers(other, one) for other in found))
 
 
@@ -53,7 +62,7 @@ def _covers(other: Polynomial, one: Polynomial) -> bool:
 
 
 def prefill_bytes(polynomials: tuple[Polynomial, ...], sequences: int, tokens: int) -> int:
-    """Give the bytes beside weights and cache at the fullest moment of a prompt of `tokens` in each of `sequences`."""
+    """The bytes beside weights and cache at the fullest moment of a prompt of `tokens` in each of `sequences`."""
     b, s = sequences, tokens
     powers = (1, b, s, b * s, s * s, b * s * s)
     return max(sum(c * power for c, power in zip(one, powers, strict=True)) for one in polynomials)

@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from .inventory import Weight
+from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
+from ..model.setup import Setup
+from .inventory import RankWeight
 from .pattern import Outline, layer_kinds
-from .setup import Setup
 from .step import Walked, walked_step
-from .storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
 
 Layers = tuple[int, ...]
 
 
 def common_setup(setup: Setup, outline: Outline) -> tuple[Setup, Layers]:
-    """Give the setup and the layers to walk that a stage has in common with stages whose layers run alike, and with
+    """The setup and the layers to walk that a stage has in common with stages whose layers run alike, and with
     ranks of any number of experts.
     """
     layers = tuple(setup.span[place] for place in outline.walked)
@@ -30,7 +30,7 @@ def common_setup(setup: Setup, outline: Outline) -> tuple[Setup, Layers]:
 
 
 def experts_of(setup: Setup) -> int:
-    """Give the routed experts of a layer on this rank; 0 where there are none."""
+    """The routed experts of a layer on this rank; 0 where there are none."""
     experts = setup.architecture.experts
     return setup.recipe.rank_experts or (experts.count if experts else 0)
 
@@ -41,16 +41,16 @@ def walked_layers(setup: Setup, layers: Layers) -> Walked:
     return walked_step(setup, SYMBOLIC, layers)
 
 
-def weight_with(weight: Weight, experts: int) -> Weight:
-    """Give a weight of a walk for a number of experts."""
+def weight_with(weight: RankWeight, experts: int) -> RankWeight:
+    """A weight of a walk for a number of experts."""
     if max(weight.shape) < EXPERTS:
         return weight
     shape = tuple(with_experts(extent, experts) for extent in weight.shape)
     return replace(weight, shape=shape, gradient=with_experts(weight.gradient, experts))
 
 
-def rounded(weights: list[Weight], experts: int) -> bool:
-    """Tell whether blocks of the allocator hide what one expert takes."""
+def rounded(weights: list[RankWeight], experts: int) -> bool:
+    """Whether blocks of the allocator hide what one expert takes."""
     return any(
         2 * prod(weight_with(weight, experts).shape) % BLOCK_BYTES for weight in weights if max(weight.shape) >= EXPERTS
     )

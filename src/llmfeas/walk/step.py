@@ -1,17 +1,17 @@
-"""One training step on a tape: forward, loss, backward. The optimizer's part is arithmetic over the trained weights."""
+"""One recorded training step: forward, loss, backward. The optimizer's part is arithmetic over the trained weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..autograd.graph import AccumulateGrad, Parameter
+from ..autograd.recorder import Recorder
+from ..autograd.storage import Sizes
+from ..model.context import Context
+from ..model.decoder import Decoder
+from ..model.setup import Setup
 from ..record import dataclass
-from .blocks.context import Context
-from .blocks.model import Model
-from .graph import Leaf, Parameter
-from .inventory import Weight
-from .setup import Setup
-from .storage import Sizes
-from .tape import Tape
+from .inventory import RankWeight
 
 Mark = tuple[int, str, int]
 """Packed level, moment, place."""
@@ -28,7 +28,7 @@ class Walked:
     """Packed level after forward."""
     end: int
     """Packed level after backward: the start and all gradients."""
-    weights: list[Weight]
+    weights: list[RankWeight]
     built: list[int]
     """Packed level before the first layer was made, and after each one."""
     entered: list[int]
@@ -39,29 +39,29 @@ class Walked:
 
 def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None) -> Walked:
     """Walk one step of these layers of the model; None: of all that the stage holds."""
-    tape = Tape(sizes, autocast=setup.recipe.autocast)
-    tape.selective = setup.recipe.checkpointing == "selective"
-    tape.compiled = setup.implementation.compiled
-    tape.overwrites = setup.implementation.compiled or setup.implementation.patched
-    tape.reentrant = setup.implementation.streams_inputs
+    recorder = Recorder(sizes, autocast=setup.recipe.autocast)
+    recorder.selective = setup.recipe.checkpointing == "selective"
+    recorder.compiled = setup.implementation.compiled
+    recorder.overwrites = setup.implementation.compiled or setup.implementation.patched
+    recorder.reentrant = setup.implementation.streams_inputs
     # Adapters run in 16 bits, and nothing else trains beside them.
-    tape.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
-    tape.offloads = setup.recipe.offloads
-    tape.narrow_activations = setup.recipe.narrow_activations
-    context = Context(tape, setup)
-    model = Model(context, setup.span if layers is None else layers)
-    ids = tape.new(sizes.bs, 8)
-    ledger = tape.ledger
+    recorder.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
+    recorder.offloads = setup.recipe.offloads
+    recorder.narrow_activations = setup.recipe.narrow_activations
+    context = Context(recorder, setup)
+    model = Decoder(context, setup.span if layers is None else layers)
+    ids = recorder.new(sizes.bs, 8)
+    ledger = recorder.ledger
     start = ledger.level
     ledger.marks.clear()
     ledger.rising = False
-    tape.enter_autocast()
+    recorder.enter_autocast()
     loss = model.loss(ids)
-    tape.leave_autocast()
+    recorder.leave_autocast()
     ledger.mark()
     kept = ledger.level
     ledger.begin("backward")
-    tape.backward(loss)
+    recorder.backward(loss)
     del loss
     ledger.mark()
     depth, reached = len(model.layers), ledger.level
@@ -78,7 +78,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None)
     )
 
 
-def _left(weight: Parameter) -> Weight:
+def _left(weight: Parameter) -> RankWeight:
     leaf = weight.node
-    gradient = leaf.arrived if type(leaf) is Leaf else 0
-    return Weight(weight.shape, weight.width, weight.place, weight.routed, leaf is not None, gradient)
+    gradient = leaf.arrived if type(leaf) is AccumulateGrad else 0
+    return RankWeight(weight.shape, weight.width, weight.place, weight.routed, leaf is not None, gradient)

@@ -12,9 +12,9 @@ from functools import lru_cache
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
 from ...catalog.engine import ServingSpeed
+from ...model.sums import Sums, architecture_sums
 from ...record import dataclass
 from ...scenario import Scenario
-from ...tape.sums import Sums, architecture_sums
 from .host import host_layer_seconds, host_share, streamed_seconds, weights_read_bytes
 from .links import device_links
 from .paths import Path, inference_path

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ...contract import Published, hidden
+from ...model.sums import architecture_sums
 from ...ranges import Range
 from ...record import dataclass
 from ...scenario import Scenario, whatever_the_batch
-from ...tape.sums import architecture_sums
 from ..serving import streams_weights
 from .decode import cached_tokens, decode_parts, decode_rates, generated_tokens, replicas, sequences_per_replica
 from .host import host_share, streamed_seconds

@@ -14,9 +14,9 @@ from functools import lru_cache
 from ...catalog.device import Device
 from ...catalog.efficiency import Efficiency
 from ...catalog.engine import ServingSpeed
+from ...model.sums import architecture_sums
 from ...record import dataclass
 from ...scenario import Scenario
-from ...tape.sums import architecture_sums
 from ...units import TERA
 from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path

@@ -7,8 +7,8 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 
 from __future__ import annotations
 
+from ...model.sums import Sums
 from ...scenario import Scenario
-from ...tape.sums import Sums
 from .links import Links, device_links
 from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from .rates import TrainingRates, training_rates

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ...contract import Published, hidden
+from ...model.sums import architecture_sums
 from ...ranges import Range
 from ...record import dataclass
 from ...scenario import Scenario, whatever_the_batch
-from ...tape.sums import architecture_sums
 from .rates import peak_flop_per_s, training_rates
 from .regimes import Interval, calibrated, interval, training_regime
 from .step import step_parts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ...model.sums import Sums, architecture_sums
 from ...record import dataclass
 from ...scenario import Scenario
-from ...tape.sums import Sums, architecture_sums
 from ..kernels import runs_wide
 from ..stages import Stage, stages
 

@@ -56,7 +56,7 @@ def is_plain(architecture: Architecture) -> bool:
     experts = architecture.experts
     like_mixtral = experts is None or (
         not (experts.shared or experts.zero or experts.parallel_dense or experts.bias or experts.router_bias)
-        and all(architecture.is_expert_layer(index) for index in range(architecture.layers))
+        and all(kind.feed_forward == "experts" for kind in architecture.layer_kinds)
     )
     reference = Architecture(
         layers=architecture.layers,

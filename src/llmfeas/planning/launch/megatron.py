@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...catalog.architecture import Architecture
+from ...model.build import build
 from ...scenario import Scenario
 from . import torchrun
 from .launcher import Launch, Launcher, Objection
@@ -19,16 +20,15 @@ Options = list[tuple[str, Word | bool | None]]
 
 
 def unknown(architecture: Architecture) -> str | None:
-    """Name what Megatron-LM's GPT has no option for; None where it can be built."""
+    """What Megatron-LM's GPT has no option for; None where it can be built."""
     experts = architecture.experts
+    strange = next((operator.title for operator, _ in build(architecture).operators if operator.title), "")
     features = {
         "a learned soft cap of scores": architecture.softcap,
         "a gate on the attention's output": architecture.output_gate,
         "attention and feed-forward side by side": architecture.parallel_block,
         "several attention blocks a layer": architecture.attention_blocks > 1,
-        "linear attention": architecture.linear_attention is not None,
-        "n-gram embeddings": architecture.ngram is not None,
-        "an indexer of sparse attention": architecture.indexer is not None,
+        strange: bool(strange),
         "attention windows": architecture.window is not None,
         "sink logits": architecture.sinks,
         f"{architecture.positions} positions": architecture.positions not in ("rope", "learned"),
@@ -105,7 +105,7 @@ def experts(architecture: Architecture) -> Options:
     found = architecture.experts
     if found is None:
         return []
-    pattern = [int(architecture.is_expert_layer(index)) for index in range(architecture.layers)]
+    pattern = [int(kind.feed_forward == "experts") for kind in architecture.layer_kinds]
     shared = found.shared * (found.shared_width or found.width)
     return [
         ("--num-experts", found.count),

@@ -1,0 +1,202 @@
+"""The language-model loss: fp32 logits, shifted labels, log-softmax, mean negative log-likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from .basic import cast, copied_weight
+from .graph import AccumulateGrad, Node, Parameter, Tensor, view
+from .recorder import Recorder
+from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
+
+
+def _nll_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    recorder.ledger.begin("loss")
+    edge = node.edges[0]
+    assert edge is not None
+    return [recorder.new(edge[2], 4, component=LOGITS)]
+
+
+def _log_softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    recorder.ledger.begin("loss")
+    out = recorder.new(g.n, 4, component=LOGITS)
+    recorder.ledger.begin("backward")
+    return [out]
+
+
+def _written_over_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """The gradient is written over what was kept, and is of the logits' type."""
+    recorder.ledger.begin("loss")
+    edge = node.edges[0]
+    assert edge is not None
+    out = recorder.new(edge[2], edge[3], component=LOGITS)
+    recorder.ledger.begin("backward")
+    return [out]
+
+
+def fused_loss(recorder: Recorder, logits: Tensor) -> Tensor:
+    """Cross entropy in one kernel: an fp32 copy becomes the softmax, and in backward the gradient, in place."""
+    recorder.ledger.begin("loss")
+    node = recorder.open(_written_over_back, (logits,))
+    scores = recorder.new(logits.n, 4, None, LOGITS)
+    labels = recorder.new(recorder.sizes.bs, 8)
+    recorder.keep(node, scores, labels)
+    loss = recorder.new(1, 4, node)
+    recorder.ledger.begin("forward")
+    return loss
+
+
+def loss_in_place(recorder: Recorder, logits: Tensor) -> Tensor:
+    """Cross entropy whose gradient overwrites the logits: they go when forward ends, it comes in their place."""
+    return recorder.new(1, 4, recorder.open(_written_over_back, (logits,)))
+
+
+def _compiled_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    recorder.ledger.begin("loss")
+    out = recorder.overwritten(node, 0)
+    recorder.ledger.begin("backward")
+    return [out]
+
+
+def compiled_loss(recorder: Recorder, logits: Tensor) -> Tensor:
+    """Cross entropy that a compiler fused: keeps the logits as the head wrote them, the labels and two fp32 numbers a
+    token; the gradient overwrites the logits.
+    """
+    recorder.ledger.begin("loss")
+    node = recorder.open(_compiled_back, (logits,))
+    rows = recorder.sizes.bs
+    recorder.keep(node, logits, recorder.new(rows, 8), recorder.new(rows, 4), recorder.new(rows, 4))
+    loss = recorder.new(1, 4, node)
+    recorder.ledger.begin("forward")
+    return loss
+
+
+def _in_pieces_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """For each piece its logits, their gradient in place, and its part of the input's and the weight's."""
+    recorder.ledger.begin("loss")
+    _logits = recorder.new(node.data[0], node.data[1], component=LOGITS)
+    results = [recorder.gradient(node, i, edge[3]) if edge else None for i, edge in enumerate(node.edges)]
+    recorder.ledger.begin("backward")
+    return results
+
+
+def loss_in_pieces(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Head and cross entropy of one sequence after the other: keeps the head's input."""
+    node = recorder.open(_in_pieces_back, (x, weight, bias), (recorder.sizes.s * weight.shape[0], weight.width))
+    recorder.keep(node, x, weight)
+    return recorder.new(1, 4, node)
+
+
+CHUNKS: Final = 16
+"""Parts of the tokens that a loss in chunks takes one after the other. The software cuts as finely as half of the free
+memory asks, so that they never make the peak; in so many they do not here either."""
+
+
+def _in_chunks_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """What forward made, times the incoming number in place."""
+    saved = iter(node.saved)
+    results: list[Tensor | None] = []
+    for edge in node.edges:
+        kept = next(saved) if edge is not None else None
+        results.append(view(kept, edge[2], edge[3]) if edge is not None and isinstance(kept, Storage) else None)
+    return results
+
+
+def _with_gradients(recorder: Recorder, inputs: tuple[Tensor | None, ...]) -> Node | None:
+    """A node that keeps the gradients of its inputs, which forward makes."""
+    node = recorder.open(_in_chunks_back, inputs)
+    wanted = [x for x in inputs if x is not None and x.node is not None]
+    components = [ARRIVING if type(x.node) is AccumulateGrad else -1 for x in wanted]
+    recorder.keep(node, *(recorder.new(x.n, x.width, None, c) for x, c in zip(wanted, components, strict=True)))
+    return node
+
+
+def loss_in_chunks(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Head, cross entropy and their gradients, one chunk of tokens after the other, in forward: keeps the gradients."""
+    recorder.ledger.begin("loss")
+    node = _with_gradients(recorder, (x, weight, bias))
+    _logits = recorder.new(recorder.sizes.bs * -(-weight.shape[0] // CHUNKS), 4, None, LOGITS)
+    loss = recorder.new(1, 4, node)
+    recorder.ledger.begin("forward")
+    return loss
+
+
+def loss_in_parts(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """As in chunks, of as many tokens each that their logits are about as large as x; logits come in the product's type
+    and their gradient overwrites them.
+
+    Autocast shares its copy of the weight with the product for x's gradient, and makes another for that of the logits.
+    Each part's gradient of the weight comes from a product in 2 bytes and through a copy in fp32, but is added by the
+    product itself to one that is kept in fp32.
+    """
+    recorder.ledger.begin("loss")
+    node = _with_gradients(recorder, (x, weight, bias))
+    width = 2 if recorder.autocast else x.width
+    _logits = recorder.new(_part_logits(recorder.sizes.bs, *weight.shape), width, None, LOGITS)
+    _part_passes(recorder, weight)
+    loss = recorder.new(1, 4, node)
+    recorder.ledger.begin("forward")
+    return loss
+
+
+def _part_logits(rows: int, vocab: int, width: int) -> int:
+    """Logits of a part of rows / (vocab / width, rounded up) rows, rounded up to a power of two (as `rows` is one)."""
+    parts: int = 1 << (-(-vocab // width)).bit_length() - 1
+    return rows * (vocab // parts)
+
+
+def _part_passes(recorder: Recorder, weight: Parameter) -> None:
+    """What a part makes for a moment beside its logits: copies of the weight, its gradient."""
+    recording, recorder.recording = recorder.recording, False
+    if recorder.autocast and weight.width == 4:
+        copied_weight(recorder, weight)
+        recorder.new(weight.n, 2, None, WORKSPACE)
+    recorder.recording = recording
+    if weight.node is not None and weight.width == 2:
+        _product = recorder.new(weight.n, 2, None, WORKSPACE)
+        _wide = recorder.new(weight.n, 4, None, WORKSPACE)
+
+
+def causal_loss(recorder: Recorder, logits: Tensor) -> Tensor:
+    """Cross entropy of shifted labels; keeps the log-softmax and the labels."""
+    sizes = recorder.sizes
+    wide = cast_logits(recorder, logits)
+    padded = recorder.new(sizes.bs + sizes.b, 8)
+    labels = padded if sizes.single else recorder.new(sizes.bs, 8)
+    recorder.ledger.begin("loss")
+    node = recorder.open(_log_softmax_back, (wide,))
+    scores = recorder.new(wide.n, 4, node, LOGITS)
+    recorder.keep(node, scores)
+    node = recorder.open(_nll_back, (scores,))
+    recorder.keep(node, scores, labels)
+    loss = recorder.new(1, 4, node)
+    total = recorder.new(1, 4)
+    recorder.keep(node, total)
+    recorder.ledger.begin("forward")
+    return loss
+
+
+def cast_logits(recorder: Recorder, logits: Tensor) -> Tensor:
+    """The fp32 copy of 2-byte logits."""
+    before = recorder.component
+    recorder.component = LOGITS
+    wide = cast(recorder, logits, 4)
+    recorder.component = before
+    return wide
+
+
+LOSSES: Final[Mapping[str, Callable[[Recorder, Tensor], Tensor]]] = {
+    "written": causal_loss,
+    "kernel": fused_loss,
+    "in-place": loss_in_place,
+    "compiled": compiled_loss,
+}
+"""Losses over the logits of all tokens, by the trait that names them."""
+
+LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Parameter | None], Tensor]]] = {
+    "in-pieces": loss_in_pieces,
+    "in-chunks": loss_in_chunks,
+    "in-parts": loss_in_parts,
+}
+"""Losses that run the head themselves, a part of the tokens after the other."""

@@ -1,0 +1,86 @@
+"""Operators of chunked linear attention: short convolution, triangular systems, the loop over chunks."""
+
+from __future__ import annotations
+
+from .basic import cast, copied_weight
+from .graph import Node, Parameter, Tensor
+from .recorder import Recorder
+from .rules import made
+
+
+def short_convolution(recorder: Recorder, x: Tensor, weight: Parameter, n: int) -> Tensor:
+    """A convolution along the sequence, a channel at a time: keeps input and weight."""
+    w: Tensor = weight
+    if recorder.autocast:
+        w, x = copied_weight(recorder, weight), cast(recorder, x, 2)
+    node = recorder.open(made, (x, w))
+    recorder.keep(node, x, w)
+    return recorder.new(n, w.width, node)
+
+
+def _solved_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    right = recorder.gradient(node, 1, g.width)
+    return [recorder.gradient(node, 0, g.width), right]
+
+
+def solved(recorder: Recorder, system: Tensor, right: Tensor) -> Tensor:
+    """Solution of triangular systems: keeps them and itself."""
+    node = recorder.open(_solved_back, (system, right))
+    out = recorder.new(right.n, right.width, node)
+    recorder.keep(node, system, out)
+    return out
+
+
+def _loop_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """Gradients of all chunks, grown in place; the output's gradient is copied for each chunk that is cut from it."""
+    _cut = recorder.new(g.n, g.width)
+    return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
+
+
+def chunk_loop(recorder: Recorder, parts: list[Tensor], states: int, n: int) -> Tensor:
+    """The recurrence over chunks: keeps each chunk's state and what its products read.
+
+    `parts`: new values, decayed keys, queries, scores within chunks, keys, decays; `states`: elements of all states.
+    """
+    values, decayed, queries, scores, keys, decay = parts
+    node = recorder.open(_loop_back, parts)
+    out = recorder.new(n, values.width, node)
+    recorder.keep(node, decay, recorder.new(states, 4))
+    if not recorder.autocast:
+        recorder.keep(node, decayed, queries, scores, keys, recorder.new(values.n, values.width))
+        return out
+    copies = [states, states, decayed.n, queries.n, scores.n, keys.n, values.n, values.n]
+    for count in copies:
+        recorder.keep(node, recorder.new(count, 2))
+    return out
+
+
+def decays(recorder: Recorder, x: Tensor, rates: Parameter, bias: Parameter) -> Tensor:
+    """Decays of a gated delta rule in one kernel: keeps its input."""
+    node = recorder.open(made, (x, rates, bias))
+    recorder.keep(node, x)
+    return recorder.new(x.n, 4, node)
+
+
+def gated_norm(recorder: Recorder, x: Tensor, gate: Tensor, weight: Parameter | None) -> Tensor:
+    """Norm times an activated gate in one kernel: keeps both inputs."""
+    node = recorder.open(made, (x, gate, weight))
+    recorder.keep(node, x, gate)
+    return recorder.new(x.n, x.width, node)
+
+
+def _delta_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """The states of all chunks are made again beside the gradients."""
+    _states = recorder.new(node.data[0], g.width)
+    return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
+
+
+def delta_kernel(recorder: Recorder, parts: list[Tensor], pairs: int, states: int, n: int) -> Tensor:
+    """Gated delta rule in one kernel: keeps queries, keys, values, steps, decays and the inverse systems of all chunks.
+
+    `pairs`: elements of those systems; `states`: of all states. Source: flash-linear-attention, chunk_gated_delta_rule.
+    """
+    node = recorder.open(_delta_back, parts, (states,))
+    out = recorder.new(n, parts[0].width, node)
+    recorder.keep(node, *parts, recorder.new(pairs, parts[0].width))
+    return out

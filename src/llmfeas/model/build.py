@@ -1,0 +1,159 @@
+"""From an architecture to its tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from ..catalog.architecture import Architecture, LayerKind, Mixer
+from ..catalog.implementation import Implementation
+from ..record import dataclass
+from .attention import attention
+from .delta import delta_rule
+from .embedding import Embedding, Positions, ngrams, positions, token_embedding
+from .experts import routed_experts
+from .feedforward import feed_forward
+from .head import Head, head
+from .indexer import indexer
+from .latent import latent_attention
+from .layer import Branch, Layer
+from .norm import Norm, norm
+from .operator import Operator
+from .setup import Setup
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """A model as operators: look-ups, kinds of layers (that of layer 0 first), what follows the last layer."""
+
+    embedding: Embedding
+    positions: Positions | None
+    beside: tuple[Operator, ...]
+    """Further look-ups; what they make is too small to be in a program."""
+    embedding_norm: Norm | None
+    kinds: tuple[tuple[Layer, int], ...]
+    """Layers that differ, each with the number of times that the model holds it."""
+    layers: tuple[int, ...]
+    """For each layer of the model its place in `kinds`."""
+    final_norm: Norm | None
+    head: Head
+
+    @property
+    def look_ups(self) -> tuple[Operator, ...]:
+        """Tables, that of the tokens first."""
+        return (
+            (self.embedding, *self.beside) if self.positions is None else (self.embedding, self.positions, *self.beside)
+        )
+
+    @property
+    def before(self) -> tuple[Operator, ...]:
+        """What comes before the layers."""
+        return self.look_ups if self.embedding_norm is None else (*self.look_ups, self.embedding_norm)
+
+    @property
+    def after(self) -> tuple[Operator, ...]:
+        """What comes behind the layers."""
+        return (self.head,) if self.final_norm is None else (self.final_norm, self.head)
+
+    @property
+    def operators(self) -> tuple[tuple[Operator, int], ...]:
+        """Every operator with the number of times that the model holds it."""
+        inside = tuple((operator, repeat) for layer, repeat in self.kinds for operator in layer.operators)
+        return (*((operator, 1) for operator in self.before), *inside, *((operator, 1) for operator in self.after))
+
+    def layer(self, index: int) -> Layer:
+        """Layer `index` of the model, from 0."""
+        return self.kinds[self.layers[index]][0]
+
+    def most(self, count: Callable[[Operator], int]) -> int:
+        """The largest count over the operators of all layers."""
+        return max(count(operator) for layer, _ in self.kinds for operator in layer.operators)
+
+    def changed(self, change: Callable[[Operator], Operator]) -> Tape:
+        """The tape with the operators of its layers changed."""
+        return replace(self, kinds=tuple((layer.changed(change), repeat) for layer, repeat in self.kinds))
+
+    def on_rank(self, tp: int, expert_tp: int) -> Tape:
+        """The part that one of `tp` tensor-parallel ranks holds; `expert_tp` of them share a routed expert."""
+        return replace(
+            self.changed(lambda operator: operator.on_rank(tp, expert_tp)),
+            embedding=self.embedding.on_rank(tp, expert_tp),
+            beside=tuple(operator.on_rank(tp, expert_tp) for operator in self.beside),
+            head=self.head.on_rank(tp, expert_tp),
+        )
+
+
+@lru_cache(maxsize=1024)
+def build(architecture: Architecture) -> Tape:
+    """The tape of an architecture; equal layers appear once, with a count."""
+    places: dict[Layer, int] = {}
+    of_kind = {kind: _layer(architecture, kind) for kind in dict.fromkeys(architecture.layer_kinds)}
+    layers = tuple(places.setdefault(of_kind[kind], len(places)) for kind in architecture.layer_kinds)
+    return Tape(
+        token_embedding(architecture),
+        positions(architecture),
+        ngrams(architecture),
+        norm(architecture, streams=False) if architecture.embedding_norm else None,
+        tuple((layer, layers.count(place)) for layer, place in places.items()),
+        layers,
+        norm(architecture) if architecture.final_norm else None,
+        head(architecture),
+    )
+
+
+@lru_cache(maxsize=1024)
+def laid_out(architecture: Architecture, traits: Implementation) -> Tape:
+    """The tape of an architecture with its weights as an implementation lays them out."""
+    return build(architecture).changed(lambda operator: operator.laid_out(traits))
+
+
+@lru_cache(maxsize=1024)
+def _on_rank(architecture: Architecture, traits: Implementation, tp: int, expert_tp: int) -> Tape:
+    tape = laid_out(architecture, traits)
+    return tape.on_rank(tp, expert_tp) if tp > 1 else tape
+
+
+def tape_of(setup: Setup) -> Tape:
+    """The tape of what a setup runs: laid out as its implementation does, one rank's part."""
+    return _on_rank(setup.architecture, setup.implementation, setup.recipe.tp, setup.recipe.expert_tp)
+
+
+def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
+    return (attention if architecture.mla is None else latent_attention)(architecture, kind)
+
+
+MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
+    "attention": _softmax_attention,
+    "linear_attention": delta_rule,
+}
+
+
+def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
+    """`attention_blocks` times a mixer and a feed-forward, with the norms before or behind each."""
+    a, one = architecture, norm(architecture)
+    each = a.norms_per_layer // a.attention_blocks
+    post = a.norm_position == "post"
+    first, second = (None, None) if post else (one, one if each > 1 else None)
+    behind = one if post or each == 4 else None
+    branches: list[Branch] = []
+    for index in range(a.attention_blocks):
+        mixer = MIXERS[kind.mixer](a, kind)
+        branches.append(Branch(mixer, True, first, behind, beside=indexer(a) if index == 0 else ()))
+        fed, shortcut = _fed(a, kind, index)
+        if fed is not None:
+            branches.append(Branch(fed, False, second, behind, shortcut=shortcut))
+    return Layer(tuple(branches), a.parallel_block and len(branches) == 2)
+
+
+def _fed(a: Architecture, kind: LayerKind, index: int) -> tuple[Operator | None, Operator | None]:
+    """The feed-forward behind a layer's attention block `index`, and what stands on a shortcut beside it.
+
+    Experts stand in place of the first dense feed-forward, or on a shortcut where a dense one is beside them.
+    """
+    dense = feed_forward(a, a.ffn) if a.ffn else None
+    if kind.feed_forward == "dense" or a.experts is None:
+        return dense, None
+    experts = routed_experts(a, a.experts) if index == 0 else None
+    return (dense, experts) if a.experts.parallel_dense else (experts, None)

@@ -1,0 +1,177 @@
+"""What every program works with: recorder, sizes, traits, and the parameters that it makes of an operator's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..autograd.adapted import adapted_linear, adapted_over_ranks
+from ..autograd.basic import add, cast, copied, dropout, scaled
+from ..autograd.graph import AccumulateGrad, Parameter, Tensor
+from ..autograd.products import linear
+from ..autograd.recorder import Recorder
+from ..autograd.storage import WEIGHTS
+from ..record import dataclass
+from .setup import Setup
+from .weight import LoraTargets, Weight
+
+_ADAPTED_ANYWAY = frozenset(("relative", "project_in", "project_out", "ngram_projection"))
+"""Projections that a walk adapts whatever the targets, though no count of adapters does."""
+
+
+class Linear:
+    """A projection, with LoRA adapters where the recipe adapts it."""
+
+    __slots__ = ("bias", "down", "ranks", "up", "weight")
+
+    def __init__(self, weight: Parameter, bias: Parameter | None) -> None:
+        self.weight = weight
+        self.bias = bias
+        self.down: Parameter | None = None
+        self.up: Parameter | None = None
+        self.ranks = 1
+        """Sequence-parallel ranks that an adapted projection itself gathers from (negative: scatters to)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made of an operator's weights, by their names."""
+
+    projections: dict[str, Linear]
+    """With their biases, which have no name of their own here."""
+    parameters: dict[str, Parameter]
+
+
+class Context:
+    """One model under one recipe on one recorder."""
+
+    __slots__ = ("buffers", "cache", "place", "recipe", "recorder", "setup", "sizes", "traits", "weights")
+
+    def __init__(self, recorder: Recorder, setup: Setup, cache: list[Tensor] | None = None) -> None:
+        self.recorder = recorder
+        self.setup = setup
+        self.recipe = setup.recipe
+        self.traits = setup.implementation
+        self.sizes = recorder.sizes
+        self.buffers: list[Tensor] = []
+        self.weights: list[Parameter] = []
+        self.place = 0
+        """Layer whose weights are being made, from 1; 0 outside the layers."""
+        self.cache = cache
+        """Keys and values kept for decoding; None: nothing is kept (training)."""
+
+    def cached(self, x: Tensor) -> Tensor:
+        """Keys or values as the cache holds them: joined to what it had, in a tensor of its own."""
+        if self.cache is None:
+            return x
+        joined = self.recorder.new(x.n, x.width, component=WEIGHTS)
+        joined.heads_first = True
+        self.cache.append(joined)
+        return joined
+
+    def input_leaf(self, x: Tensor) -> AccumulateGrad:
+        """What lets an input need a gradient, which stays until the step ends."""
+        leaf = AccumulateGrad(x.storage)
+        self.recorder.leaves.append(leaf)
+        return leaf
+
+    @property
+    def ranks(self) -> int:
+        """Sequence-parallel ranks that the stream is spread over."""
+        return self.recipe.tp if self.recipe.sequence_parallel else 1
+
+    @property
+    def stream(self) -> int:
+        """Elements of the stream on this rank."""
+        return self.sizes.bs * (self.setup.architecture.hidden // self.ranks)
+
+    # parameters
+
+    def made(self, weights: Iterable[Weight], *, streams: bool = False) -> Made:
+        """Parameters of an operator: stacked experts as many as this rank holds, projections with their adapters.
+
+        `streams`: the operator reads the residual stream and writes into it.
+        """
+        weights = tuple(weights)
+        names = {weight.name for weight in weights}
+        made = Made({}, {})
+        for weight in weights:
+            if weight.projects or weight.name in _ADAPTED_ANYWAY:
+                made.projections[weight.name] = self._projection(weight, f"{weight.name}.bias" in names, streams)
+            elif weight.copies and weight.name.removesuffix(".bias") not in made.projections:
+                made.parameters[weight.name] = self._parameter(weight)
+        return made
+
+    def _parameter(self, weight: Weight) -> Parameter:
+        routed = weight.split == "expert"
+        stack = (self.recipe.rank_experts or weight.copies,) if routed else ()
+        made = self._registered((*stack, *weight.shape), self.recipe.weight_bytes, not self.recipe.adapters)
+        made.routed = routed and weight.is_matrix
+        return made
+
+    def _registered(self, shape: tuple[int, ...], width: int, trains: bool) -> Parameter:
+        weight = self.recorder.parameter(shape, width=width, trains=trains)
+        weight.place = self.place
+        self.weights.append(weight)
+        return weight
+
+    def adapter(self, *shape: int) -> Parameter:
+        """A low-rank factor, always trained: fp32, or in the type of the model where it is part of it."""
+        parallel = self.traits.adapters == "parallel"
+        return self._registered(shape, self.recipe.weight_bytes if parallel else 4, True)
+
+    def _projection(self, weight: Weight, bias: bool, streams: bool) -> Linear:
+        recipe, (n_out, n_in) = self.recipe, weight.shape
+        width = 1 if recipe.narrow_frozen else recipe.unpacked_bytes if recipe.quantized else recipe.weight_bytes
+        made = self._registered((n_out, n_in), width, not recipe.adapters)
+        made.packed = recipe.quantized
+        made.shared = not self.traits.transposes_weights
+        layer = Linear(made, self._registered((n_out,), width, not recipe.adapters) if bias else None)
+        reads, writes = streams and not weight.inner, streams and weight.rows
+        made.ranks = self.ranks if reads else -self.ranks if writes and self.ranks > 1 else 1
+        targets: LoraTargets = "all-linear" if recipe.adapt_mlp else "attention"
+        if not recipe.adapters or not (weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY):
+            return layer
+        if self.traits.adapters != "parallel":
+            layer.down, layer.up = self.adapter(recipe.adapters, n_in), self.adapter(n_out, recipe.adapters)
+            return layer
+        # Each factor is divided where the projection is not (ParallelLinearAdapter).
+        first = -(-recipe.adapters // recipe.tp) if reads else recipe.adapters
+        last = -(-n_out // recipe.tp) if writes else n_out
+        layer.down, layer.up = self.adapter(first, n_in), self.adapter(last, recipe.adapters)
+        layer.ranks, made.ranks = made.ranks, min(made.ranks, 1)
+        return layer
+
+    # programs
+
+    def apply(self, layer: Linear, x: Tensor) -> Tensor:
+        """Run a projection. The caller's argument stays referred to, as a module call does."""
+        recorder = self.recorder
+        if layer.down is None or layer.up is None:
+            return self._on_base(layer, x)
+        if self.traits.adapters == "kernel":
+            return adapted_linear(recorder, x, (layer.weight, layer.down, layer.up))
+        if self.traits.adapters == "parallel":
+            return adapted_over_ranks(recorder, x, (layer.weight, layer.down, layer.up), layer.bias, layer.ranks)
+        y = self._on_base(layer, x)
+        packed = layer.weight.packed
+        # Beside a base in few bits autocast alone chooses the types; a compiler sees that the fp32 copy is only read in
+        # 2 bytes again.
+        wide = x if recorder.autocast and (packed or recorder.compiled) else cast(recorder, x, 4)
+        z = linear(recorder, dropout(recorder, wide, self.recipe.adapter_dropout), layer.down)
+        z = scaled(recorder, linear(recorder, z, layer.up))
+        if packed and not recorder.autocast:
+            z = cast(recorder, z, y.width)
+        z = add(recorder, y, z)
+        return cast(recorder, z, y.width)
+
+    def _on_base(self, layer: Linear, x: Tensor) -> Tensor:
+        """Run the base of a projection. One in few bits computes in the type that it is unpacked to, gives the type of
+        its input, and adapters work on a copy of what it gives (bitsandbytes, and peft's layer over it).
+        """
+        recorder, weight = self.recorder, layer.weight
+        if not weight.packed:
+            return linear(recorder, x, weight, layer.bias)
+        narrow = cast(recorder, x, weight.width)
+        y = cast(recorder, linear(recorder, narrow, weight, layer.bias), x.width)
+        del narrow
+        return y if layer.down is None or recorder.compiled else copied(recorder, y)

@@ -1,0 +1,207 @@
+"""A whole decoder as it runs: embeddings, masks, rotation, layers, final norm, head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..autograd.basic import add, dropout, scaled
+from ..autograd.graph import Parameter, Tensor, view
+from ..autograd.products import embedding
+from ..autograd.recorder import Recorder
+from ..autograd.storage import ACTIVATIONS, HOST, stored
+from ..autograd.views import respread
+from ..record import dataclass
+from .build import tape_of
+from .context import Context
+from .layer import LayerProgram
+from .rotation import Around, Rotation
+
+
+class Decoder:
+    """A model's weights (allocated when built) and its forward pass. Its names are those of the public code."""
+
+    __slots__ = ("built", "context", "embedding_norm", "enter", "final", "head", "layers", "positions", "table", "tape")
+
+    def __init__(self, context: Context, layers: Sequence[int]) -> None:
+        setup, tape = context.setup, tape_of(context.setup)
+        self.context = context
+        self.tape = tape
+        weights = [weight for operator in tape.look_ups for weight in operator.weights] if setup.embeds else []
+        if setup.heads and tape.head.tied and not setup.embeds:
+            # A last stage has a table of its own where the head is tied to it.
+            weights = [tape.embedding.table]
+        made = context.made(weights)
+        self.table, self.positions = made.parameters.get("embedding"), made.parameters.get("positions")
+        self.enter = made.projections.get("project_in")
+        norm = tape.embedding_norm
+        self.embedding_norm = norm.program(context) if setup.embeds and norm is not None else None
+        self.layers: list[LayerProgram] = []
+        self.built = [context.recorder.ledger.level]
+        for context.place, index in enumerate(layers, 1):
+            self.layers.append(tape.layer(index).program(context))
+            self.built.append(context.recorder.ledger.level)
+        context.place = 0
+        norm = tape.final_norm
+        self.final = norm.program(context) if setup.heads and norm is not None else None
+        self.head = tape.head.program(context, self.table) if setup.heads else None
+        self._add_buffers()
+
+    def loss(self, ids: Tensor) -> Tensor:
+        """Body, head and loss, whose results are named until the loss exists; a stage without head gives its stream."""
+        hidden = self.body(ids)
+        return hidden if self.head is None else self.head(hidden)
+
+    def _add_buffers(self) -> None:
+        """What the model keeps beside its weights."""
+        context, traits = self.context, self.context.traits
+        rows = self.tape.positions.rows if self.tape.positions is not None else 0
+        sizes = [(rows**2, 1)] if traits.mask_buffer and rows else []
+        sizes += [(1, 4)] if traits.scales_embedding == "table" else []
+        # Inverse frequencies, and the copy of them that dynamic scaling starts from.
+        turning = self.tape.most(lambda operator: operator.rotary_width)
+        sizes += [(turning // 2, 4)] * (2 * traits.rotary_tables) if turning else []
+        context.buffers += [context.recorder.new(n, width) for n, width in sizes]
+
+    def _add_input_buffers(self) -> None:
+        """Where inputs of checkpointed blocks come back from the host: one is read while the next one arrives."""
+        context, recipe = self.context, self.context.recipe
+        if context.traits.streams_inputs and recipe.checkpointing in ("full", "selective"):
+            context.buffers.append(context.recorder.new(2 * context.stream, recipe.weight_bytes))
+
+    def _embedded(self, ids: Tensor) -> Tensor:
+        """The token embedding, or what the stage before sends."""
+        context, recorder, recipe = self.context, self.context.recorder, self.context.recipe
+        if self.table is None or not context.setup.embeds:
+            received = recorder.new(context.sizes.bs * self.tape.embedding.hidden, recipe.weight_bytes)
+            received.node = context.input_leaf(received)
+            return received
+        embedded = embedding(recorder, self.table, ids)
+        scales = context.traits.scales_embedding
+        if scales == "table":
+            embedded = scaled(recorder, embedded)
+        if recipe.adapters and recipe.checkpointing in ("full", "selective"):
+            # Checkpointed blocks of a frozen base need an input with a gradient.
+            embedded.node = context.input_leaf(embedded)
+        return scaled(recorder, embedded) if scales == "model" else embedded
+
+    def body(self, ids: Tensor) -> Tensor:
+        """Run everything below the head."""
+        context, recorder, sizes = self.context, self.context.recorder, self.context.sizes
+        traits = context.traits
+        self._add_input_buffers()
+        embedded = self._embedded(ids)
+        places = recorder.new(sizes.bs if traits.positions_per_sequence else sizes.s, 8)
+        hidden = embedded
+        if self.positions is not None:
+            placed = self._placed(self.positions, places)
+            if self.enter is not None:
+                embedded = context.apply(self.enter, embedded)
+            hidden = add(recorder, embedded, placed)
+        elif self.enter is not None:
+            hidden = embedded = context.apply(self.enter, embedded)
+        if self.embedding_norm is not None:
+            hidden = self.embedding_norm(recorder, hidden)
+        hidden = respread(recorder, hidden, context.stream) if context.ranks > 1 else hidden
+        masks = self._masks(embedded.width)
+        bias = self._position_bias(hidden.width)
+        hidden = dropout(recorder, hidden, context.recipe.drop_embedding)
+        rotations = self._rotations(embedded.width)
+        passed = places if traits.passes_places else None
+        for place, layer in enumerate(self.layers, 1):
+            recorder.ledger.enter(place)
+            turn = rotations[layer.windowed] if rotations else None
+            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed))
+            if place > 1:
+                self.layers[place - 2].scores = None
+        recorder.ledger.enter(len(self.layers) + 1)
+        for layer in self.layers:
+            layer.scores = None
+        if self.final is not None:
+            hidden = self.final(recorder, hidden)
+        if self.head is not None and self.head.leave is not None:
+            hidden = context.apply(self.head.leave, hidden)
+        return hidden
+
+    def _position_bias(self, width: int) -> Tensor | None:
+        """ALiBi: a slope a head times the distance, written out for all sequences or once in fp32."""
+        context, heads = self.context, self.tape.most(lambda operator: operator.biased_heads)
+        if not heads:
+            return None
+        if "bias" in context.traits.scores:
+            return context.recorder.new(heads * context.sizes.s, 4)
+        return context.recorder.new(heads * context.sizes.bs, width)
+
+    def _placed(self, table: Parameter, places: Tensor) -> Tensor:
+        if self.context.traits.positions_per_sequence:
+            # The table's first rows are for padding: places are shifted.
+            places = self.context.recorder.new(places.n, 8)
+        return embedding(self.context.recorder, table, places)
+
+    def _masks(self, width: int) -> tuple[Tensor | None, Tensor | None]:
+        """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
+        recorder, sizes = self.context.recorder, self.context.sizes
+        traits, recipe = self.context.traits, self.context.recipe
+        kinds = {layer.windowed for layer in self.layers}
+        if "fill" in traits.scores:
+            mask = recorder.new(sizes.bss, 1)
+            return mask, mask
+        if "choose" in traits.scores:
+            mask = recorder.new(sizes.bss, width)
+            return mask, mask
+        if recipe.eager and traits.compiled:
+            return None, None
+        if recipe.eager:
+            whole, windowed = (recorder.new(sizes.bss, width) if kind in kinds else None for kind in (False, True))
+            return whole, windowed
+        if not (recipe.windowed or traits.always_masks):
+            return None, None
+        truth = recorder.new(sizes.ss, 1)
+        mask = view(truth.storage, sizes.bss, 1)
+        return mask if traits.always_masks else None, mask
+
+    def _rotations(self, width: int) -> tuple[Rotation, Rotation] | None:
+        """The tables of whole and of windowed layers."""
+        recorder, traits = self.context.recorder, self.context.traits
+        n = self.context.sizes.s * self.tape.most(lambda operator: operator.rotary_width)
+        if not n:
+            return None
+        if traits.rotation == "apart":
+            n //= 2
+        width = 4 if traits.rotation_fp32 else width
+        if traits.rotation == "complex":
+            table = recorder.new(n, 4)
+            return (table, table), (table, table)
+        if not traits.rotary_tables:
+            # Each layer makes its own; only their size is known here.
+            nothing = stored(recorder.ledger, 0, ACTIVATIONS)
+            table = view(nothing, n, width)
+            return (table, table), (table, table)
+        whole = recorder.new(n, width), recorder.new(n, width)
+        return whole, (recorder.new(n, width), recorder.new(n, width)) if traits.rotary_tables > 1 else whole
+
+    def _layer(self, layer: LayerProgram, x: Tensor, around: Around) -> Tensor:
+        if self.context.recipe.checkpointing in ("full", "selective"):
+            recorder, streams = self.context.recorder, self.context.traits.streams_inputs
+            if streams or recorder.offloads:
+                # The stream itself lives as long as it has a name.
+                x = view(x.storage.copied(HOST), x.n, x.width, x.node)
+            return recorder.checkpoint(Replay(layer, x, around, None if streams else recorder))
+        return layer(x, around)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A layer call with its arguments, to run again in backward."""
+
+    layer: LayerProgram
+    x: Tensor
+    around: Around
+    recorder: Recorder | None
+    """On which an input comes back from the host as a tensor; None: it is read through a buffer."""
+
+    def __call__(self) -> Tensor:
+        """Run the layer."""
+        x = self.x
+        if self.recorder is not None and self.recorder.offloads and self.recorder.replay is not None:
+            x = view(x.storage.copied(ACTIVATIONS), x.n, x.width, x.node)
+        return self.layer(x, self.around)

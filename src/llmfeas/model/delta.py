@@ -1,0 +1,280 @@
+"""Gated delta-rule attention: a state of fixed size in place of a cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Self
+
+from ..autograd.basic import (
+    add,
+    cast,
+    filled,
+    less,
+    mul,
+    rsqrt,
+    scaled,
+    shifted,
+    silu,
+    unary_of_input,
+    unary_of_output,
+)
+from ..autograd.graph import Tensor, view
+from ..autograd.products import matmul
+from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
+from ..autograd.routing import summed
+from ..autograd.views import copy, joined, repeated, sliced, split
+from ..catalog.architecture import Architecture, LayerKind
+from ..record import dataclass
+from .context import Context
+from .norm import NormProgram
+from .operator import AttentionKernel, Operator
+from .rotation import Around
+from .scores import turned
+from .weight import Weight, column_linear, row_linear, vector
+
+_CHUNK = 64
+_LONG = 1 << 16
+_FP32_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRule(Operator):
+    """Qwen3-Next's linear attention, computed in chunks of 64 tokens when training, token by token when decoding."""
+
+    title: ClassVar[str] = "linear attention"
+    is_common: ClassVar[bool] = False
+    hidden: int
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    kernel: int
+    apart: bool = False
+
+    @property
+    def keys(self) -> int:
+        """Width of all keys, and of all queries."""
+        return self.key_heads * self.key_dim
+
+    @property
+    def values(self) -> int:
+        """Width of all values."""
+        return self.value_heads * self.value_dim
+
+    @property
+    def chunk_states(self) -> int:
+        """Elements of the states of all chunks, a token."""
+        return -(-self.values * self.key_dim // _CHUNK)
+
+    @property
+    def _mixed(self) -> int:
+        return 2 * self.keys + self.values
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Projections, a short convolution a channel, decay, and the gated norm of the output."""
+        return (
+            *self._projections(),
+            Weight("conv", (self._mixed, 1, self.kernel)),
+            vector("dt_bias", self.value_heads, split="tensor"),
+            vector("decay", self.value_heads, split="tensor"),
+            vector("out_norm", self.value_dim),
+            *row_linear("o", self.values, self.hidden, adapter="attention"),
+        )
+
+    def _projections(self) -> tuple[Weight, ...]:
+        if not self.apart:
+            joint = column_linear("qkvz", self.hidden, self._mixed + self.values, adapter="attention")
+            return joint + column_linear("ba", self.hidden, 2 * self.value_heads, adapter="attention")
+        widths = {"qkv": self._mixed, "z": self.values, "b": self.value_heads, "a": self.value_heads}
+        return tuple(
+            weight for name, n in widths.items() for weight in column_linear(name, self.hidden, n, adapter="attention")
+        )
+
+    def score_flop(self, tokens: int) -> float:
+        """FLOPs of one sequence: products within a chunk, and with the state between chunks.
+
+        A chunk of c tokens multiplies keys and queries with keys (2 c^2 k), the scores with the values (c^2 v), and
+        three times with the state of k x v (3 c k v); a triangular solve is no product. The convolution is computed
+        over `kernel - 1` tokens of padding more.
+        """
+        inside = _CHUNK * _CHUNK * (2 * self.key_dim + self.value_dim)
+        chunked = 2.0 * self._chunks(tokens) * self.value_heads * (inside + 3 * self._state_product)
+        return chunked + 2.0 * self._mixed * self.kernel * (self.kernel - 1)
+
+    @property
+    def _state_product(self) -> int:
+        return _CHUNK * self.key_dim * self.value_dim
+
+    def _chunks(self, tokens: int) -> int:
+        return -(-tokens // _CHUNK)
+
+    def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
+        """FLOPs of its backward pass, whatever the kernel of the full layers.
+
+        Twice the forward pass; the triangular solves add a product each (c^2 k, c^2 v a chunk). Nothing flows into the
+        state before the first chunk (two products) nor out of the one behind the last (two).
+        """
+        solves = self._chunks(tokens) * _CHUNK * _CHUNK * (self.key_dim + self.value_dim)
+        return 2 * self.score_flop(tokens) + 2.0 * self.value_heads * (solves - 4 * self._state_product)
+
+    def decode_flop(self, cached: float) -> float:
+        """FLOPs of one token: read, correct and query the state."""
+        return 2.0 * 3 * self.value_heads * self.key_dim * self.value_dim
+
+    def cached_values(self, tokens: int) -> int:
+        """The convolution's last inputs, in the type of the stream."""
+        return self._mixed * self.kernel if tokens else 0
+
+    @property
+    def state_flop(self) -> float:
+        """Of a long sequence, whose last chunk and padding no longer show."""
+        return self.score_flop(_LONG) / _LONG
+
+    @property
+    def stream_width(self) -> float:
+        """2 of queries, keys and values."""
+        return 2 * self._mixed
+
+    @property
+    def state_bytes(self) -> int:
+        """The recurrent state, kept in 32 bits."""
+        return _FP32_BYTES * self.value_heads * self.key_dim * self.value_dim
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its heads of keys and of values, at least one of each."""
+        return replace(self, key_heads=max(1, self.key_heads // tp), value_heads=max(1, self.value_heads // tp))
+
+    def program(self, context: Context) -> DeltaProgram:
+        """The rule over chunks of the whole sequence."""
+        return DeltaProgram(context, self)
+
+
+class DeltaProgram:
+    """The delta rule as the public fallback writes it, in chunks, or in kernels."""
+
+    __slots__ = ("a_log", "context", "convolution", "dt_bias", "norm", "o", "operator", "projections")
+
+    def __init__(self, context: Context, operator: DeltaRule) -> None:
+        made = context.made(operator.weights, streams=True)
+        self.context = context
+        self.operator = operator
+        self.projections = made.projections
+        self.o = made.projections["o"]
+        self.convolution, self.dt_bias = made.parameters["conv"], made.parameters["dt_bias"]
+        self.a_log = made.parameters["decay"]
+        self.norm = NormProgram(operator.value_dim, made.parameters["out_norm"], None, "cast-scale")
+
+    def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, None]:
+        """Run it on x; there are no scores to return."""
+        context, recorder = self.context, self.context.recorder
+        rows, keys, values = context.sizes.bs, self.operator.keys, self.operator.values
+        mixed, z, b, a = self._apart(x) if self.operator.apart else self._joint(x)
+        if context.traits.gate_up == "kernel":
+            return self._in_kernels(mixed, z, b, a), None
+        mixed = self._convolved(mixed)
+        q, k, v = split(recorder, mixed, rows * keys, rows * keys, rows * values)
+        beta = unary_of_output(recorder, b)
+        decay = unary_of_output(recorder, self.a_log)
+        decay = mul(
+            recorder,
+            scaled(recorder, decay),
+            unary_of_input(recorder, add(recorder, cast(recorder, a, 4), self.dt_bias)),
+        )
+        out = self._attended(q, k, v, beta, decay)
+        return context.apply(self.o, self._gated(out, z)), None
+
+    def _in_kernels(self, mixed: Tensor, z: Tensor, b: Tensor, a: Tensor) -> Tensor:
+        """Convolution, decays, recurrence and gated norm as one kernel each."""
+        context, recorder = self.context, self.context.recorder
+        operator = self.operator
+        bs, heads, times = context.sizes.bs, operator.value_heads, operator.value_heads // operator.key_heads
+        keys, values = operator.keys, operator.values
+        mixed = short_convolution(recorder, mixed, self.convolution, mixed.n)
+        q, k, v = split(recorder, mixed, bs * keys, bs * keys, bs * values)
+        q, k = repeated(recorder, q, times), repeated(recorder, k, times)
+        parts = [q, k, v, unary_of_output(recorder, b), decays(recorder, a, self.a_log, self.dt_bias)]
+        states = bs * operator.chunk_states
+        out = delta_kernel(recorder, parts, bs * heads * _CHUNK, states, v.n)
+        return context.apply(self.o, gated_norm(recorder, out, z, self.norm.weight))
+
+    def _apart(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Queries, keys, values from one projection; gate, step and decay from their own (Qwen3.5)."""
+        mixed, z, b, a = (self.context.apply(self.projections[name], x) for name in ("qkv", "z", "b", "a"))
+        return turned(self.context.recorder, mixed), z, b, a
+
+    def _joint(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """All of it cut out of two projections, head by head (Qwen3-Next)."""
+        context, recorder = self.context, self.context.recorder
+        rows, heads = context.sizes.bs, context.sizes.bs * self.operator.value_heads
+        keys, values = self.operator.keys, self.operator.values
+        joint, gates = context.apply(self.projections["qkvz"], x), context.apply(self.projections["ba"], x)
+        q, k, v, z = split(recorder, joint, rows * keys, rows * keys, rows * values, rows * values)
+        b, a = split(recorder, gates, heads, heads)
+        v, z, b, a = copy(recorder, v), copy(recorder, z), copy(recorder, b), copy(recorder, a)
+        return joined(recorder, copy(recorder, q), copy(recorder, k), v), z, b, a
+
+    def _convolved(self, mixed: Tensor) -> Tensor:
+        context, recorder = self.context, self.context.recorder
+        channels = self.convolution.shape[0]
+        n = channels * (context.sizes.bs + (self.convolution.shape[2] - 1) * context.sizes.b)
+        wide = short_convolution(recorder, cast(recorder, mixed, self.convolution.width), self.convolution, n)
+        return cast(recorder, silu(recorder, sliced(recorder, wide, channels * context.sizes.bs)), mixed.width)
+
+    def _gated(self, x: Tensor, gate: Tensor) -> Tensor:
+        recorder = self.context.recorder
+        out = self.norm(recorder, x)
+        out = mul(recorder, out, silu(recorder, cast(recorder, gate, 4)))
+        return cast(recorder, out, x.width)
+
+    def _unit(self, x: Tensor, heads: int) -> Tensor:
+        """x by the root of its sum of squares."""
+        recorder = self.context.recorder
+        total = summed(recorder, mul(recorder, x, x), self.context.sizes.bs * heads)
+        return mul(recorder, x, rsqrt(recorder, shifted(recorder, total)))
+
+    def _attended(self, q: Tensor, k: Tensor, v: Tensor, beta: Tensor, decay: Tensor) -> Tensor:
+        """Scores within chunks, triangular systems, and the state carried from chunk to chunk; all in fp32."""
+        context, recorder = self.context, self.context.recorder
+        heads, width = self.operator.value_heads, q.width
+        times = heads // self.operator.key_heads
+        q, k = repeated(recorder, q, times), repeated(recorder, k, times)
+        q, k, v, beta, decay = (copy(recorder, x, 4) for x in (q, k, v, beta, decay))
+        q, k = self._unit(q, heads), self._unit(k, heads)
+        q = scaled(recorder, q)
+        q, k, v = copy(recorder, q), copy(recorder, k), copy(recorder, v)
+        beta, decay = copy(recorder, beta), copy(recorder, decay)
+        v_beta, k_beta = mul(recorder, v, beta), mul(recorder, k, beta)
+        total = copy(recorder, decay)
+        pairs = context.sizes.bs * heads * _CHUNK
+        pairwise = less(recorder, view(total.storage, pairs, 4, total.node), total)
+        pairwise = unary_of_output(recorder, filled(recorder, pairwise, recorder.new(_CHUNK * _CHUNK, 1)))
+        # A change of type puts heads before tokens; without one each product copies what it reads.
+        ordered = width != 4 or recorder.autocast
+        q_read, k_read, k_beta_read = (x if ordered else copy(recorder, x) for x in (q, k, k_beta))
+        system = mul(recorder, matmul(recorder, k_beta_read, k_read, pairs), pairwise)
+        within = mul(recorder, matmul(recorder, q_read, k_read if ordered else copy(recorder, k), pairs), pairwise)
+        del q_read, k_read, k_beta_read
+        decayed = mul(recorder, k_beta, unary_of_output(recorder, total))
+        values, decayed_keys = solved(recorder, system, v_beta), solved(recorder, system, decayed)
+        q = mul(recorder, q, unary_of_output(recorder, total))
+        k = mul(recorder, k, unary_of_output(recorder, shifted(recorder, total)))
+        chunk_decay = unary_of_output(recorder, sliced(recorder, total, context.sizes.bs * -(-heads // _CHUNK)))
+        states = context.sizes.bs * self.operator.chunk_states
+        out = chunk_loop(recorder, [values, decayed_keys, q, within, k, chunk_decay], states, v.n)
+        return copy(recorder, out, width)
+
+
+def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
+    """The linear attention of an architecture."""
+    linear_attention = architecture.linear_attention
+    assert linear_attention is not None
+    return DeltaRule(
+        architecture.hidden,
+        linear_attention.key_heads,
+        linear_attention.value_heads,
+        linear_attention.key_head_dim,
+        linear_attention.value_head_dim,
+        linear_attention.conv_kernel,
+        linear_attention.apart,
+    )

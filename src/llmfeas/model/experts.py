@@ -1,0 +1,312 @@
+"""A routed mixture of experts, with shared and identity experts.
+
+Its program: a router, grouped products over the rows that each expert gets, shared experts beside them. Tokens spread
+evenly over experts: all sizes follow from the number of routed rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Self
+
+from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
+from ..autograd.graph import Tensor
+from ..autograd.products import linear, stacked_product
+from ..autograd.routing import added_at, grouped, one_by_one, rows, scattered, summed, top
+from ..autograd.views import copy, repeated, respread, split
+from ..catalog.architecture import Activation, Architecture, Experts
+from ..catalog.implementation import Implementation
+from ..record import dataclass
+from .activations import activated, activation_kind, gated, gated_clamped
+from .context import Context
+from .feedforward import FeedForward, FeedForwardProgram
+from .merged import Merged, merged_router
+from .operator import Operator
+from .routers import ROUTERS, Routing
+from .weight import Adapter, Weight, column_linear, vector
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedExperts(Operator):
+    """Router, `count` experts of which a token reaches `top_k` (`real` of them on average), shared experts.
+
+    Identity experts (`zero`) are routed to, weigh nothing and do nothing: `top_k - real` of a token's choices.
+    """
+
+    is_common: ClassVar[bool] = False
+    hidden: int
+    count: int
+    zero: int
+    top_k: int
+    real: float
+    width: int
+    shared: int = 0
+    shared_width: int | None = None
+    """Of each shared expert; None: as wide as a routed one."""
+    shared_gate: bool = False
+    gated: bool = True
+    router_bias: bool = False
+    bias: bool = False
+    activation: Activation = "silu"
+    adapts: bool = False
+    """All-linear adapters reach router and experts, which then are merged into them, and no dense feed-forward."""
+    fused: bool = False
+    """Gate and up of the shared experts are one matrix."""
+
+    @property
+    def routed(self) -> tuple[Weight, ...]:
+        """The experts themselves: over expert-parallel ranks, each of them over tensor-parallel ones."""
+        halves = 2 if self.gated else 1
+        up = halves * self.width
+        found = (
+            self._expert("expert_up", (up, self.hidden), halves),
+            self._expert("expert_down", (self.hidden, self.width)),
+        )
+        if not self.bias:
+            return found
+        return (*found, self._expert("expert_up.bias", (up,)), self._expert("expert_down.bias", (self.hidden,)))
+
+    def _expert(self, name: str, shape: tuple[int, ...], pairs: int = 1) -> Weight:
+        adapter: Adapter = "stacked" if self.adapts and len(shape) > 1 else "none"
+        return Weight(name, shape, self.count, self.real, adapter=adapter, split="expert", pairs=pairs)
+
+    @property
+    def router(self) -> tuple[Weight, ...]:
+        """One row for each real and each identity expert, whole on every rank."""
+        choices = self.count + self.zero
+        adapter: Adapter = "stacked" if self.adapts else "none"
+        matrix = Weight("router", (choices, self.hidden), adapter=adapter, split="none")
+        return (matrix, vector("router.bias", choices)) if self.router_bias else (matrix,)
+
+    @property
+    def shared_expert(self) -> FeedForward | None:
+        """Experts that every token passes through, as one feed-forward."""
+        width = self.shared * (self.shared_width or self.width)
+        if not width:
+            return None
+        return FeedForward(
+            self.hidden, width, self.gated, fused=self.fused, activation=self.activation, adapts=not self.adapts
+        )
+
+    @property
+    def gate(self) -> tuple[Weight, ...]:
+        """Of the shared experts."""
+        return column_linear("shared_gate", self.hidden, 1) if self.shared and self.shared_gate else ()
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Router, routed experts, shared experts."""
+        shared = self.shared_expert
+        return self.router + self.routed + (shared.weights if shared else ()) + self.gate
+
+    def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
+        """Rows of the experts with what is between their products, or those rows and their sum in fp32."""
+        t = tokens * sequences
+        rows, shared = t * self.real, self.shared_expert
+        inner = rows * (self.hidden + 3 * self.width) * width
+        outer = rows * self.hidden * (width + 8)
+        return max(inner, outer, 3 * t * (shared.width if shared else 0) * width)
+
+    @property
+    def stream_width(self) -> float:
+        """3 of each tensor between the products of the experts that a token reaches, and of the shared ones."""
+        shared = self.shared_expert
+        return 3 * (2 if self.gated else 1) * self.real * self.width + (shared.stream_width if shared else 0)
+
+    @property
+    def tail(self) -> Weight | None:
+        """The shared experts' `down` if no gate follows; routing weights follow the routed experts."""
+        shared = self.shared_expert
+        return None if shared is None or self.shared_gate else shared.tail
+
+    @property
+    def reached(self) -> tuple[float, float, float]:
+        """Of the experts, and on average only those that are no identity."""
+        one = sum(weight.elements for weight in self.routed) / self.count
+        fewest, most = max(0, self.top_k - self.zero), min(self.top_k, self.count)
+        return fewest * one, self.real * one, most * one
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its part of each expert's width; shared experts without a width of their own divide as routed ones."""
+        shared = None if self.shared_width is None else -(-self.shared_width // tp)
+        return replace(self, width=-(-self.width // expert_tp), shared_width=shared)
+
+    def laid_out(self, traits: Implementation) -> Self:
+        """With adapters on stacked experts or none, shared gate and up in one matrix or two."""
+        return replace(self, adapts=traits.adapts_experts, fused=traits.gate_up == "joint")
+
+    def program(self, context: Context) -> ExpertsProgram:
+        """The experts as the implementation runs them: on the rows of each, or all of them on every token."""
+        kind = EveryExpertProgram if context.traits.every_expert else ExpertsProgram
+        return kind(context, self)
+
+
+class ExpertsProgram:
+    """Router, grouped products of the chosen experts, shared experts."""
+
+    __slots__ = ("adapters", "context", "down", "joint", "made", "operator", "router", "shared", "shared_gate")
+
+    def __init__(self, context: Context, operator: RoutedExperts) -> None:
+        made = context.made(operator.router + operator.routed + operator.gate)
+        self.context = context
+        self.operator = operator
+        self.made = made.parameters
+        self.router, self.joint, self.down = (self.made[name] for name in ("router", "expert_up", "expert_down"))
+        self.shared_gate = made.projections.get("shared_gate")
+        shared = operator.shared_expert
+        self.shared = shared.program(context, streams=False) if shared else None
+        if context.traits.router == "sigmoid":
+            # The correction of each expert's score is a buffer.
+            context.buffers.append(context.recorder.new(operator.count, 4))
+        self.adapters = self._adapters()
+
+    def _adapters(self) -> tuple[Merged, Merged, Merged] | None:
+        """Adapters of down, joint and router, where the adapter library reaches stacked weights."""
+        context, rank = self.context, self.context.recipe.adapters
+        if not (rank and context.recipe.adapt_mlp and self.operator.adapts):
+            return None
+        both = 2 if self.operator.gated else 1
+        return (
+            Merged(context, self.down, rank),
+            Merged(context, self.joint, both * rank),
+            Merged(context, self.router, rank),
+        )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Gather the tokens of this rank's group, route them through the experts, spread them again."""
+        whole = self.context.sizes.bs * self.operator.hidden
+        recorder = self.context.recorder
+        return respread(recorder, self._forward(respread(recorder, x, whole)), x.n)
+
+    def _forward(self, x: Tensor) -> Tensor:
+        """Route, run the experts, weigh and sum, add the shared ones."""
+        context, recorder = self.context, self.context.recorder
+        router = merged_router(recorder, self.adapters[2]) if self.adapters else self.router
+        tokens = context.sizes.bs
+        routing = Routing(recorder, router, self.made.get("router.bias"), x, tokens, self.operator.top_k * tokens)
+        weights, index = ROUTERS[context.traits.router](routing)
+        if context.traits.gate_up == "kernel":
+            weights = cast(recorder, weights, x.width)
+        out = self._routed(x, weights, index)
+        return out if self.shared is None else add(recorder, out, self._shared(self.shared, x))
+
+    def _shared(self, shared: FeedForwardProgram, x: Tensor) -> Tensor:
+        recorder = self.context.recorder
+        out = shared(x)
+        if self.shared_gate is None:
+            return out
+        return mul(recorder, unary_of_output(recorder, self.context.apply(self.shared_gate, x)), out)
+
+    def _routed(self, x: Tensor, weights: Tensor, index: Tensor) -> Tensor:
+        """Rows in the order of their experts, through gate, up and down, back into the order of tokens."""
+        hidden_width, recorder = self.operator.hidden, self.context.recorder
+        # The others pass an identity.
+        routed = min(weights.n, round(self.operator.real) * self.context.sizes.bs)
+        factors = [adapter.factors() for adapter in self.adapters[:2]] if self.adapters else []
+        if self.context.traits.experts_one_by_one:
+            return self._one_by_one(x, weights, routed, factors)
+        sorted_index, order = recorder.new(routed, 8), recorder.new(routed, 8)
+        picked = rows(recorder, x, recorder.new(routed, 8), routed * hidden_width)
+        weight = rows(recorder, weights, order, routed)
+        offsets = recorder.new(self.operator.count, 4)
+        joint = self.adapters[1].merged(factors[1]) if self.adapters else self.joint
+        added = self._biases("expert_up.bias", sorted_index)
+        hidden = grouped(recorder, cast(recorder, picked, joint.width), joint, offsets, routed * joint.shape[1])
+        if added is not None:
+            hidden = added_in_place(recorder, hidden, added)
+        hidden = self._activated(hidden)
+        early = self.context.traits.gate_up == "kernel"
+        if early:
+            hidden = weighed_in_place(recorder, hidden, weight)
+        added = self._biases("expert_down.bias", sorted_index)
+        down = self.adapters[0].merged(factors[0]) if self.adapters else self.down
+        hidden = grouped(recorder, cast(recorder, hidden, down.width), down, offsets, routed * hidden_width)
+        if added is not None:
+            hidden = added_in_place(recorder, hidden, added)
+        weighted = hidden if early else mul(recorder, hidden, weight)
+        weighted = rows(recorder, weighted, recorder.new(routed, 8), routed * hidden_width)
+        out = summed(recorder, weighted, x.n)
+        del sorted_index, index
+        return cast(recorder, out, x.width)
+
+    def _one_by_one(self, x: Tensor, weights: Tensor, routed: int, factors: list[tuple[Tensor, Tensor]]) -> Tensor:
+        """A loop over experts, each on its rows, added into the result (LongCat)."""
+        recorder, gated_too = self.context.recorder, self.operator.gated
+        joint = self.adapters[1].merged(factors[1]) if self.adapters else self.joint
+        down = self.adapters[0].merged(factors[0]) if self.adapters else self.down
+        out = recorder.new(x.n, x.width)
+        _chosen = recorder.new(weights.n * self.router.shape[0], 8)
+        index, order = recorder.new(routed, 8), recorder.new(routed, 8)
+        picked = rows(recorder, x, index, routed * self.operator.hidden)
+        weight = rows(recorder, weights, order, routed)
+        values = one_by_one(recorder, picked, joint, down, weight, routed * down.shape[2], gated=gated_too)
+        return added_at(recorder, out, cast(recorder, values, x.width), index)
+
+    def _biases(self, name: str, index: Tensor) -> Tensor | None:
+        """The bias of each row's expert."""
+        bias = self.made.get(name)
+        return rows(self.context.recorder, bias, index, index.n * bias.shape[1]) if bias is not None else None
+
+    def _activated(self, hidden: Tensor) -> Tensor:
+        recorder, traits, activation = self.context.recorder, self.context.traits, self.operator.activation
+        if self.operator.gated and traits.gate_up in ("kernel", "compiled"):
+            return gated(recorder, hidden)
+        if traits.gate_up == "clamped":
+            return gated_clamped(recorder, hidden)
+        if not self.operator.gated:
+            return activated(recorder, hidden, activation_kind(traits.activation, activation))
+        gate, up = split(recorder, hidden, hidden.n // 2, hidden.n // 2)
+        return mul(recorder, activated(recorder, gate, activation), up)
+
+
+class EveryExpertProgram(ExpertsProgram):
+    """Experts that all see every token, times a score that is zero where they were not chosen (Llama 4), as one batched
+    product over tokens repeated for each of them.
+    """
+
+    __slots__ = ()
+
+    def _forward(self, x: Tensor) -> Tensor:
+        """Score, repeat, run all experts, sum them into the shared one's output."""
+        recorder = self.context.recorder
+        scores = self._scores(x)
+        repeats = repeated(recorder, x, self.joint.shape[0])
+        repeats = mul(recorder, repeats, copy(recorder, scores))
+        routed = self._products(repeats)
+        if self.shared is None:
+            return summed(recorder, routed, x.n)
+        out = self.shared(x)
+        return added_in_place(recorder, out, summed(recorder, routed, out.n))
+
+    def _scores(self, x: Tensor) -> Tensor:
+        recorder = self.context.recorder
+        logits = linear(recorder, x, self.router)
+        values, index = top(recorder, logits, self.operator.top_k * self.context.sizes.bs)
+        scores = scattered(recorder, values, index, logits.n)
+        return cast(recorder, unary_of_output(recorder, cast(recorder, scores, 4)), logits.width)
+
+    def _products(self, repeats: Tensor) -> Tensor:
+        recorder = self.context.recorder
+        hidden = stacked_product(recorder, repeats, self.joint)
+        gate, up = split(recorder, hidden, hidden.n // 2, hidden.n // 2)
+        product = mul(recorder, up, activated(recorder, gate, self.operator.activation))
+        return stacked_product(recorder, product, self.down)
+
+
+def routed_experts(architecture: Architecture, experts: Experts) -> RoutedExperts:
+    """The mixture of experts of an architecture."""
+    return RoutedExperts(
+        architecture.hidden,
+        experts.count,
+        experts.zero,
+        experts.top_k,
+        experts.top_k if experts.expected_real is None else experts.expected_real,
+        experts.width,
+        experts.shared,
+        experts.shared_width,
+        experts.shared_gate,
+        architecture.gated,
+        experts.router_bias,
+        experts.bias,
+        architecture.activation,
+    )

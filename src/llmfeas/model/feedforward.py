@@ -1,0 +1,128 @@
+"""The dense feed-forward."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from ..autograd.adapted import Adapted, adapted_feed_forward
+from ..autograd.basic import mul
+from ..autograd.graph import Tensor
+from ..autograd.views import copy, split
+from ..catalog.architecture import Activation, Architecture
+from ..catalog.implementation import Implementation
+from ..record import dataclass
+from .activations import activated, activation_kind, gated
+from .context import Context, Linear
+from .operator import Operator
+from .weight import Adapter, Weight, column_linear, row_linear
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward(Operator):
+    """`down(act(up x))`, or `down(act(gate x) * up x)` when gated."""
+
+    hidden: int
+    width: int
+    gated: bool = True
+    bias: bool = False
+    fused: bool = False
+    """Gate and up are one matrix."""
+    activation: Activation = "silu"
+    adapts: bool = True
+    """All-linear adapters reach it."""
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Gate and up divide by columns, down by rows."""
+        adapter: Adapter = "linear" if self.adapts else "never"
+        down = row_linear("down", self.width, self.hidden, bias=self.bias, adapter=adapter)
+        if self.gated and self.fused:
+            return column_linear("gate_up", self.hidden, 2 * self.width, bias=self.bias, adapter=adapter) + down
+        up = column_linear("up", self.hidden, self.width, bias=self.bias, adapter=adapter)
+        if not self.gated:
+            return up + down
+        return column_linear("gate", self.hidden, self.width, bias=self.bias, adapter=adapter) + up + down
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its part of the width."""
+        return replace(self, width=-(-self.width // tp))
+
+    def laid_out(self, traits: Implementation) -> Self:
+        """With gate and up in one matrix or two; adapters that reach stacked experts take their names, not these."""
+        return replace(self, fused=traits.gate_up == "joint", adapts=not traits.adapts_experts)
+
+    def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
+        """Gate, up and their product; without a gate input and result of the activation, and what it writes out."""
+        kept = 3 if self.gated else (4 if self.activation == "gelu_new" else 2)
+        return kept * tokens * sequences * self.width * width
+
+    @property
+    def stream_width(self) -> float:
+        """3 of each tensor between its products."""
+        return 3 * (2 if self.gated else 1) * self.width
+
+    @property
+    def tail(self) -> Weight:
+        """`down`."""
+        return self.weights[-2 if self.bias else -1]
+
+    def program(self, context: Context, *, streams: bool = True) -> FeedForwardProgram:
+        """Projections with activation and product between them; `streams`: on the residual stream itself."""
+        return FeedForwardProgram(context, self, streams)
+
+
+class FeedForwardProgram:
+    """Up and down, or gate, up and down, as the implementation runs them."""
+
+    __slots__ = ("context", "down", "gate", "joint", "kind", "up")
+
+    def __init__(self, context: Context, operator: FeedForward, streams: bool) -> None:
+        made = context.made(operator.weights, streams=streams).projections
+        self.context = context
+        self.kind = activation_kind(context.traits.activation, operator.activation)
+        self.joint = "gate_up" in made
+        self.gate = made.get("gate")
+        self.up = made["gate_up" if self.joint else "up"]
+        self.down = made["down"]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Run it on x."""
+        context, recorder = self.context, self.context.recorder
+        if self.joint:
+            up = context.apply(self.up, x)
+            gate, up = split(recorder, up, up.n // 2, up.n // 2)
+            if context.traits.patched:
+                return context.apply(self.down, gated(recorder, copy(recorder, gate), copy(recorder, up)))
+            up = mul(recorder, up, activated(recorder, gate, self.kind))
+            return context.apply(self.down, up)
+        if self.gate is None:
+            hidden = context.apply(self.up, x)
+            hidden = activated(recorder, hidden, self.kind)
+            return context.apply(self.down, hidden)
+        adapted = self._adapted(self.gate)
+        if adapted is not None:
+            return adapted_feed_forward(recorder, x, *adapted)
+        if context.traits.patched or context.traits.gate_up in ("kernel", "compiled"):
+            return context.apply(self.down, gated(recorder, context.apply(self.gate, x), context.apply(self.up, x)))
+        return context.apply(
+            self.down,
+            mul(recorder, activated(recorder, context.apply(self.gate, x), self.kind), context.apply(self.up, x)),
+        )
+
+    def _adapted(self, gate: Linear) -> tuple[Adapted, Adapted, Adapted] | None:
+        """Gate, up and down with their factors, where one kernel runs all three."""
+        if self.context.traits.adapters != "kernel":
+            return None
+        parts: list[Adapted] = []
+        for layer in (gate, self.up, self.down):
+            if layer.down is None or layer.up is None:
+                return None
+            parts.append((layer.weight, layer.down, layer.up))
+        return parts[0], parts[1], parts[2]
+
+
+def feed_forward(architecture: Architecture, width: int) -> FeedForward:
+    """The dense feed-forward of an architecture."""
+    a = architecture
+    return FeedForward(a.hidden, width, a.gated, a.mlp_bias, a.fused_gate_up, a.activation)

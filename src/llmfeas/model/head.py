@@ -1,0 +1,95 @@
+"""The projection from the stream to the vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from ..autograd.basic import scaled
+from ..autograd.graph import Parameter, Tensor
+from ..autograd.loss import LOSSES, LOSSES_WITH_HEAD
+from ..autograd.products import linear
+from ..autograd.storage import LOGITS
+from ..catalog.architecture import Architecture
+from ..record import dataclass
+from .context import Context
+from .operator import Operator
+from .scores import softcapped
+from .weight import Weight, column_linear, rank_vocab, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Head(Operator):
+    """Logits of every token. A tied head multiplies by the embedding table and holds no matrix of its own."""
+
+    hidden: int
+    width: int
+    vocab: int
+    tied: bool = False
+    bias: bool = False
+    softcap: bool = False
+    """Logits pass through a scaled tanh."""
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Rows of the vocabulary divide over tensor-parallel ranks; LoRA leaves the head alone."""
+        found: tuple[Weight, ...] = ()
+        if self.width != self.hidden:
+            found += column_linear("project_out", self.hidden, self.width)
+        copies = 0 if self.tied else 1
+        found += (Weight("head", (self.vocab, self.width), copies),)
+        return (*found, vector("head.bias", self.vocab, split="tensor")) if self.bias else found
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its rows of the vocabulary."""
+        return replace(self, vocab=rank_vocab(self.vocab, tp))
+
+    def program(self, context: Context, table: Parameter | None = None) -> HeadProgram:
+        """Logits and loss; `table` is the embedding's, which a tied head multiplies by."""
+        return HeadProgram(context, self, table)
+
+
+class HeadProgram:
+    """From the last layer's stream to the loss."""
+
+    __slots__ = ("bias", "context", "leave", "softcap", "weight")
+
+    def __init__(self, context: Context, head: Head, table: Parameter | None) -> None:
+        made = context.made(head.weights)
+        weight = made.parameters.get("head", table)
+        assert weight is not None
+        weight.ranks = context.ranks if head.width == head.hidden else 1
+        self.context = context
+        self.softcap = head.softcap
+        self.weight = weight
+        self.bias = made.parameters.get("head.bias")
+        self.leave = made.projections.get("project_out")
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """The loss; logits are named until it exists."""
+        recorder, loss = self.context.recorder, self.context.traits.loss
+        if loss in LOSSES_WITH_HEAD:
+            return LOSSES_WITH_HEAD[loss](recorder, hidden, self.weight, self.bias)
+        logits = linear(recorder, hidden, self.weight, self.bias, logits=True)
+        logits = self._shaped(logits)
+        return LOSSES[loss](recorder, logits)
+
+    def _shaped(self, logits: Tensor) -> Tensor:
+        """Logits through a cap or times a number, each step replacing the one before."""
+        context, recorder = self.context, self.context.recorder
+        if context.traits.compiled:
+            # Part of the loss's kernels.
+            return logits
+        before, recorder.component = recorder.component, LOGITS
+        if self.softcap:
+            logits = softcapped(recorder, logits)
+        if context.traits.scales_logits:
+            logits = scaled(recorder, logits)
+        recorder.component = before
+        return logits
+
+
+def head(architecture: Architecture) -> Head:
+    """The head of an architecture."""
+    a = architecture
+    return Head(a.hidden, a.embedding_dim or a.hidden, a.vocab, a.tied, a.head_bias, a.softcap)

@@ -1,0 +1,47 @@
+"""The indexer of sparse attention, held beside it: training over the whole sequence keeps none of its scores."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..catalog.architecture import Architecture
+from ..record import dataclass
+from .operator import Operator
+from .weight import Weight, column_linear, vector
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIndexer(Operator):
+    """Picks the cached tokens that sparse attention reads; its own keys are not counted in the cache."""
+
+    title: ClassVar[str] = "an indexer of sparse attention"
+    hidden: int
+    q_rank: int
+    heads: int
+    head_dim: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Query and key projections, the key's norm, and the weight of each head."""
+        return (
+            *column_linear("index_q", self.q_rank, self.heads * self.head_dim, adapter="attention", inner=True),
+            *column_linear("index_k", self.hidden, self.head_dim, adapter="attention", split="none"),
+            vector("index_norm", self.head_dim),
+            *column_linear("index_weights", self.hidden, self.heads, adapter="attention"),
+        )
+
+    def score_flop(self, tokens: int) -> float:
+        """FLOPs of one sequence's index scores, over the full square."""
+        return 2.0 * tokens * tokens * self.heads * self.head_dim
+
+    def decode_flop(self, cached: float) -> float:
+        """FLOPs of one token's index scores."""
+        return 2.0 * (cached + 1) * self.heads * self.head_dim
+
+
+def indexer(architecture: Architecture) -> tuple[TokenIndexer, ...]:
+    """The indexer of an architecture's latent attention, if it has one."""
+    if architecture.indexer is None or architecture.mla is None:
+        return ()
+    rank = architecture.mla.q_lora_rank or architecture.hidden
+    return (TokenIndexer(architecture.hidden, rank, architecture.indexer.heads, architecture.indexer.head_dim),)

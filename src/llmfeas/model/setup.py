@@ -1,0 +1,73 @@
+"""The hashable key of one walk: all that changes the sequence of events, and nothing else."""
+
+from __future__ import annotations
+
+from ..catalog.architecture import Architecture
+from ..catalog.implementation import Implementation
+from ..record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Types and switches of a training step. Widths in bytes."""
+
+    weight_bytes: int
+    """Of a base in few bits: of what is left out of it (norms, tables, head)."""
+    autocast: bool
+    adapters: int = 0
+    """LoRA rank; 0: all weights train."""
+    adapt_mlp: bool = True
+    adapter_dropout: bool = False
+    eager: bool = False
+    single: bool = False
+    """One sequence in eager code: heads are batched as they lie, without a copy."""
+    checkpointing: str = "none"
+    drop_embedding: bool = False
+    drop_attention: bool = False
+    drop_residual: bool = False
+    windowed: bool = False
+    """The sequence reaches the attention window."""
+    tp: int = 1
+    expert_tp: int = 1
+    """Tensor-parallel ranks that share a routed expert."""
+    sequence_parallel: bool = False
+    rank_experts: int = 0
+    """Routed experts of a layer that this rank holds; 0: all."""
+    quantized: bool = False
+    """The frozen base is stored in few bits; each matrix is unpacked where it is used."""
+    unpacked_bytes: int = 2
+    """Of an element there."""
+    fp8: bool = False
+    """Products keep their inputs in one byte."""
+    narrow_frozen: bool = False
+    """Frozen projections exist in one byte alone."""
+    narrow_activations: bool = False
+    """Activations keep their inputs in one byte."""
+    offloads: bool = False
+    """What backward needs waits in the memory of the host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """An architecture, how it is run, and how it trains."""
+
+    architecture: Architecture
+    implementation: Implementation
+    recipe: Recipe
+    first_layer: int = 0
+    layers: int = 0
+    """Layers of this pipeline stage, from `first_layer` on; 0: all."""
+    embeds: bool = True
+    """The stage begins with the embedding."""
+    heads: bool = True
+    """The stage ends with the head and the loss."""
+
+    @property
+    def depth(self) -> int:
+        """Layers that this stage holds."""
+        return self.layers or self.architecture.layers
+
+    @property
+    def span(self) -> range:
+        """The layers of this stage, by their number in the model."""
+        return range(self.first_layer, self.first_layer + self.depth)

@@ -1,0 +1,126 @@
+"""What the time model needs of an architecture: a dozen totals over the tape, taken once and kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from math import prod
+
+from ..catalog.architecture import Architecture
+from ..record import dataclass
+from .build import build
+from .layer import Layer
+
+STREAM_READS = 7
+"""Times that a branch moves the residual stream (norms, sums, projections' ends)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionSpan:
+    """Equal softmax attention blocks: how many, how wide their heads, how far back they look (None: to the start)."""
+
+    blocks: int
+    width: float
+    """Elements of all heads together, the mean of queries and values (they differ under MLA)."""
+    cached: int
+    """Values that a block caches for a token."""
+    window: int | None
+
+    def seen(self, tokens: float) -> float:
+        """Mean number of earlier tokens that a causal block sees, over a sequence of `tokens`."""
+        if self.window is None or self.window >= tokens:
+            return tokens / 2
+        return self.window * (1 - self.window / (2 * tokens))
+
+    def cached_values(self, tokens: float) -> float:
+        """Values that the blocks read from their caches when `tokens` went before."""
+        return self.blocks * self.cached * (tokens if self.window is None else min(tokens, self.window))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Totals over the tape, in elements and counts; a multiply-add with one weight is two FLOP."""
+
+    layers: int
+    moe_layers: int
+    blocks: int
+    """Attention blocks: more than `layers` where a layer holds two."""
+    hidden: int
+    heads: int
+    vocab: int
+    parameters: int
+    dense_weights: int
+    """Matrix weights of all layers outside routed experts, without the output head."""
+    head_weights: int
+    """The output head, also where it is tied to the embedding."""
+    routed_weights: int
+    experts: int
+    experts_per_token: float
+    stream_width: float
+    """Elements a token that the pointwise operators of one forward move, summed over the layers."""
+    spans: tuple[AttentionSpan, ...]
+    linear_flop: float
+    """Forward FLOP of a token in linear attention, outside its matrices."""
+    state_bytes: int
+    """Bytes of the recurrent state of one sequence, over all linear layers."""
+
+    @property
+    def routed_active(self) -> float:
+        """Weights of the routed experts that one token meets."""
+        return self.routed_weights * self.experts_per_token / self.experts if self.experts else 0.0
+
+    @property
+    def active(self) -> float:
+        """Matrix weights that one token meets, without the head."""
+        return self.dense_weights + self.routed_active
+
+    def attention_flop(self, tokens: float) -> float:
+        """Forward FLOP of scores and values for one token of a sequence of `tokens`, causal and within windows."""
+        return 4 * sum(span.blocks * span.width * span.seen(tokens) for span in self.spans) + self.linear_flop
+
+    def attention_square_flop(self, tokens: float) -> float:
+        """The same over the full square, as FLOP counters and most published MFU count it."""
+        return 4 * tokens * sum(span.blocks * span.width for span in self.spans) + self.linear_flop
+
+    def cached_values(self, tokens: float) -> float:
+        """Values that decoding one token reads from the cache after `tokens` tokens, without a recurrent state."""
+        return sum(span.cached_values(tokens) for span in self.spans)
+
+
+@lru_cache(maxsize=1024)
+def architecture_sums(architecture: Architecture) -> Sums:
+    """An architecture added up for the time model."""
+    tape = build(architecture)
+    counted = [(weight, repeat) for operator, repeat in tape.operators for weight in operator.weights]
+    products = [(weight, repeat) for weight, repeat in counted if weight.is_matrix and weight.uses]
+    routed = [(weight, repeat) for weight, repeat in products if weight.split == "expert"]
+    heads = [weight for weight, _ in products if weight.name == "head"]
+    experts = next((weight for weight, _ in routed), None)
+    spans: Counter[tuple[float, int, int | None]] = Counter()
+    for operator, repeat in tape.operators:
+        if operator.span is not None:
+            spans[operator.span] += repeat
+    return Sums(
+        layers=len(tape.layers),
+        moe_layers=sum(n for layer, n in tape.kinds if any(w.split == "expert" for w in layer.weights)),
+        blocks=sum(n * sum(branch.mixes for branch in layer.branches) for layer, n in tape.kinds),
+        hidden=architecture.hidden,
+        heads=architecture.heads,
+        vocab=architecture.vocab,
+        parameters=sum(n * weight.elements for weight, n in counted),
+        dense_weights=sum(n * w.elements for w, n in products if w.split != "expert" and w.name != "head"),
+        head_weights=sum(prod(weight.shape) for weight in heads),
+        routed_weights=sum(n * weight.elements for weight, n in routed),
+        experts=experts.copies if experts else 0,
+        experts_per_token=float(experts.uses) if experts else 0.0,
+        stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
+        spans=tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items()),
+        linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
+        state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
+    )
+
+
+def _stream_width(hidden: int, layer: Layer) -> float:
+    """Elements a token that norms, residuals, rotation and activation of one layer read and write."""
+    reads = STREAM_READS * hidden * len(layer.branches)
+    return reads + sum(operator.stream_width for operator in layer.operators)

@@ -1,1 +1,0 @@
-"""Programs of the parts of a decoder, over the small operators."""

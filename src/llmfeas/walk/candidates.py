@@ -1,0 +1,192 @@
+"""The moments of a step that can be its peak, and the peak among them for a batch, a length and what else is held."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from ..autograd.storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields
+from ..record import dataclass
+from .inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One local maximum: gradients so far (bytes), the polynomial of all the rest but weights, and the packed level."""
+
+    moment: str
+    gradients: int
+    total: Polynomial
+    level: int
+
+    @property
+    def parts(self) -> tuple[Polynomial, ...]:
+        """Gradients on their way, activations, logits and workspace: the total divided."""
+        return tuple(packed_fields(self.level, part) for part in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankState:
+    """What a rank holds beside the walk's tensors, in bytes; decided by optimizer, sharding and accumulation."""
+
+    weights: float
+    optimizer: float
+    temporaries: float = 0.0
+    """Of the optimizer's step."""
+    gradients: float | None = None
+    """All gradients of the rank where they are alive during the whole step (accumulation, gradient buffers)."""
+    accumulated: float = 0.0
+    """Gradients of earlier micro-batches beside those that a compiled backward hands over when it ends."""
+    gradient_share: float = 1.0
+    """Share of each finished gradient that stays on this rank."""
+    final_gradients: float | None = None
+    """Gradients at the optimizer's step; None: the walk's own, times the share."""
+    gathered: float = 0.0
+    """Workspace alive in forward and backward: gathered weights, buckets."""
+    gathered_backward: float = 0.0
+    """Workspace alive in backward besides."""
+    other_micro_batches: float = 0
+    """Forwards of earlier micro-batches whose kept tensors are alive (pipelines)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The level of the fullest moment, its parts (they add up to it), its name and the runner-up's."""
+
+    bytes: float
+    moment: str
+    runner_up: str
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    logits: float
+    workspace: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakCandidates:
+    """All moments of one setup."""
+
+    candidates: tuple[Candidate, ...]
+    start: Candidate
+    kept: Candidate
+    end: Candidate
+    gradient_bytes: int
+    weight_bytes: int
+    inventory: Inventory
+    streamed: Polynomial = (0, 0, 0, 0, 0, 0)
+    """Bytes in the memory of the host after forward."""
+
+    def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
+        """The bytes that lie in the memory of the host between forward and backward."""
+        return _value(self.streamed, micro_batch, seq_len)
+
+    def lines(self, seq_len: int, state: RankState) -> tuple[MomentLines, ...]:
+        """For each moment's name the levels that are the fullest for some micro-batch at this length.
+
+        A level is bytes = intercept + slope x micro-batch, all that is held included.
+        """
+        stacked = self._stacked(seq_len, state)
+        by_name: dict[str, list[Line]] = {}
+        for candidate in self.candidates:
+            intercept, slope = _at_length(candidate.total, seq_len)
+            gradients = candidate.gradients * state.gradient_share if state.gradients is None else state.gradients
+            intercept += gradients + state.accumulated + state.weights + state.optimizer + state.gathered + stacked[0]
+            if candidate.moment != "forward":
+                intercept += state.gathered_backward
+            by_name.setdefault(candidate.moment, []).append((intercept, slope + stacked[1], candidate))
+        intercept, slope = _at_length(self.end.total, seq_len)
+        intercept += self._final_gradients(state) + state.temporaries + state.weights + state.optimizer
+        by_name.setdefault("optimizer", []).append((intercept, slope, self.end))
+        return tuple((name, upper_lines(lines)) for name, lines in by_name.items())
+
+    def peak(
+        self, micro_batch: int, seq_len: int, state: RankState, lines: tuple[MomentLines, ...] | None = None
+    ) -> Peak:
+        """The fullest moment for sequences of `seq_len` tokens, `micro_batch` at a time.
+
+        Bytes of tensors, each rounded up to 512 where its size is constant; the largest of a few polynomials
+        (physics of the allocator and the context is not in here). `lines`: what `lines` gave for this length.
+        """
+        best = second = -1.0
+        moment = runner_up = ""
+        chosen = self.end
+        for name, found in lines or self.lines(seq_len, state):
+            top, candidate = -1.0, chosen
+            for intercept, slope, one in found:
+                level = intercept + slope * micro_batch
+                if level > top:
+                    top, candidate = level, one
+            if top > best:
+                best, moment, chosen, second, runner_up = top, name, candidate, best, moment
+            elif top > second:
+                second, runner_up = top, name
+        return self._peak(chosen, micro_batch, seq_len, state, moment, runner_up)
+
+    def _stacked(self, seq_len: int, state: RankState) -> tuple[float, float]:
+        """Kept tensors of the other micro-batches in flight, as a line over the micro-batch."""
+        kept, start = _at_length(self.kept.total, seq_len), _at_length(self.start.total, seq_len)
+        others = state.other_micro_batches
+        return others * (kept[0] - start[0]), others * (kept[1] - start[1])
+
+    def _final_gradients(self, state: RankState) -> float:
+        """Gradients alive at the optimizer's step."""
+        if state.final_gradients is not None:
+            return state.final_gradients
+        return state.gradients if state.gradients is not None else self.gradient_bytes * state.gradient_share
+
+    def _peak(self, candidate: Candidate, b: int, s: int, state: RankState, moment: str, runner_up: str) -> Peak:
+        arriving, activations, logits, workspace = (float(_value(part, b, s)) for part in candidate.parts)
+        if candidate is self.end:
+            gradients = self._final_gradients(state)
+            workspace += state.temporaries
+        else:
+            gradients = candidate.gradients * state.gradient_share if state.gradients is None else state.gradients
+            gradients += state.accumulated + arriving
+            if state.other_micro_batches:
+                stacked = self._stacked(s, state)
+                activations += stacked[0] + stacked[1] * b
+            workspace += state.gathered + (state.gathered_backward if candidate.moment != "forward" else 0.0)
+        total = state.weights + gradients + state.optimizer + activations + logits + workspace
+        return Peak(total, moment, runner_up, state.weights, gradients, state.optimizer, activations, logits, workspace)
+
+
+Line = tuple[float, float, Candidate]
+"""Intercept, slope and what lies on it."""
+MomentLines = tuple[str, tuple[Line, ...]]
+_SLOPE_FIRST = itemgetter(1, 0)
+
+
+def upper_lines(lines: list[Line]) -> tuple[Line, ...]:
+    """Keep the lines that are above all others somewhere from 1 on (the upper envelope)."""
+    steepest: list[Line] = []
+    top = -1.0
+    ordered = sorted(lines, key=_SLOPE_FIRST)
+    for line in reversed(ordered):
+        # What is no steeper must be above at 1.
+        if line[0] + line[1] > top:
+            top = line[0] + line[1]
+            steepest.append(line)
+    hull: list[Line] = []
+    for line in reversed(steepest):
+        while len(hull) > 1 and _covers(hull, line):
+            hull.pop()
+        hull.append(line)
+    return tuple(hull)
+
+
+def _covers(hull: list[Line], line: Line) -> bool:
+    """Whether `line`, steeper and lower at 1 than any, leaves the last of the hull nowhere above."""
+    before, last = hull[-2:]
+    # `last` is above `before` only after they cross; `line` must be above it before that.
+    return (last[0] - line[0]) * (last[1] - before[1]) <= (before[0] - last[0]) * (line[1] - last[1])
+
+
+def _at_length(polynomial: Polynomial, s: int) -> tuple[float, float]:
+    c0, cb, cs, cbs, css, cbss = polynomial
+    return float(c0 + s * (cs + css * s)), float(cb + s * (cbs + cbss * s))
+
+
+def _value(polynomial: Polynomial, b: int, s: int) -> int:
+    c0, cb, cs, cbs, css, cbss = polynomial
+    return c0 + cb * b + s * (cs + cbs * b + s * (css + cbss * b))
