@@ -26,7 +26,7 @@ ASKS = {
     "pretrain": "estimate -m gpt2-xl -d rtx-4070ti --json",
     "qlora": "estimate -m llama-3-8b -d t4 -t qlora --micro-batch 1 --json",
     "serving": "estimate -m mixtral-8x7b -d m2-ultra -t inference --quant q4_k_m --memory 128GiB --json",
-    "cluster": "estimate -m llama-3-8b -d 16xh100-sxm --checkpointing full --tokens 1B --json",
+    "cluster": "estimate -m llama-3-8b -d 16xh100-sxm -t pretrain --checkpointing full --tokens 1B --json",
     "processor": "estimate -m llama-3-8b -d ryzen-9-7950x -t inference --quant q4_k_m",
     "compare": "compare -m gpt2-xl -t lora --all",
     "plan": "plan -m llama-3-8b -d rtx-4070ti -t finetune",

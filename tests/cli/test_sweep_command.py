@@ -238,7 +238,7 @@ def test_ladder_and_remedies_only_when_asked_for(
 ) -> None:
     asked: list[dict[str, bool]] = []
 
-    def answer(request: dict[str, object], **extras: bool) -> object:
+    def answer(request: dict[str, object], catalog: None, **extras: bool) -> object:
         asked.append(extras)
         return stored_answer(request)
 
@@ -246,10 +246,11 @@ def test_ladder_and_remedies_only_when_asked_for(
     assert lines(sweep(GOOD, "--with", "ladder, remedies"))[0]["id"] == "a"
     assert lines(sweep(GOOD, "--with", "remedies"))[0]["id"] == "a"
     assert sweep(GOOD).code == 0
-    assert asked == [{"ladder": True, "remedies": True}, {"ladder": False, "remedies": True}]
+    nothing = {"ladder": False, "remedies": False, "uses": False}
+    assert asked == [{**nothing, "ladder": True, "remedies": True}, {**nothing, "remedies": True}]
     wrong = sweep(GOOD, "--with", "lader")
     assert (wrong.code, wrong.out) == (2, "")
-    assert "--with: 'lader' is not one of ladder, remedies." in wrong.err
+    assert "--with: 'lader' is not one of ladder, remedies, uses." in wrong.err
 
 
 def test_check_fails_where_a_scenario_does_not_work(sweep: Callable[..., Outcome]) -> None:

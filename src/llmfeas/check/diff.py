@@ -16,7 +16,7 @@ from ..text import printable
 
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 30
-LISTS = ("ladder", "remedies")
+LISTS = ("ladder", "uses", "remedies")
 """Parts of a result that say what else is possible; compared by their labels."""
 
 Stored = Mapping[str, Any]

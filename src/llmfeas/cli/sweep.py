@@ -17,15 +17,14 @@ from .terminal import bar
 FORMATS = ("ndjson", "csv")
 
 
-EXTRAS = ("ladder", "remedies")
-
-
 def _extras(text: str) -> frozenset[str]:
     """Read what is wanted beside each estimate: `ladder,remedies`.
 
     Raises:
         UsageError: one of the words is neither.
     """
+    from .workers import EXTRAS
+
     words = frozenset(word.strip() for word in text.split(",") if word.strip())
     unknown = sorted(words.difference(EXTRAS))
     if unknown:
@@ -76,7 +75,7 @@ command = Command(
         Grouped(
             ["jobs", "--jobs"], type=click.IntRange(1, 256), metavar="N", default=1, help="Processes at work.  [1]"
         ),
-        Grouped(["extras", "--with"], metavar="WHAT", default="", help="Beside each estimate: ladder, remedies."),
+        Grouped(["extras", "--with"], metavar="WHAT", default="", help="Beside each estimate: ladder, remedies, uses."),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if a scenario does not work."),
         *outputs(FORMATS, "ndjson"),
     ],

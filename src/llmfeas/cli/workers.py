@@ -14,6 +14,8 @@ from ..record import dataclass
 from .failure import as_bug, fails
 from .scenarios import Item, ScenarioLine, item_of_line
 
+EXTRAS = ("ladder", "remedies", "uses")
+"""What a line holds beside its estimate where it is wanted."""
 CHUNK, SLOW_CHUNK = 256, 4
 """Scenarios that are answered at once: alone, and with extras, which take far longer."""
 
@@ -32,7 +34,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """How scenarios are to be answered: the format of the lines, and what beside the estimate (ladder, remedies)."""
+    """How scenarios are to be answered: the format of the lines, and what beside the estimate (`EXTRAS`)."""
 
     format: str = "ndjson"
     extras: frozenset[str] = frozenset()
@@ -109,16 +111,13 @@ def answered(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Ans
     from ..render.estimate_line import estimate_line
 
     lines, bad, bugs, refused = [], 0, 0, 0
-    ladder, remedies = "ladder" in options.extras, "remedies" in options.extras
+    extras = {name: name in options.extras for name in EXTRAS}
     for one in items:
         item = item_of_line(one.raw, one.number) if isinstance(one, ScenarioLine) else one
         try:
             if item.error is not None:
                 raise item.error
-            if options.extras:
-                estimate = answer(item.request, ladder=ladder, remedies=remedies)
-            else:
-                estimate = bare_answer(item.request)
+            estimate = answer(item.request, None, **extras) if options.extras else bare_answer(item.request)
             if options.format == "csv":
                 lines.append(_line({"id": item.id, **estimate.to_dict()}, options.format))
             else:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from ..contract import Added, Json, Keys, MayBeNull, Published, envelope, hidden, plain, published, written
+from ..contract import (
+    ABSENT,
+    Absent,
+    Added,
+    Json,
+    Keys,
+    MayBeNull,
+    Published,
+    envelope,
+    hidden,
+    plain,
+    published,
+    written,
+)
 from ..contract import Note as Note
 from ..ranges import Range
 from ..record import dataclass
@@ -141,6 +154,23 @@ class Rung(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Use(Published):
+    """What the machine does with the model in one use that people make of it."""
+
+    label: str
+    task: Task
+    changes: Mapping[str, object]
+    """Settings that make it so, by name: the task, and what else the request has to say."""
+    verdict: Verdict
+    peak_bytes: float
+    """The expected peak on one device."""
+    tokens: float | None
+    """Tokens that are trained on; null in inference."""
+    total_seconds: float | None
+    decode_tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy(Published):
     """What would have to change, and what it then comes to."""
 
@@ -169,6 +199,8 @@ class Estimate(Published):
     warnings: tuple[Note, ...] = hidden(default=())
     ladder: tuple[Rung, ...] = ()
     """What else this model can do on this device, from pre-training down to 4-bit inference."""
+    uses: Added[tuple[Use, ...] | Absent] = ABSENT
+    """What this machine does with this model, use by use; there where the request says no task."""
     remedies: tuple[Remedy, ...] = ()
     """The nearest ways to yes, where it is not feasible as asked."""
     explanation: tuple[Term, ...] = hidden(default=())

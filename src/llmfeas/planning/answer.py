@@ -30,9 +30,12 @@ def answer(
     *,
     ladder: bool = True,
     remedies: bool = True,
+    uses: bool = True,
     explain: bool = False,
 ) -> Estimate:
     """Answer a request, by default with the ladder, and with remedies where it is not feasible as asked.
+
+    A request that says no task is answered for pre-training, and `uses` say what else the machine does.
 
     Raises:
         UsageError: for unknown names, values out of bounds, contradictions.
@@ -40,6 +43,10 @@ def answer(
     """
     catalog = catalog or default_catalog()
     result = bare_answer(request, catalog)
+    if uses and not result.scenario.said("task"):
+        from .uses import uses_of
+
+        result = replace(result, uses=tuple(uses_of(request, result, catalog)))
     if ladder:
         from .ladder import rungs
 

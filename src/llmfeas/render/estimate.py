@@ -18,7 +18,8 @@ from ..units import (
     format_usd,
 )
 from .assumptions import assumptions, context
-from .report import Bar, Pair, Phrase, Report, Topic, glued
+from .report import Bar, Heading, Pair, Phrase, Report, Topic, glued
+from .uses import uses_topic
 from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, judged, rate, sentence, verdict_words
 
 Json = Mapping[str, Any]
@@ -33,23 +34,25 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
     model = printable(model or inputs["model"]["value"], 60)
     device = printable(device or inputs["device"]["value"], 60)
     devices = glued(f"{inputs['num_devices']['value']} x {device}")
+    title, verdict = f"{model}, {_size(result['parameters'])}, on {devices}", verdict_words(result["verdict"])
+    asked, uses = context(inputs, result["parameters"]), result.get("uses")
     sections = (
         _reasons(result["verdict"]),
         _memory(inputs, result["memory"]),
         _compute(result["flops"], inputs["task"]["value"]),
         *_time(inputs, result),
         *_cost(result["cost"], inputs),
-        _ladder(result["ladder"], inputs),
-        _remedies(result["remedies"], result["verdict"]["memory"]),
+        None if uses else _ladder(result["ladder"], inputs),
+        _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),
         assumptions(inputs),
         _warnings(envelope["warnings"]),
     )
-    return Report(
-        title=f"{model}, {_size(result['parameters'])}, on {devices}",
-        verdict=verdict_words(result["verdict"]),
-        context=context(inputs, result["parameters"]),
-        blocks=tuple(section for section in sections if section is not None),
-    )
+    blocks = tuple(section for section in sections if section is not None)
+    if not uses:
+        return Report(title=title, verdict=verdict, context=asked, blocks=blocks)
+    task, *rest = asked
+    detail = Heading(title=f"{task[:1].upper()}{task[1:]} in detail", verdict=verdict, context=tuple(rest))
+    return Report(title=title, blocks=(uses_topic(uses, inputs["num_devices"]["value"]), detail, *blocks))
 
 
 def _size(parameters: Json) -> str:
@@ -236,11 +239,15 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
 NOTHING_NEAR = "no one or two changes do; 'llmfeas plan' looks further"
 
 
-def _remedies(remedies: list[Json], memory: str) -> Topic | None:
+def _remedies(remedies: list[Json], memory: str, *, other_tasks: bool = True) -> Topic | None:
+    """The nearest ways, without those of other tasks where these have lines of their own."""
     if not remedies:
         return Topic(label="To make it work", paragraphs=((Phrase(NOTHING_NEAR),),)) if memory == "exceeds" else None
+    shown = [remedy for remedy in remedies if other_tasks or "task" not in remedy["changes"]]
+    if not shown:
+        return None
     pairs = []
-    for remedy in remedies:
+    for remedy in shown:
         right = [judged(remedy["status"]), Phrase(" " + amounts(remedy))]
         if remedy.get("message"):
             right.append(Phrase(f": {printable(remedy['message'], 200)}", "dim"))

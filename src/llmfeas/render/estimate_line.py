@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .. import __version__
-from ..contract import keys_of
+from ..contract import ABSENT, keys_of
 from ..estimate.core import flops, parameter_counts
 from ..estimate.inputs import inputs, value_and_origin
 from ..estimate.result import SCHEMA, Estimate
@@ -27,7 +27,8 @@ def estimate_line(id: object, estimate: Estimate) -> str:
     """
     scenario = estimate.scenario
     head = _head(scenario, estimate.catalog) % tuple([_setting(*value_and_origin(scenario, name)) for name in BATCH])
-    rest = {key: getattr(estimate, key) for key in (TRAINING_REST if scenario.is_training else SERVING_REST)}
+    keys = TRAINING_REST if scenario.is_training else SERVING_REST
+    rest = {key: value for key in keys if (value := getattr(estimate, key)) is not ABSENT}
     return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{encoded(estimate.warnings)}}}\n'
 
 

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .report import GLUE, Bar, Phrase, Report, Table, Topic, Verbatim
+from .report import GLUE, Bar, Heading, Phrase, Report, Table, Topic, Verbatim
 
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"} | {GLUE: " "})
 
 
 def rendered(report: Report) -> str:
     """The report as CommonMark with pipe tables; text from outside is escaped."""
-    lines = [f"## {_text(report.title)}", ""]
-    if report.verdict is not None:
-        lines += [f"**{_text(report.verdict.whole)}**", ""]
-    if report.context:
-        lines += [" · ".join(_text(part) for part in report.context), ""]
+    lines = [*_heading(report, "##")]
     for block in report.blocks:
         if isinstance(block, Verbatim):
             lines += _verbatim(block)
+        elif isinstance(block, Heading):
+            lines += _heading(block, "###")
         else:
             lines += _table(block) if isinstance(block, Table) else _topic(block)
     while lines and not lines[-1]:
         lines.pop()
     return "\n".join(lines) + "\n"
+
+
+def _heading(report: Report | Heading, level: str) -> Iterator[str]:
+    yield from (f"{level} {_text(report.title)}", "")
+    if report.verdict is not None:
+        yield from (f"**{_text(report.verdict.whole)}**", "")
+    if report.context:
+        yield from (" · ".join(_text(part) for part in report.context), "")
 
 
 def _text(text: str) -> str:

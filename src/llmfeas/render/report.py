@@ -100,10 +100,19 @@ class Verbatim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """A title with its verdict, a line of context, then topics and tables in the order in which they are read."""
+class Heading:
+    """A title with its verdict, and a line of context."""
 
     title: str
     verdict: Phrase | None = None
     context: tuple[str, ...] = ()
-    blocks: tuple[Topic | Table | Verbatim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A heading of its own, then topics and tables in the order in which they are read, and what begins anew."""
+
+    title: str
+    verdict: Phrase | None = None
+    context: tuple[str, ...] = ()
+    blocks: tuple[Topic | Table | Verbatim | Heading, ...] = ()

@@ -17,7 +17,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 from rich.theme import Theme
 
-from .report import GLUE, Bar, Column, Meaning, Pair, Phrase, Report, Table, Topic, Verbatim, glued
+from .report import GLUE, Bar, Column, Heading, Meaning, Pair, Phrase, Report, Table, Topic, Verbatim, glued
 
 Drawn: TypeAlias = Iterator[RenderableType]
 STYLES = {
@@ -144,13 +144,15 @@ def _page(report: Report, width: int) -> Drawn:
         if isinstance(block, Table):
             yield BLANK
             yield from _table(block, width)
+        elif isinstance(block, Heading):
+            yield Constrain(Group(BLANK, *_heading(block, prose)), prose)
         elif isinstance(block, Verbatim):
             yield from (BLANK, _label(block.label, width), Segments([Segment(block.text.removesuffix("\n") + "\n")]))
         else:
             yield Constrain(Group(*_topic(block, prose)), prose)
 
 
-def _heading(report: Report, width: int) -> Drawn:
+def _heading(report: Report | Heading, width: int) -> Drawn:
     """The title, the verdict at the right end of its line if it has room there, and the context."""
     title, verdict = _label(report.title, width), _text([report.verdict] if report.verdict else [], width)
     if title.cell_len + 3 + verdict.cell_len <= width:

@@ -1,0 +1,146 @@
+"""What a machine does with a model: one line for each use that people make of it, with the options that make it so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..catalog.store import Catalog
+from ..errors import LlmfeasError
+from ..estimate.core import estimate
+from ..estimate.floor import rank_floor_bytes
+from ..estimate.resolve import Resolution, resolution
+from ..estimate.result import Estimate, Use
+from ..estimate.usable_memory import usable_bytes
+from ..options import BY_NAME
+from ..scenario import Task
+from .serving_changes import FORMATS
+
+Settings = Mapping[str, object]
+
+USES: tuple[tuple[str, Task], ...] = (
+    ("chat", "inference"),
+    ("QLoRA", "qlora"),
+    ("LoRA", "lora"),
+    ("full fine-tuning", "finetune"),
+    ("pre-training", "pretrain"),
+)
+"""Each use and its task, what most people come for first."""
+
+LEANER: tuple[Settings, ...] = (
+    {"micro_batch": 1},
+    {"checkpointing": "full"},
+    {"optimizer": "adamw-8bit"},
+    {"precision": "bf16"},
+)
+"""What makes a training leaner, one after the other on top of those before: what costs least comes first."""
+
+USUAL_BITS = (8, 6, 5, 4)
+"""Widths of weights that people chat with, the best first."""
+
+GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
+"""What a task may refuse: of a request without a task nobody knows which one it was meant for."""
+
+
+def uses_of(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Iterator[Use]:
+    """Yield what the machine does with the model; `estimated` is the answer to the request itself.
+
+    A use is the answer to the request with its task, and with what makes it feasible if it is not so by itself. One
+    that cannot be asked at all is left out.
+    """
+    for label, task in USES:
+        asked = _asked(request, task)
+        found = estimated if task == estimated.scenario.task else None
+        settled = _settled(asked, catalog) if found is None else None
+        if found is None and settled is not None:
+            found = estimate(settled)
+        if found is None:
+            asked = {name: value for name, value in asked.items() if name not in GIVES_WAY}
+            settled = _settled(asked, catalog)
+            if settled is None:
+                continue
+            found = estimate(settled)
+        yield _use(label, *_best(asked, found, catalog))
+
+
+def _asked(request: Mapping[str, object], task: Task) -> dict[str, object]:
+    """The request for a task: without the settings that mean nothing to it."""
+    kept = {name: value for name, value in request.items() if name in BY_NAME and task in BY_NAME[name].tasks}
+    return {**kept, "task": task}
+
+
+def _settled(asked: Settings, catalog: Catalog) -> Resolution | None:
+    try:
+        return resolution(asked, catalog)
+    except LlmfeasError:
+        return None
+
+
+def _best(asked: Settings, plain: Estimate, catalog: Catalog) -> tuple[Settings, Estimate]:
+    """The changes that make a use feasible, else tight, and its answer; without any, the use as it is."""
+    best: tuple[Settings, Estimate] = ({}, plain)
+    if plain.verdict.memory == "fits" or plain.verdict.software == "unsupported":
+        return best
+    trials = _formats(plain) if plain.scenario.task == "inference" else _leaner(plain)
+    for changes in trials:
+        found = _trial({**asked, **changes}, plain, catalog)
+        if found is None or found.verdict.status not in ("feasible", "tight"):
+            continue
+        if found.verdict.status == "feasible":
+            return changes, found
+        if best[1].verdict.status != "tight":
+            best = changes, found
+    return best
+
+
+def _trial(asked: Settings, plain: Estimate, catalog: Catalog) -> Estimate | None:
+    """The answer with changes; None where they are refused, change the engine, or what stays would not fit."""
+    settled = _settled(asked, catalog)
+    if settled is None:
+        return None
+    scenario = settled.scenario
+    if scenario.engine != plain.scenario.engine:
+        return None
+    if scenario.is_training and rank_floor_bytes(scenario) > usable_bytes(scenario):
+        return None
+    return estimate(settled)
+
+
+def _leaner(plain: Estimate) -> Iterator[dict[str, object]]:
+    """Yield ever leaner trainings; what was said stays, and so does what is lean already."""
+    scenario = plain.scenario
+    changes: dict[str, object] = {}
+    for step in LEANER:
+        new = {n: v for n, v in step.items() if not scenario.said(n) and getattr(scenario, n) != v}
+        if scenario.task not in ("pretrain", "finetune"):
+            new.pop("precision", None)
+            new.pop("optimizer", None)
+        if new:
+            changes = {**changes, **new}
+            yield dict(changes)
+
+
+def _formats(plain: Estimate) -> Iterator[dict[str, object]]:
+    """Yield the usual formats of fewer bits than now, the widest first."""
+    scenario = plain.scenario
+    if scenario.said("quant") or scenario.stored is not None:
+        return
+    formats = scenario.tables.quantization
+    now = formats.encoded_bits(scenario.quant)[0]
+    for bits in USUAL_BITS:
+        for quant in FORMATS[bits]:
+            if formats.encoded_bits(quant)[0] < now:
+                yield {"quant": quant}
+
+
+def _use(label: str, changes: Settings, found: Estimate) -> Use:
+    scenario, total = found.scenario, found.total_seconds
+    return Use(
+        label=label,
+        task=scenario.task,
+        changes={"task": scenario.task, **changes},
+        verdict=found.verdict,
+        peak_bytes=found.memory.peak_bytes.expected,
+        tokens=scenario.tokens,
+        total_seconds=None if total is None else total.expected,
+        decode_tokens_per_second=None if total is not None else found.speed.expected,
+    )
