@@ -15,6 +15,7 @@ from click.exceptions import UsageError as ClickUsageError
 from ..errors import CheckFailedError, LlmfeasError, UsageError
 from ..text import printable
 from . import output, terminal
+from .ending import Ended
 
 if TYPE_CHECKING:
     from ..estimate.result import Verdict
@@ -42,6 +43,10 @@ def report_error(error: BaseException, arguments: Sequence[str]) -> int:
         interrupted = LlmfeasError("interrupted", "Interrupted.")
         terminal.say(_as_json(interrupted) if wants_json(arguments) else interrupted.message)
         return INTERRUPTED
+    if isinstance(error, Ended):
+        ended = LlmfeasError("ended", f"Ended by {error.name}.")
+        terminal.say(_as_json(ended) if wants_json(arguments) else ended.message)
+        return error.exit_code
     known = error if isinstance(error, LlmfeasError) else translated(error) or _from_system(error)
     if known is None:
         if os.environ.get("LLMFEAS_DEBUG"):

@@ -16,6 +16,7 @@ from ..estimate.result import Cost, Estimate, Memory, Remedy, Verdict
 from ..estimate.time.inference import InferenceTime
 from ..estimate.time.training import TrainingTime
 from ..record import dataclass
+from ..request import canonical
 from ..scenario import Scenario
 from .axes import axes_of
 from .change import Axis, together
@@ -155,6 +156,7 @@ def plan(
     """
     if any_device and "device" in keep:
         raise UsageError("contradiction", "--keep device and --any-device exclude each other", "Give one of them.")
+    request = canonical(request, catalog.tables.quantization)
     requested = estimate(resolution(request, catalog))
     if requested.verdict.status in FEASIBLE:
         return Plan(requested, (Way((), {}, dict(request), requested),), None)

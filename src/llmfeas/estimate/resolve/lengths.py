@@ -111,10 +111,20 @@ def fitting_batch(scenario: Scenario, batch: int) -> int:
 
 
 def _consistent(draft: Draft, micro_batch: int, dp: int) -> None:
-    """Fit a global batch that the user gave to micro-batch and ranks, and say what changed."""
+    """Fit a global batch that the user gave to micro-batch and ranks, and say what changed.
+
+    Raises:
+        UsageError: it is less than the micro-batch that the user gave.
+    """
     batch = draft.values["global_batch"]
     if draft.said("global_batch") and batch < micro_batch * dp:
-        if not draft.said("micro_batch") or batch < micro_batch:
+        if draft.said("micro_batch") and batch < micro_batch:
+            raise UsageError(
+                "contradiction",
+                f"--global-batch {batch} is less than one --micro-batch {micro_batch}",
+                f"use --global-batch {micro_batch * dp} or more, or --micro-batch {max(1, batch // dp)} or less",
+            )
+        if not draft.said("micro_batch"):
             draft.put("micro_batch", max(1, min(micro_batch, batch // dp or 1, batch)), "derived")
             micro_batch = draft.values["micro_batch"]
         if batch < micro_batch * dp:
