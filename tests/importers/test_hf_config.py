@@ -300,3 +300,15 @@ def test_what_a_configuration_leaves_open_is_told_with_the_answer(tmp_path: Path
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     found = resolution({"model": str(tmp_path), "device": "rtx-4090", "task": "lora"}, catalog())
     assert ["hidden_size" in note.message for note in found.warnings if note.code == "imported-model"] == [True]
+
+
+def test_a_feed_forward_of_no_width_is_refused(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 0, "num_attention_heads": 4}
+    with pytest.raises(DataError, match="intermediate_size is 0"):
+        read(tmp_path, {**config, "num_hidden_layers": 2, "vocab_size": 100})
+
+
+def test_a_width_of_zero_that_no_layer_has_is_none(tmp_path: Path) -> None:
+    """Mixtures of experts in every layer leave it so."""
+    config = next(row["config"] for row in CLASSES if row["config"]["model_type"] == "qwen3_moe")
+    assert read(tmp_path, {**config, "intermediate_size": 0}).architecture.ffn is None
