@@ -49,9 +49,12 @@ def beyond_limits(record: Any) -> Iterator[str]:
     hints = typing.get_type_hints(type(record), include_extras=True)
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
-        if dataclasses.is_dataclass(value):
-            yield from (f"{field.name}.{fault}" for fault in beyond_limits(value))
-        elif isinstance(value, int | float):
+        parts = value if isinstance(value, tuple) else (value,)
+        for number, part in enumerate(parts):
+            if dataclasses.is_dataclass(part):
+                place = f"{field.name}[{number}]" if isinstance(value, tuple) else field.name
+                yield from (f"{place}.{fault}" for fault in beyond_limits(part))
+        if isinstance(value, int | float):
             faults = (limits.broken_by(value) for limits in _limits_in(hints[field.name]))
             yield from (f"{field.name} {fault}" for fault in faults if fault)
 
