@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Dropout, Model, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.hf_config import FAMILIES, model_from_config
+from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"
 CLASSES = json.loads((DATA / "hf_classes.json").read_text())["rows"]
@@ -295,7 +295,7 @@ def test_an_error_names_the_file_once(tmp_path: Path, text: str) -> None:
 
 
 def test_what_a_configuration_leaves_open_is_told_with_the_answer(tmp_path: Path) -> None:
-    from llmfeas.estimate.resolve import resolution
+    from llmfeas.settle import resolution
 
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     found = resolution({"model": str(tmp_path), "device": "rtx-4090", "task": "lora"}, catalog())

@@ -10,8 +10,8 @@ import pytest
 import safetensors_files
 
 from llmfeas.errors import DataError
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.model_file import model_from_file
+from llmfeas.workload.parameters import parameters
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "checkpoints.json").read_text())["cases"]
 LLAMA = CASES["llama"]["tensors"]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
+from llmfeas.feasibility.core import estimate
 from llmfeas.planning.solve import QUESTIONS, solved
 from llmfeas.planning.solve.settings import counts
+from llmfeas.settle import resolution
 
 MODELS = (
     "gpt2", "gpt2-xl", "pythia-1b", "llama-2-7b", "llama-3-8b", "mistral-7b", "qwen2.5-0.5b", "tinyllama-1.1b",

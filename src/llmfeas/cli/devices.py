@@ -30,7 +30,7 @@ class ListedDevice(ListedEntry):
     @classmethod
     def of(cls, device: Device) -> ListedDevice:
         """The row of a record."""
-        from ..estimate.resolve.hardware import cheapest_price
+        from ..settle.hardware import cheapest_price
 
         rates, price = device.tflop_per_s, cheapest_price(device)
         return cls(

@@ -18,7 +18,7 @@ from . import output, terminal
 from .ending import Ended
 
 if TYPE_CHECKING:
-    from ..estimate.result import Verdict
+    from ..feasibility.result import Verdict
 
 _FORMAT_SPELLINGS = frozenset({"-f", "-fnd", "-f=", "-f=nd", "--format=", "--format=nd"})
 
@@ -189,7 +189,7 @@ def fails(verdict: Verdict, *, strict: bool = False) -> bool:
 
 def failure(verdict: Verdict) -> str:
     """What breaks the check, and nothing else."""
-    from ..estimate.verdict import why
+    from ..feasibility.verdict import why
 
     judged = verdict.status if verdict.status in (*REFUSED, "tight") else "not all could be checked"
     return f"the check failed, {judged}: {why(verdict)}"

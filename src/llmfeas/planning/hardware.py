@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate
+from ..feasibility.result import Estimate
 from ..units import GIB
 from .change import AUTO, Change, Source
 

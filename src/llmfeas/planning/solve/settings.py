@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...estimate.bounds import memory_lower_bound
-from ...estimate.memory import memory
-from ...estimate.parameters import parameters
-from ...estimate.resolve import hardware_named, resolution
-from ...estimate.verdict import host_exceeds
+from ...feasibility.bounds import memory_lower_bound
+from ...feasibility.verdict import host_exceeds
+from ...memory.peak import memory
 from ...record import dataclass
+from ...settle import hardware_named, resolution
+from ...workload.parameters import parameters
 from ..bisection import largest, smallest
 from .answer import FEASIBLE, REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
 
