@@ -18,12 +18,12 @@ from scipy.optimize import Bounds, minimize
 from llmfeas.catalog.engine import ServingMemory, TrainingOverhead
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
-from llmfeas.estimate.inference_memory import inference_memory
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.runtime_memory import MemoryKind, inference_overhead, is_sharded, overhead_of, training_overhead
-from llmfeas.estimate.training_memory import training_memory
 from llmfeas.evidence.measurements import Measurement, measurement_files, read_measurements, settings_of
+from llmfeas.memory.inference import inference_memory
+from llmfeas.memory.runtime import MemoryKind, inference_overhead, is_sharded, overhead_of, training_overhead
+from llmfeas.memory.training import training_memory
 from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
 
 from .least_squares import Array
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 from llmfeas.catalog.efficiency import Efficiency
 from llmfeas.errors import LlmfeasError
-from llmfeas.estimate.time.decode import sequences_per_replica
-from llmfeas.estimate.time.inference import inference_time
-from llmfeas.estimate.time.regimes import decode_regime, prefill_regime
-from llmfeas.estimate.time.training import run_interval, training_time
 from llmfeas.evidence.compare import published_tokens_per_second, scenario_of
 from llmfeas.evidence.measurements import Measurement
 from llmfeas.scenario import Scenario
+from llmfeas.timing.decode import sequences_per_replica
+from llmfeas.timing.inference import inference_time
+from llmfeas.timing.regimes import decode_regime, prefill_regime
+from llmfeas.timing.training import run_interval, training_time
 
 Speed = Literal["training", "decode", "prefill"]
 SPEEDS: tuple[Speed, ...] = ("training", "decode", "prefill")

@@ -19,9 +19,9 @@ def test_an_answer_is_what_the_command_line_prints() -> None:
 
 
 def test_it_can_be_asked_again_after_parts_were_imported() -> None:
-    import llmfeas.estimate.core
+    import llmfeas.feasibility.core
 
-    assert llmfeas.estimate.core.estimate
+    assert llmfeas.feasibility.core.estimate
     first, second = (llmfeas.estimate(model="gpt2", device="t4") for _ in range(2))
     assert first.to_dict() == second.to_dict()
 

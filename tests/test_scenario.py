@@ -10,9 +10,9 @@ import pytest
 
 from llmfeas import scenario as scenarios
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.resolve import resolution
 from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario, whatever_the_batch
+from llmfeas.settle import resolution
 
 REQUEST = {"model": "gpt2", "device": "rtx-4090", "task": "finetune"}
 

@@ -18,7 +18,11 @@ LAYERS = (
     {"catalog", "options", "request", "scenario"},
     {"model", "importers", "machine"},
     {"walk"},
-    {"estimate"},
+    {"workload"},
+    {"memory"},
+    {"timing"},
+    {"settle"},
+    {"feasibility"},
     {"planning"},
     {"check"},
     {"evidence", "render"},
@@ -48,7 +52,7 @@ EAGER_CORNERS = {
     "pydantic": ("catalog/validation.py", "evidence/", "importers/"),
 }
 
-PURE = ("autograd", "model", "walk", "estimate")
+PURE = ("autograd", "model", "walk", "workload", "memory", "timing", "settle", "feasibility")
 LOADERS = tuple(f"llmfeas.catalog.{name}" for name in ("store", "overlay", "overlay_files", "source"))
 
 LONGEST_MODULE = 400

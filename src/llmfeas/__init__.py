@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -11,31 +10,22 @@ __all__ = ["DataError", "LlmfeasError", "UsageError", "__version__", "estimate"]
 
 if TYPE_CHECKING:
     from .errors import DataError, LlmfeasError, UsageError
-    from .estimate.result import Estimate
+    from .feasibility.result import Estimate
 
-    def estimate(**request: object) -> Estimate:
-        """Answer one question, by the names of the command line's settings: `model`, `device`, `task`, `micro_batch`.
 
-        Values are numbers in base units or text as on the command line (`"16GiB"`, `"10B"`, `"30d"`). The
-        `to_dict()` of the answer is exactly the JSON of `llmfeas estimate --json`.
+def estimate(**request: object) -> Estimate:
+    """The answer to one question, by the names of the settings: `model`, `device`, `task`, `micro_batch`.
 
-        Raises:
-            UsageError: unknown names, values out of bounds, contradictions.
-            DataError: a model file or catalog that cannot be used.
-        """
-        raise NotImplementedError
-else:
-    from . import estimate
+    Values are numbers in base units or text as on the command line (`"16GiB"`, `"10B"`, `"30d"`). The
+    `to_dict()` of the answer is exactly the JSON of `llmfeas estimate --json`.
 
-    class _Answering(ModuleType):
-        """The package `llmfeas.estimate` as the function of that name: importing a part of it binds the name anew."""
+    Raises:
+        UsageError: unknown names, values out of bounds, contradictions.
+        DataError: a model file or catalog that cannot be used.
+    """
+    from .planning.answer import answer
 
-        def __call__(self, **request):
-            from .planning.answer import answer
-
-            return answer(request)
-
-    estimate.__class__ = _Answering
+    return answer(request)
 
 
 def __getattr__(name: str) -> Any:

@@ -44,6 +44,21 @@ def parsed(request: Mapping[str, object], formats: Quantization) -> dict[str, Va
     return values
 
 
+def canonical(request: Mapping[str, object], formats: Quantization) -> dict[str, object]:
+    """The same request with every setting under its own name and every value read; recorded origins stay beside it.
+
+    What asks for a setting before a scenario is settled asks this.
+
+    Raises:
+        UsageError: as `parsed` and `recorded_origins`.
+    """
+    origins = recorded_origins(request)
+    values = parsed(request, formats)
+    return {
+        name: {"value": value, "origin": origins[name]} if name in origins else value for name, value in values.items()
+    }
+
+
 def recorded_origins(request: Mapping[str, object]) -> dict[str, Origin]:
     """Where the settings of an answer's `inputs` came from, by name; a plain request has none.
 

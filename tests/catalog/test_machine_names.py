@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llmfeas.catalog.hardware import Hardware, find_hardware
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.resolve import resolution
+from llmfeas.settle import resolution
 
 CATALOG = catalog()
 TABLE = Path(__file__).parents[1] / "data" / "machine_names.txt"

@@ -12,7 +12,7 @@ from llmfeas.catalog.device import Price
 from llmfeas.catalog.overlay import with_overlays
 from llmfeas.catalog.prices import cheapest_price, current, doubt, every_price, rent, usual_usd_per_hour
 from llmfeas.catalog.store import Catalog, catalog
-from llmfeas.estimate.resolve import resolution
+from llmfeas.settle import resolution
 
 CATALOG = catalog()
 DEVICES = CATALOG.devices

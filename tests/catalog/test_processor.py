@@ -9,8 +9,8 @@ import pytest
 from llmfeas.catalog.overlay import with_overlays
 from llmfeas.catalog.processor import bandwidth_gb_per_s, disagreements, rates, with_rule
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
+from llmfeas.feasibility.core import estimate
+from llmfeas.settle import resolution
 
 CATALOG = catalog()
 UNITS = CATALOG.raw("processors")["vector_units"]

@@ -126,3 +126,25 @@ def test_no_stdout_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="standard output is closed"):
         output.write("x")
     output.flush()
+
+
+def test_what_a_killed_run_left_does_not_stop_the_next(run: Run, tmp_path: Path) -> None:
+    """In containers each run has the same process id."""
+    (tmp_path / f".llmfeas-{os.getpid()}.part").write_text("half", encoding="utf-8")
+    assert run("schema", "-o", str(tmp_path / "names.txt")) == Outcome(0, "", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "llmfeas", "sweep", "-", "-o", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+        process.terminate()
+        assert process.stderr.read() == b"Ended by SIGTERM.\n"
+    assert process.returncode == 143
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,129 @@ def test_a_full_disk_keeps_what_was_written(many: Path, tmp_path: Path, jobs: st
     found = rows(out.read_bytes())
     assert 0 < len(found) < 600
     assert [row["id"] for row in found[:77]] == list(range(77))
+
+
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL") if hasattr(signal, name)]
+LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up in /proc")
+
+
+def state_of(pid: int) -> tuple[str, int]:
+    """State and parent of a process; a zombie where there is none any more."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "Z", 0
+    return fields[0], int(fields[1])
+
+
+def workers_of(master: int) -> list[int]:
+    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in pids if state_of(pid)[1] == master]
+
+
+def all_gone(pids: list[int]) -> bool:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if all(state_of(pid)[0] == "Z" for pid in pids):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@LINUX
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_to_the_sweep_alone_ends_it_with_its_processes(number: signal.Signals, tmp_path: Path) -> None:
+    fifo, out = tmp_path / "fifo", tmp_path / "out"
+    os.mkfifo(fifo)
+    command = [*COMMAND, str(fifo), "--jobs", "2"]
+    with (
+        out.open("wb") as sink,
+        subprocess.Popen(command, stdout=sink, stderr=subprocess.PIPE, start_new_session=True) as process,
+    ):
+        with fifo.open("wb", buffering=0) as lines:
+            for _ in range(40):
+                lines.write(b"".join(map(scenario, range(50))))
+            workers = workers_of(process.pid)
+            process.send_signal(number)
+            code = ended(process)
+        killed = number == signal.SIGKILL
+        assert len(workers) == 2
+        assert code == (-number if killed else 128 + number)
+        assert process.stderr is not None
+        assert process.stderr.read() == (b"" if killed else f"Ended by {number.name}.\n".encode())
+    assert all_gone(workers)
+    if not killed:
+        rows(out.read_bytes())
+
+
+@LINUX
+def test_lines_of_a_killed_process_are_answered_by_another(tmp_path: Path) -> None:
+    fifo, out = tmp_path / "fifo", tmp_path / "out"
+    os.mkfifo(fifo)
+    many = [b"".join(map(scenario, range(start, start + 100))) for start in range(0, 2000, 100)]
+    with (
+        out.open("wb") as sink,
+        subprocess.Popen([*COMMAND, str(fifo), "--jobs", "2"], stdout=sink, stderr=subprocess.PIPE) as process,
+    ):
+        with fifo.open("wb", buffering=0) as lines:
+            for number, block in enumerate(many):
+                lines.write(block)
+                if number == 10:
+                    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        assert process.stderr is not None
+        assert (ended(process), process.stderr.read()) == (0, b"")
+    assert [row["id"] for row in rows(out.read_bytes())] == list(range(2000))
+
+
+@POSIX
+def test_a_signal_finishes_the_line_that_is_being_written() -> None:
+    command = [*COMMAND, "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"".join(map(scenario, range(400))))
+        process.stdin.flush()
+        first = process.stdout.readline()
+        time.sleep(0.5)  # the pipe is full, in the middle of a line
+        process.send_signal(signal.SIGTERM)
+        found = rows(first + process.stdout.read())
+    assert process.returncode == 128 + signal.SIGTERM
+    assert 0 < len(found) < 400
+
+
+@POSIX
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """As under nohup."""
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", program, *COMMAND, "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert asked(process, scenario(1))["id"] == 1
+        process.send_signal(signal.SIGHUP)
+        assert asked(process, scenario(2))["id"] == 2
+        process.communicate()
+    assert process.returncode == 0
+
+
+@POSIX
+def test_lines_whose_process_is_killed_again_and_again_are_named() -> None:
+    """What kills every process that is at it, as a lack of memory does, ends neither the sweep nor the other lines."""
+    program = (
+        "import os, sys, llmfeas.cli.workers as workers\n"
+        "from llmfeas.cli import main\n"
+        "master, whole = os.getpid(), workers.answered\n"
+        "def deadly(items, options):\n"
+        "    if os.getpid() != master and any(b'\"id\": 5,' in one.raw for one in items): os.kill(os.getpid(), 9)\n"
+        "    return whole(items, options)\n"
+        "workers.answered = deadly\n"
+        "raise SystemExit(main(['sweep', '-', '--jobs', '2']))\n"
+    )
+    given = b"".join(map(scenario, range(20)))
+    result = subprocess.run([sys.executable, "-c", program], input=given, capture_output=True, check=False)
+    found = rows(result.stdout)
+    lost = [row["id"] for row in found if row.get("error", {}).get("code") == "killed"]
+    assert result.returncode == 3
+    assert [row["id"] for row in found] == list(range(20))
+    assert lost == [3, 4, 5, 6]  # the chunk that it is in
+    assert found[5]["line"] == 6

@@ -6,7 +6,7 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
-from llmfeas.estimate.bounds import (
+from llmfeas.feasibility.bounds import (
     host_lower_bound,
     host_upper_bound,
     machine_lower_bound,
@@ -16,10 +16,10 @@ from llmfeas.estimate.bounds import (
     time_limit_seconds,
     time_lower_bound,
 )
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.usable_memory import usable_bytes
-from llmfeas.estimate.verdict import IMPRACTICAL_SECONDS
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.verdict import IMPRACTICAL_SECONDS
+from llmfeas.memory.usable import usable_bytes
+from llmfeas.settle import resolution
 
 ASKS: tuple[dict[str, object], ...] = (
     {"task": "finetune", "micro_batch": 1},

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model, Window
-from llmfeas.estimate.cache import kv_cache_bytes
 from llmfeas.importers.hf_config import model_from_config
 from llmfeas.model.sums import architecture_sums
+from llmfeas.workload.cache import kv_cache_bytes
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS = json.loads((DATA / "kv_cache.json").read_text())["rows"]

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.memory import memory
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Estimate
-from llmfeas.estimate.time.training import TrainingTime, training_time
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
+from llmfeas.memory.peak import memory
 from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
+from llmfeas.timing.training import TrainingTime, training_time
 
 MODELS = st.sampled_from(
     ("gpt2-xl", "llama-2-7b", "llama-3-8b", "mistral-7b", "qwen2.5-7b", "mixtral-8x7b", "pythia-6.9b")

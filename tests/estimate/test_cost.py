@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Estimate
-from llmfeas.estimate.time.inference import InferenceTime
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
+from llmfeas.settle import resolution
+from llmfeas.timing.inference import InferenceTime
 
 
 def found(**request: object) -> Estimate:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.explain import explanation
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Term
-from llmfeas.estimate.time import inference, training
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.explain import explanation
+from llmfeas.feasibility.result import Term
+from llmfeas.settle import resolution
+from llmfeas.timing import inference, training
 
 
 def terms(**request: object) -> dict[str, Term]:

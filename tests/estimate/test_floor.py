@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.floor import rank_floor_bytes
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.training_memory import training_memory
+from llmfeas.memory.floor import rank_floor_bytes
+from llmfeas.memory.training import training_memory
 from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
 
 ASKS: tuple[dict[str, object], ...] = (
     {"device": "h200"},

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model
-from llmfeas.estimate.flops import Lora, inference_flop, step_flop, training_flop
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.hf_config import model_from_config
 from llmfeas.model.sums import architecture_sums
+from llmfeas.workload.flops import Lora, inference_flop, step_flop, training_flop
+from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS = json.loads((DATA / "flops.json").read_text())["rows"]

@@ -14,8 +14,8 @@ from serving_rows import serving
 
 from llmfeas.catalog.quantization import StoredWeights
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.inference_memory import inference_memory
-from llmfeas.estimate.weights import weight_bytes
+from llmfeas.memory.inference import inference_memory
+from llmfeas.workload.weights import weight_bytes
 
 FORMATS = catalog().tables.quantization
 

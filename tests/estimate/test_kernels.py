@@ -6,14 +6,14 @@ import pytest
 from training_scenarios import scenario
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.explain import explanation
-from llmfeas.estimate.kernels import runs_compiled, runs_fused, runs_patched, traits_of
-from llmfeas.estimate.memory import memory
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.training_memory import training_memory
 from llmfeas.evidence.measurements import measurement_files, read_measurements, settings_of
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.explain import explanation
+from llmfeas.memory.peak import memory
+from llmfeas.memory.training import training_memory
 from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
+from llmfeas.workload.kernels import runs_compiled, runs_fused, runs_patched, traits_of
 
 LIGER = "pytorch-liger"
 MPT = {"model": "mpt-7b", "device": "h100-sxm", "micro_batch": 2, "seq_len": 2048}

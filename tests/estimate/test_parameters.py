@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmfeas.catalog.architecture import Model
-from llmfeas.estimate.parameters import block_parameters, parameters
+from llmfeas.workload.parameters import block_parameters, parameters
 
 ROWS = {
     row["id"]: row

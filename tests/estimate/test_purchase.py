@@ -6,10 +6,10 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Estimate
-from llmfeas.estimate.verdict import why
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
+from llmfeas.feasibility.verdict import why
+from llmfeas.settle import resolution
 
 ASK = {"model": "gpt2", "device": "rtx-4090", "micro_batch": 4, "tokens": "1B"}
 THREE_YEARS_HOURS = 3 * 365 * 24

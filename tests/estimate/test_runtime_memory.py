@@ -11,14 +11,14 @@ import pytest
 from serving_rows import serving, training
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.inference_memory import inference_memory
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Memory
-from llmfeas.estimate.runtime_memory import MemoryKind, peak_width, runtime_bytes, runtime_memory
-from llmfeas.estimate.training_memory import training_memory
-from llmfeas.estimate.usable_memory import usable_bytes
+from llmfeas.feasibility.core import estimate
+from llmfeas.memory.inference import inference_memory
+from llmfeas.memory.peak import Memory
+from llmfeas.memory.runtime import MemoryKind, peak_width, runtime_bytes, runtime_memory
+from llmfeas.memory.training import training_memory
+from llmfeas.memory.usable import usable_bytes
 from llmfeas.ranges import Range
+from llmfeas.settle import resolution
 
 PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "inference_memory.json").read_text())
 ROWS = [row for row in PUBLISHED["rows"] if not row["variant"]]

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
+from llmfeas.feasibility.core import estimate
+from llmfeas.settle import resolution
 
 
 def limits(device: str, **request: object) -> list[str]:

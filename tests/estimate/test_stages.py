@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.stages import stages
-from llmfeas.estimate.time.work import slowest_stage, work_of
-from llmfeas.estimate.training_plan import training_plan
+from llmfeas.memory.training_plan import training_plan
 from llmfeas.model.sums import architecture_sums
 from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
+from llmfeas.timing.work import slowest_stage, work_of
+from llmfeas.workload.stages import stages
 
 MODELS = ("llama-3-70b", "gpt2-xl", "mixtral-8x7b", "deepseek-v3", "longcat-flash", "gemma-2-9b", "llama-3.1-405b")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from training_scenarios import parts, scenario
 
-from llmfeas.estimate.training_memory import training_memory
+from llmfeas.memory.training import training_memory
 
 DATA = Path(__file__).parents[1] / "data"
 ROWS = json.loads((DATA / "training_memory.json").read_text())["rows"]

@@ -11,10 +11,10 @@ from training_scenarios import CARD
 
 from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.parameters import parameters
-from llmfeas.estimate.training_memory import TensorMemory, training_memory
 from llmfeas.importers.hf_config import model_from_config
+from llmfeas.memory.training import TensorMemory, training_memory
 from llmfeas.scenario import Scenario
+from llmfeas.workload.parameters import parameters
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "training_memory_families.json").read_text())
 

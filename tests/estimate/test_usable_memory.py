@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from serving_rows import serving
 
-from llmfeas.estimate.usable_memory import usable_bytes
+from llmfeas.memory.usable import usable_bytes
 from llmfeas.units import GIB, MIB
 
 ASKED = {"model": "gpt2"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Estimate
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
+from llmfeas.settle import resolution
 
 
 def found(model: str, device: str, **request: object) -> Estimate:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Architecture, Experts, Model
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.weights import (
+from llmfeas.workload.weights import (
     decode_read_bytes,
     distinct_experts,
     weight_bytes,

@@ -6,7 +6,7 @@ from typing import Any
 
 from llmfeas.catalog.device import Device, Rates
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.training_memory import TensorMemory
+from llmfeas.memory.training import TensorMemory
 from llmfeas.scenario import Scenario
 
 CARD = Device(

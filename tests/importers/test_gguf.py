@@ -9,10 +9,10 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.gguf import MAX_TENSORS, TENSOR_TYPES, read_gguf
 from llmfeas.importers.gguf_model import TRAITS
 from llmfeas.importers.model_file import model_from_file
+from llmfeas.workload.parameters import parameters
 
 
 def refusal(path: Path) -> DataError:

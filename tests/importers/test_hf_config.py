@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Dropout, Model, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.hf_config import FAMILIES, model_from_config
+from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"
 CLASSES = json.loads((DATA / "hf_classes.json").read_text())["rows"]
@@ -295,8 +295,20 @@ def test_an_error_names_the_file_once(tmp_path: Path, text: str) -> None:
 
 
 def test_what_a_configuration_leaves_open_is_told_with_the_answer(tmp_path: Path) -> None:
-    from llmfeas.estimate.resolve import resolution
+    from llmfeas.settle import resolution
 
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     found = resolution({"model": str(tmp_path), "device": "rtx-4090", "task": "lora"}, catalog())
     assert ["hidden_size" in note.message for note in found.warnings if note.code == "imported-model"] == [True]
+
+
+def test_a_feed_forward_of_no_width_is_refused(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 0, "num_attention_heads": 4}
+    with pytest.raises(DataError, match="intermediate_size is 0"):
+        read(tmp_path, {**config, "num_hidden_layers": 2, "vocab_size": 100})
+
+
+def test_a_width_of_zero_that_no_layer_has_is_none(tmp_path: Path) -> None:
+    """Mixtures of experts in every layer leave it so."""
+    config = next(row["config"] for row in CLASSES if row["config"]["model_type"] == "qwen3_moe")
+    assert read(tmp_path, {**config, "intermediate_size": 0}).architecture.ffn is None

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import safetensors_files
 
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.model_file import model_from_file
+from llmfeas.workload.parameters import parameters
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "checkpoints.json").read_text())["cases"]
 Tensors = dict[str, tuple[list[int], str]]

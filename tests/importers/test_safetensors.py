@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,8 @@ import pytest
 import safetensors_files
 
 from llmfeas.errors import DataError
-from llmfeas.estimate.parameters import parameters
 from llmfeas.importers.model_file import model_from_file
+from llmfeas.workload.parameters import parameters
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "checkpoints.json").read_text())["cases"]
 LLAMA = CASES["llama"]["tensors"]
@@ -181,3 +182,38 @@ def test_a_config_alone_is_a_model_without_weights(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "config.json"):
         model = model_from_file(path)
         assert (model.format, model.stored, model.parameters) == ("config", None, None)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.parametrize("name", ["model.safetensors.index.json", "other.safetensors.index.json"])
+@pytest.mark.parametrize("kind", ["fifo", "endless"])
+def test_an_index_that_is_no_regular_file_is_not_read(tmp_path: Path, name: str, kind: str) -> None:
+    """Nobody waits for a FIFO's writer, and nothing without an end is read."""
+    if kind == "fifo":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")
+    if not name.startswith("model."):
+        assert refusal(tmp_path).message == f"{tmp_path / name}: no regular file"
+        return
+    (tmp_path / "model.safetensors").symlink_to("/dev/zero")
+    refusal(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_an_index_whose_shards_are_no_regular_files(tmp_path: Path) -> None:
+    index = {"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    os.mkfifo(tmp_path / "one.safetensors")
+    (tmp_path / "two.safetensors").symlink_to("/dev/zero")
+    assert "2 of 2 shards are missing" in refusal(tmp_path).message
+
+
+def test_a_file_that_grows_after_its_size_was_asked_is_bounded(tmp_path: Path) -> None:
+    """What the system says of a size is not believed: /proc says 0."""
+    from llmfeas.importers.header import bounded_bytes
+
+    path = tmp_path / "x.json"
+    path.write_bytes(bytes(2**20 + 1))
+    with pytest.raises(DataError, match="above 1 MiB is not read"):
+        bounded_bytes(path, 2**20, "an index")

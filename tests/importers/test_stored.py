@@ -11,9 +11,9 @@ import pytest
 import safetensors_files
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.weights import decode_read_bytes, weight_bytes
 from llmfeas.importers.model_file import model_from_file
 from llmfeas.planning.answer import bare_answer
+from llmfeas.workload.weights import decode_read_bytes, weight_bytes
 
 FORMATS = catalog().tables.quantization
 

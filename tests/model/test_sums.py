@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Model
-from llmfeas.estimate.flops import training_flop
 from llmfeas.model.sums import AttentionSpan, architecture_sums
+from llmfeas.workload.flops import training_flop
 
 LONG = 1 << 17
 

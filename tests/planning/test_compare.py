@@ -6,10 +6,10 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
+from llmfeas.feasibility.core import estimate
 from llmfeas.planning.compare import chosen_devices, comparison
 from llmfeas.ranges import Range
+from llmfeas.settle import resolution
 
 
 def test_feasible_rows_come_first_then_by_time() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
-from llmfeas.estimate.result import Estimate
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.axes import axes_of
 from llmfeas.planning.plan import MOST_CHANGES, Plan, pins, plan
 from llmfeas.planning.search import settings_of
+from llmfeas.settle import resolution
 
 MODELS = (
     "gpt2-xl", "llama-2-7b", "llama-3-8b", "mistral-7b", "llama-2-13b", "qwen2.5-14b", "falcon-40b", "mixtral-8x7b",

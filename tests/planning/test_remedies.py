@@ -8,11 +8,11 @@ import pytest
 
 from llmfeas.catalog.prices import let
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
+from llmfeas.feasibility.core import estimate
 from llmfeas.planning.answer import answer
 from llmfeas.planning.hardware import device_changes
 from llmfeas.planning.remedies import nearest_remedies
+from llmfeas.settle import resolution
 
 MODELS = (
     "gpt2-xl", "llama-2-7b", "llama-3-8b", "mistral-7b", "llama-2-13b", "qwen2.5-14b", "falcon-40b", "mixtral-8x7b",

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from llmfeas.catalog.prices import current
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.estimate.core import estimate
-from llmfeas.estimate.resolve import resolution
+from llmfeas.feasibility.core import estimate
 from llmfeas.planning.solve import QUESTIONS, solved
 from llmfeas.planning.solve.settings import counts
+from llmfeas.settle import resolution
 
 MODELS = (
     "gpt2", "gpt2-xl", "pythia-1b", "llama-2-7b", "llama-3-8b", "mistral-7b", "qwen2.5-0.5b", "tinyllama-1.1b",
@@ -312,3 +312,44 @@ def test_a_question_that_lacks_something_says_what(question: str, request_: dict
 def test_every_question_has_a_solver() -> None:
     for module, function, help_text in QUESTIONS.values():
         assert module and function and help_text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("question", "plain", "spelled"),
+    [
+        ("cheapest", {"num_devices": 8, "tokens": 1e9, "deadline": 604800}, {"num_devices": "8.0"}),
+        ("cheapest", {"tokens": 1e9, "deadline": 604800}, {"num_devices": "auto", "device": "auto"}),
+        ("min-devices", {"device": "t4", "devices_per_node": 4}, {"devices_per_node": "4.0", "num_devices": "auto"}),
+        ("max-context", {"device": "t4", "task": "inference", "prompt": 2000}, {"prompt": "2k"}),
+        ("max-context", {"device": "t4", "task": "inference", "context": None}, {"context": "auto"}),
+        ("max-batch", {"device": "t4", "task": "inference"}, {"task": " INFERENCE "}),
+        ("max-batch", {"device": "t4", "task": "inference", "context": 1000}, {"max_model_len": "1k", "context": None}),
+        ("tokens", {"device": "t4", "deadline": 86400, "task": "pretrain"}, {"deadline": "1d", "task": "train"}),
+        ("optimal", {"device": "t4", "deadline": 86400, "task": "pretrain"}, {"task": "auto"}),
+    ],
+)
+def test_values_are_read_once_for_all_questions(question: str, plain: Ask, spelled: Ask) -> None:
+    """However a value is written, and whatever the setting is called, the question is the same."""
+    plain = {"model": "gpt2", **plain}
+    known, other = solved(question, plain, catalog()), solved(question, {**plain, **spelled}, catalog())
+    assert other.to_dict() == known.to_dict()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_what_a_question_needs_is_missed_by_name(question: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        solved(question, {"model": "auto", "device": "auto"}, catalog())
+    assert caught.value.code == "missing-option"
+
+
+def test_the_largest_batch_is_within_the_global_one() -> None:
+    request: Ask = {"model": "gpt2", "device": "rtx-4090", "task": "finetune", "global_batch": 4}
+    assert solved("max-batch", request, catalog()).answer == {"micro_batch": 4}
+    assert int(str(solved("max-batch", {**request, "global_batch": None}, catalog()).answer["micro_batch"])) > 4
+
+
+def test_a_micro_batch_beyond_the_global_one_is_refused() -> None:
+    request: Ask = {"model": "gpt2", "device": "rtx-4090", "micro_batch": 100, "global_batch": 1}
+    with pytest.raises(UsageError, match="--global-batch 1 is less than one --micro-batch 100") as caught:
+        resolution(request, catalog())
+    assert caught.value.code == "contradiction"

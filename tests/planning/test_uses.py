@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmfeas.estimate.result import Estimate, Use
+from llmfeas.feasibility.result import Estimate, Use
 from llmfeas.planning.answer import answer, bare_answer
 
 ASKS: list[dict[str, object]] = [

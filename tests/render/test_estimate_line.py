@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from llmfeas import settle
 from llmfeas.errors import UsageError
-from llmfeas.estimate import resolve
 from llmfeas.planning.answer import bare_answer
 from llmfeas.render.estimate_line import estimate_line
 
@@ -46,8 +46,8 @@ REQUESTS = requests(("pretrain", "finetune", "lora", "qlora"), TRAINED) | reques
 
 
 def forget() -> None:
-    resolve._settled.cache_clear()
-    resolve._for_batch.cache_clear()
+    settle._settled.cache_clear()
+    settle._for_batch.cache_clear()
 
 
 @settings(max_examples=150)

@@ -10,12 +10,12 @@ import pytest
 
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.parameters import parameters
 from llmfeas.model.build import build
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.model.weight import VOCAB_GRAIN
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.inventory import Inventory
+from llmfeas.workload.parameters import parameters
 
 COUNTED = {
     row["id"]: row["total"]

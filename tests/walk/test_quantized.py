@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.estimate.training_memory import TensorMemory, training_memory
+from llmfeas.memory.training import TensorMemory, training_memory
 from llmfeas.planning.answer import bare_answer
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "quantized_memory.json").read_text())

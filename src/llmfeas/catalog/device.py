@@ -180,6 +180,11 @@ class Device:
         return max(wide, key=lambda link: link.gb_per_s or 0.0, default=None)
 
     @property
+    def is_unified(self) -> bool:
+        """Whether GPU and CPU share the memory."""
+        return self.kind in ("unified", "apu") or "LPDDR" in self.memory_type.upper()
+
+    @property
     def has_bf16(self) -> bool:
         """Whether it computes in bf16 natively."""
         return self.tflop_per_s.bf16 is not None

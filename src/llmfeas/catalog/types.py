@@ -6,7 +6,10 @@ data comes from outside (`catalog.validation`), so that a constraint is written 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import operator
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 
@@ -21,6 +24,48 @@ class Limits:
     def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], dict[str, Any]]) -> Any:
         """Add the bounds to the schema of the bare type."""
         return {**handler(source), **self.bounds}
+
+    def broken_by(self, value: float) -> str:
+        """Say which bound a number breaks; empty where it is within."""
+        for name, bound in self.bounds.items():
+            within, words = _BOUNDS[name]
+            if not within(value, bound):
+                return f"is {value:.6g}, but must be {words} {bound:.6g}"
+        return ""
+
+
+_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "gt": (operator.gt, "above"),
+    "ge": (operator.ge, "at least"),
+    "le": (operator.le, "at most"),
+}
+
+
+def beyond_limits(record: Any) -> Iterator[str]:
+    """Yield what pydantic would refuse of a record's numbers, those of records in it too: `mla.v_head_dim is 0, ...`.
+
+    For records that a program has computed from what it read: nobody has checked them.
+    """
+    hints = typing.get_type_hints(type(record), include_extras=True)
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        parts = value if isinstance(value, tuple) else (value,)
+        for number, part in enumerate(parts):
+            if dataclasses.is_dataclass(part):
+                place = f"{field.name}[{number}]" if isinstance(value, tuple) else field.name
+                yield from (f"{place}.{fault}" for fault in beyond_limits(part))
+        if isinstance(value, int | float):
+            faults = (limits.broken_by(value) for limits in _limits_in(hints[field.name]))
+            yield from (f"{field.name} {fault}" for fault in faults if fault)
+
+
+def _limits_in(hint: Any) -> Iterator[Limits]:
+    """Find the bounds in a hint such as `Count | None`."""
+    for part in typing.get_args(hint):
+        if isinstance(part, Limits):
+            yield part
+        elif typing.get_origin(part) is typing.Annotated:
+            yield from _limits_in(part)
 
 
 Count = Annotated[int, Limits(gt=0, le=10**15)]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..contract import Published, published
 from ..errors import DataError
-from ..estimate.result import SCHEMA
+from ..feasibility.result import SCHEMA
 from ..record import dataclass
 from ..text import printable
 

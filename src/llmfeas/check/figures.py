@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from ..errors import UsageError
-from ..estimate.result import Estimate
-from ..estimate.time.training import TrainingTime
+from ..feasibility.result import Estimate
 from ..options import EVERY_TASK, INFERENCE, TRAINING
 from ..ranges import Range
 from ..record import dataclass
 from ..text import printable
+from ..timing.training import TrainingTime
 from ..units import (
     GB,
     GIB,

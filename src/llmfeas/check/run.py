@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from ..catalog.store import Catalog
 from ..contract import Published, published
 from ..errors import LlmfeasError
-from ..estimate.core import estimate
-from ..estimate.resolve import resolution
-from ..estimate.result import Estimate
+from ..feasibility.core import estimate
+from ..feasibility.result import Estimate
 from ..record import dataclass
+from ..settle import resolution
 from .figures import FIGURES, WORDS, End, word_of
 from .read import CheckFile, Expectation, Report, ScenarioBlock, bad_file, read_checks, setting_of
 from .requirement import end_of

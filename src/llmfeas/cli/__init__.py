@@ -9,13 +9,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0: answered, whatever the verdict. 1: a bug of ours. 2: usage. 3: bad data. 4: a check failed. 130: interrupted.
+    128 + n: ended by signal n.
     """
     import gc
     import sys
 
+    from .ending import Ended, heed
+
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         gc.disable()  # one answer makes no garbage worth a search; what answers many turns it on again
+        heed()
     try:
         from . import output
         from .app import run
@@ -23,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = run(given)
         output.flush()
         return code
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, Ended) as error:
         from .failure import report_error
 
         return report_error(error, given)

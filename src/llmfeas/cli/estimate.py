@@ -9,7 +9,7 @@ from ..errors import CheckFailedError, UsageError
 from .parameters import Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
-    from ..estimate.result import Estimate, Verdict
+    from ..feasibility.result import Estimate, Verdict
     from ..render.report import Report
 
 EXAMPLE = "llmfeas estimate --model gpt2-xl --device rtx-4070ti"

@@ -15,9 +15,10 @@ from click.exceptions import UsageError as ClickUsageError
 from ..errors import CheckFailedError, LlmfeasError, UsageError
 from ..text import printable
 from . import output, terminal
+from .ending import Ended
 
 if TYPE_CHECKING:
-    from ..estimate.result import Verdict
+    from ..feasibility.result import Verdict
 
 _FORMAT_SPELLINGS = frozenset({"-f", "-fnd", "-f=", "-f=nd", "--format=", "--format=nd"})
 
@@ -42,6 +43,10 @@ def report_error(error: BaseException, arguments: Sequence[str]) -> int:
         interrupted = LlmfeasError("interrupted", "Interrupted.")
         terminal.say(_as_json(interrupted) if wants_json(arguments) else interrupted.message)
         return INTERRUPTED
+    if isinstance(error, Ended):
+        ended = LlmfeasError("ended", f"Ended by {error.name}.")
+        terminal.say(_as_json(ended) if wants_json(arguments) else ended.message)
+        return error.exit_code
     known = error if isinstance(error, LlmfeasError) else translated(error) or _from_system(error)
     if known is None:
         if os.environ.get("LLMFEAS_DEBUG"):
@@ -184,7 +189,7 @@ def fails(verdict: Verdict, *, strict: bool = False) -> bool:
 
 def failure(verdict: Verdict) -> str:
     """What breaks the check, and nothing else."""
-    from ..estimate.verdict import why
+    from ..feasibility.verdict import why
 
     judged = verdict.status if verdict.status in (*REFUSED, "tight") else "not all could be checked"
     return f"the check failed, {judged}: {why(verdict)}"

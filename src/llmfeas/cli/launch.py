@@ -71,7 +71,7 @@ def run(**values: Any) -> None:
 
 
 def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
-    from ..estimate.inputs import inputs
+    from ..feasibility.inputs import inputs
     from ..planning.launch import LaunchResult
 
     written, estimated = recipe.launch, recipe.estimate

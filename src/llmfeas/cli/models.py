@@ -28,7 +28,7 @@ class ListedModel(ListedEntry):
     @classmethod
     def of(cls, model: Model) -> ListedModel:
         """The row of a record."""
-        from ..estimate.parameters import parameters
+        from ..workload.parameters import parameters
 
         counts = parameters(model)
         return cls(
@@ -53,7 +53,7 @@ def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
 def _counts(model: Model) -> Row:
     from dataclasses import asdict
 
-    from ..estimate.parameters import parameters
+    from ..workload.parameters import parameters
 
     return {"parameters": asdict(parameters(model))}
 
@@ -82,7 +82,7 @@ def _opened(text: str, catalog: Catalog) -> Opened | None:
 
 def _unlike(imported: ImportedModel) -> list[str]:
     """Say where the architecture counts other parameters than the file holds."""
-    from ..estimate.parameters import parameters
+    from ..workload.parameters import parameters
 
     if imported.parameters is None:
         return []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..text import printable
+from .ending import held
 
 
 def write(text: str, path: str | None = None) -> None:
@@ -41,7 +42,7 @@ def whole_file(path: str) -> Iterator[int]:
     if target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    part = target.parent / f".llmfeas-{os.getpid()}.part"
+    part = target.parent / f".llmfeas-{os.urandom(8).hex()}.part"
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         try:
@@ -136,9 +137,11 @@ def _write_whole(descriptor: int, data: bytes) -> None:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
+    """Write whole lines: a signal that would end the program waits for the last one of them."""
     view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    with held():
+        while view:
+            view = view[os.write(descriptor, view) :]
 
 
 def unwritable(path: str, error: Exception) -> UsageError:

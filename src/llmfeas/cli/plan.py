@@ -31,7 +31,7 @@ def run(**values: Any) -> None:
         if values[name] is None:
             raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
-    from ..estimate.inputs import inputs
+    from ..feasibility.inputs import inputs
     from ..planning.plan import plan
 
     request = {name: value for name, value in values.items() if value is not None}

@@ -27,10 +27,10 @@ def results() -> dict[str, tuple[str, Any, Any]]:
     """What a command writes with --json: by the name of its schema its envelope's name, its inputs, its result."""
     from ..check.diff import DiffResult
     from ..check.run import CheckResult
-    from ..estimate.inputs import Inputs
     from ..evidence.backtest import Backtest
     from ..evidence.claims.answer import ClaimsResult
     from ..evidence.own import CalibrationResult
+    from ..feasibility.inputs import Inputs
     from ..machine import DetectedMachine
     from ..planning.compare import ComparisonResult
     from ..planning.launch import LaunchResult
@@ -109,7 +109,7 @@ def _result(name: str) -> Json:
 
 def _estimate() -> Json:
     """The schema of an estimate; its derivation is there with `--explain`."""
-    from ..estimate.result import Term
+    from ..feasibility.result import Term
     from ..render.schema import estimate_schema, schema_of
 
     schema = estimate_schema()

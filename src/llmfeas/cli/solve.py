@@ -7,13 +7,10 @@ from typing import Any
 import click
 
 from ..contract import envelope, given
-from ..errors import CheckFailedError, UsageError
+from ..errors import CheckFailedError
 from ..planning.solve import QUESTIONS
 from .app import subgroup
 from .parameters import Command, Grouped, Output, outputs, settings
-
-WITHOUT_MODEL = ("max-model", "optimal")
-WITHOUT_DEVICE = ("cheapest",)
 
 
 def _question(name: str, help: str) -> click.Command:
@@ -25,10 +22,6 @@ def _question(name: str, help: str) -> click.Command:
             CheckFailedError: with `--check`, where no value works.
         """
         output, check = Output.taken(values), values.pop("check")
-        for needed in ("model", "device"):
-            optional = WITHOUT_MODEL if needed == "model" else WITHOUT_DEVICE
-            if values[needed] is None and name not in optional:
-                raise UsageError("missing-option", f"--{needed} is missing.", f"See 'llmfeas solve {name} --help'.")
         from ..catalog.store import catalog
         from ..planning.solve import solved
 

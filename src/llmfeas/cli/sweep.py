@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from typing import Any
 
@@ -53,11 +54,12 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
             from ..render.csv import table
 
             write(table(csv_columns(), []))
-        for answer in answers(scenarios.arrivals, options, jobs):
-            write(answer.text)
-            advance(answer.count)
-            count, bad, bugs = count + answer.count, bad + answer.bad, bugs + answer.bugs
-            refused += answer.refused
+        with contextlib.closing(answers(scenarios.arrivals, options, jobs)) as found:
+            for answer in found:
+                write(answer.text)
+                advance(answer.count)
+                count, bad, bugs = count + answer.count, bad + answer.bad, bugs + answer.bugs
+                refused += answer.refused
     if bugs:
         raise BugError("bug", f"{bugs} of {count} scenarios met a bug of llmfeas.", "Please report them.")
     if bad:

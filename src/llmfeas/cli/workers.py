@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import collections
-import contextlib
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
-from ..errors import LlmfeasError
+from ..errors import DataError, LlmfeasError
 from ..record import dataclass
 from .failure import as_bug, fails
 from .scenarios import Item, ScenarioLine, item_of_line
@@ -45,44 +42,20 @@ class SweepOptions:
         return SLOW_CHUNK if self.extras else CHUNK
 
 
-def answers(arrivals: Iterator[list[Item | ScenarioLine]], options: SweepOptions, jobs: int = 1) -> Iterator[Answered]:
+def answers(arrivals: Iterator[list[Item | ScenarioLine]], options: SweepOptions, jobs: int = 1) -> Generator[Answered]:
     """Answer scenarios in their order; several jobs take them in turns, never more than a few chunks ahead."""
     pending = chunks(arrivals, options.chunk)
     for chunk in itertools.islice(pending, 1) if jobs > 1 else pending:
         yield answered(chunk, options)  # what the first one loads other processes need not load again
     if jobs == 1:
         return
-    from concurrent.futures import Future, ProcessPoolExecutor
-
+    from ..catalog.overlay import use_overlays
     from ..catalog.store import catalog
+    from .crew import Crew
 
-    with ProcessPoolExecutor(jobs, initializer=_ready, initargs=(catalog().overlay_paths,)) as pool:
-        waiting: collections.deque[Future[Answered]] = collections.deque()
-        try:
-            for chunk in pending:
-                with _deaf():
-                    waiting.append(pool.submit(answered, chunk, options))
-                while waiting and (len(waiting) > 2 * jobs or waiting[0].done()):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Hold Ctrl-C back while a process may be started: one that dies at birth leaves the others' pipe half written."""
-    import signal
-
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    work, lost = functools.partial(answered, options=options), functools.partial(_lost, options=options)
+    with Crew(jobs, work, functools.partial(use_overlays, catalog().overlay_paths), lost) as crew:
+        yield from crew.results(pending)
 
 
 def chunks(arrivals: Iterable[list[Item | ScenarioLine]], most: int) -> Iterator[list[Item | ScenarioLine]]:
@@ -93,16 +66,6 @@ def chunks(arrivals: Iterable[list[Item | ScenarioLine]], most: int) -> Iterator
             chunk, items = items[:size], items[size:]
             yield chunk
             size = min(2 * size, most)
-
-
-def _ready(overlays: tuple[Path, ...]) -> None:
-    """Prepare a process: the same catalog; the main process alone hears Ctrl-C."""
-    import signal
-
-    from ..catalog.overlay import use_overlays
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    use_overlays(overlays)
 
 
 def answered(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Answered:
@@ -130,6 +93,14 @@ def answered(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Ans
             lines.append(_line(_failed(item, as_bug(error)), options.format))
             bugs += 1
     return Answered("".join(lines), len(lines), bad, bugs, refused)
+
+
+def _lost(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Answered:
+    """Say of scenarios that they have no answer: the process that was at them was killed, and the next one too."""
+    hint = "Is there memory for so many --jobs?"
+    error = DataError("killed", "the process that answered this line was killed, twice.", hint)
+    rows = [item_of_line(one.raw, one.number) if isinstance(one, ScenarioLine) else one for one in items]
+    return Answered("".join(_line(_failed(row, error), options.format) for row in rows), len(rows), bad=len(rows))
 
 
 def _failed(item: Item, error: LlmfeasError) -> Mapping[str, object]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import LlmfeasError
-from ..estimate.result import Estimate
-from ..estimate.time.inference import InferenceTime
-from ..estimate.time.training import TrainingTime
-from ..estimate.weights import native_bytes, weight_bytes
+from ..feasibility.result import Estimate
 from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..scenario import Scenario
+from ..timing.inference import InferenceTime
+from ..timing.training import TrainingTime
+from ..workload.weights import native_bytes, weight_bytes
 from .measurements import Kind, Measurement, settings_of
 
 
@@ -64,7 +64,7 @@ def scenario_of(measurement: Measurement) -> Scenario:
         LlmfeasError: the scenario cannot be answered.
     """
     from ..catalog.store import catalog
-    from ..estimate.resolve import resolution
+    from ..settle import resolution
 
     return resolution(settings_of(measurement), catalog()).scenario
 
@@ -76,8 +76,8 @@ def estimate_of(measurement: Measurement) -> Estimate:
         LlmfeasError: the scenario cannot be answered.
     """
     from ..catalog.store import catalog
-    from ..estimate.core import estimate
-    from ..estimate.resolve import resolution
+    from ..feasibility.core import estimate
+    from ..settle import resolution
 
     return estimate(resolution(settings_of(measurement), catalog()))
 

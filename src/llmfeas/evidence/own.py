@@ -201,8 +201,8 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
 
 def _placed(row: Measurement) -> list[tuple[str, str, ComparedFigure]]:
     """What a row compares, with the device and the kind of run that it speaks for."""
-    from ..estimate.time.inference import inference_time
-    from ..estimate.time.training import training_time
+    from ..timing.inference import inference_time
+    from ..timing.training import training_time
     from .compare import scenario_of
 
     scenario = scenario_of(row)

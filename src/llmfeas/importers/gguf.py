@@ -8,12 +8,13 @@ Types: ggml-org/llama.cpp, gguf-py/gguf/constants.py (GGMLQuantizationType, GGML
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from struct import calcsize
 
 from ..record import dataclass
-from .header import MIB, HeaderReader, bad_file
+from .header import MIB, HeaderReader, bad_file, opened
 from .tensors import StoredTensor
 
 TENSOR_TYPES: dict[int, tuple[str, int, int]] = {
@@ -212,9 +213,8 @@ def _part_paths(path: Path) -> list[Path]:
 
 def _read_part(path: Path) -> GgufHeader:
     try:
-        size = path.stat().st_size
-        with path.open("rb") as stream:
-            return _header(HeaderReader(path, stream, size, HEADER_LIMIT))
+        with opened(path) as stream:
+            return _header(HeaderReader(path, stream, os.fstat(stream.fileno()).st_size, HEADER_LIMIT))
     except OSError as error:
         raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
 

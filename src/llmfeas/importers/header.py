@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import struct
 from pathlib import Path
 from typing import IO, NoReturn
@@ -20,6 +22,38 @@ def bad_file(path: Path | str, reason: str, offset: int | None = None, hint: str
         f"{printable(path, 200)}{place}: {reason}",
         hint or "The file is damaged or of another format: download or convert it again.",
     )
+
+
+def opened(path: Path) -> IO[bytes]:
+    """A regular file, open to be read; what waits for a writer or never ends (a FIFO, a device) is refused unread.
+
+    Raises:
+        DataError: no regular file, or it cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
+        os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise bad_file(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    raise bad_file(path, "no regular file", hint="Only regular files are read.")
+
+
+def bounded_bytes(path: Path, limit: int, what: str) -> bytes:
+    """The whole of a regular file, which is `what`.
+
+    Raises:
+        DataError: no regular file, it cannot be read, or it is longer than `limit` bytes.
+    """
+    with opened(path) as stream:
+        try:
+            content = stream.read(limit + 1)
+        except OSError as error:
+            raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
+    if len(content) > limit:
+        raise bad_file(path, f"{what} above {limit // MIB} MiB is not read")
+    return content
 
 
 class HeaderReader:

@@ -146,6 +146,8 @@ def _architecture(config: Config, family: Family) -> Architecture:
     if parts["ffn"] is None and "experts" not in parts:
         # transformers takes a feed-forward of four times the width where a GPT-2 does not say.
         parts["ffn"] = 4 * parts["hidden"]
+    if parts["ffn"] == 0:
+        raise config.wrong(names["ffn"], "is 0: a layer without experts has a feed-forward")
     columns = {name: parts.pop(name) for name in COLUMNS if name in parts}
     architecture = Architecture(**parts)
     return with_layers(architecture, **columns) if columns else architecture

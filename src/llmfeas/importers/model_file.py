@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..catalog.architecture import Model
 from ..catalog.store import built_in
+from ..catalog.types import beyond_limits
 from ..errors import DataError
 from ..text import printable
 from .header import bad_file
@@ -48,6 +49,13 @@ def model_from_file(path: str | Path, known: Iterable[Model] = (), formats: Form
     """
     place = _reached(path)
     formats = built_in().tables.quantization.formats if formats is None else formats
+    found = _read(place, known, formats)
+    for fault in beyond_limits(found.model):
+        raise bad_file(place, f"no model has these sizes: {fault.removeprefix('architecture.')}")
+    return found
+
+
+def _read(place: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     _refuse_other_formats(place)
     if place.is_dir():
         return _from_folder(place, known, formats)
@@ -60,7 +68,7 @@ def model_from_file(path: str | Path, known: Iterable[Model] = (), formats: Form
 
         return model_from_safetensors(place, known, formats)
     if place.name.endswith(".safetensors.index.json"):
-        return model_from_file(place.parent, known, formats)
+        return _read(place.parent, known, formats)
     if place.suffix.lower() == ".json":
         return _from_config(place)
     raise bad_file(
@@ -116,7 +124,7 @@ def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> Impo
     files = sorted(folder.glob("*.gguf"))
     firsts = [file for file in files if "-of-" not in file.name or "-00001-of-" in file.name]
     if len(firsts) == 1:
-        return model_from_file(firsts[0], known, formats)
+        return _read(firsts[0], known, formats)
     if firsts:
         names = [file.name for file in firsts]
         raise DataError("ambiguous-model-folder", f"{folder} holds {len(firsts)} GGUF models", "Name one.", names[:10])

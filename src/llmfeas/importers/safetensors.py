@@ -7,13 +7,14 @@ name to {dtype, shape, data_offsets}. The structure is counted before it is pars
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..record import dataclass
 from ..text import printable
-from .header import MIB, HeaderReader, bad_file
+from .header import MIB, HeaderReader, bad_file, bounded_bytes, opened
 from .tensors import StoredTensor
 
 HEADER_LIMIT = 20 * MIB
@@ -111,13 +112,7 @@ def _numbered(path: Path, match: re.Match[str]) -> list[Path]:
 
 def _indexed(index: Path) -> list[Path]:
     """List the shards that an index names, in order; only plain names in the index's own folder are followed."""
-    try:
-        size = index.stat().st_size
-        if size > INDEX_LIMIT:
-            raise bad_file(index, f"an index of {size} bytes is too long (limit {INDEX_LIMIT // MIB} MiB)")
-        content = parsed_json(index, index.read_bytes(), MAX_TOTAL_TENSORS)
-    except OSError as error:
-        raise bad_file(index, f"cannot be read ({error.strerror or error})") from error
+    content = parsed_json(index, bounded_bytes(index, INDEX_LIMIT, "an index"), MAX_TOTAL_TENSORS)
     shards = content.get("weight_map")
     if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
         raise bad_file(index, "weight_map is missing or is no map from a tensor to a file")
@@ -186,8 +181,8 @@ def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _read_shard(path: Path) -> SafetensorsHeader:
     try:
-        size = path.stat().st_size
-        with path.open("rb") as stream:
+        with opened(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
             reader = HeaderReader(path, stream, size, HEADER_LIMIT + 8)
             length = reader.integer("Q", "the length of the header")
             if length > HEADER_LIMIT:

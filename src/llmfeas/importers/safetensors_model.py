@@ -9,7 +9,7 @@ from typing import Literal
 
 from ..catalog.architecture import Architecture, Model
 from ..errors import DataError
-from .header import MIB, bad_file
+from .header import MIB, bad_file, bounded_bytes
 from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
 from .packed import unpacked
 from .safetensors import SafetensorsHeader, parsed_json, read_safetensors, shard_paths
@@ -76,12 +76,7 @@ def _config(folder: Path) -> dict[str, object]:
     path = folder / "config.json"
     if not path.is_file():
         return {}
-    try:
-        if path.stat().st_size > CONFIG_LIMIT:
-            raise bad_file(path, f"a configuration above {CONFIG_LIMIT // MIB} MiB")
-        return parsed_json(path, path.read_bytes(), 100_000)
-    except OSError as error:
-        raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
+    return parsed_json(path, bounded_bytes(path, CONFIG_LIMIT, "a configuration"), 100_000)
 
 
 def _twin_of_tied_head(layout: TensorLayout, architecture: Architecture) -> int:

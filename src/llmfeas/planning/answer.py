@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ..catalog.store import Catalog
 from ..catalog.store import catalog as default_catalog
-from ..estimate.core import estimate
-from ..estimate.resolve import resolution
-from ..estimate.result import Estimate
+from ..feasibility.core import estimate
+from ..feasibility.result import Estimate
+from ..settle import resolution
 
 
 def bare_answer(request: Mapping[str, object], catalog: Catalog | None = None) -> Estimate:
@@ -56,7 +56,7 @@ def answer(
 
         result = replace(result, remedies=tuple(nearest_remedies(request, result, catalog)))
     if explain:
-        from ..estimate.explain import explanation
+        from ..feasibility.explain import explanation
 
         result = replace(result, explanation=explanation(result))
     return result

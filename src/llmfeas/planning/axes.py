@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 from ..catalog.backend import Backend, support
 from ..catalog.store import Catalog
-from ..estimate.inputs import value_and_origin
-from ..estimate.result import Estimate
+from ..feasibility.inputs import value_and_origin
+from ..feasibility.result import Estimate
 from ..scenario import Scenario
 from .change import AUTO, Axis, Change, Source
 from .hardware import HARDWARE_SOURCES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate
+from ..feasibility.result import Estimate
 from ..record import dataclass
 
 AUTO = "auto"

@@ -11,18 +11,19 @@ from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..contract import Published
 from ..errors import UsageError
-from ..estimate.bounds import memory_lower_bound
-from ..estimate.core import estimate
-from ..estimate.flops import Flops
-from ..estimate.parameters import Parameters
-from ..estimate.resolve import hardware_named, resolution
-from ..estimate.result import Cost, Estimate, Memory, Note, Verdict
-from ..estimate.time.inference import InferenceTime
-from ..estimate.time.training import TrainingTime
-from ..estimate.verdict import why
+from ..feasibility.bounds import memory_lower_bound
+from ..feasibility.core import estimate
+from ..feasibility.result import Cost, Estimate, Note, Verdict
+from ..feasibility.verdict import why
+from ..memory.peak import Memory
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
+from ..settle import hardware_named, resolution
+from ..timing.inference import InferenceTime
+from ..timing.training import TrainingTime
+from ..workload.flops import Flops
+from ..workload.parameters import Parameters
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
@@ -182,7 +183,7 @@ def scenario_needed(request: Mapping[str, object], estimated: Estimate, catalog:
             settled = resolution(tried, catalog)
         except UsageError:
             return None
-        from ..estimate.memory import memory
+        from ..memory.peak import memory
 
         if memory(settled.scenario).memory.verdict != "exceeds":
             return settled.scenario

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from ..catalog.device import Device
 from ..catalog.prices import let
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate
+from ..feasibility.result import Estimate
 from ..units import GIB
 from .change import AUTO, Change, Source
 

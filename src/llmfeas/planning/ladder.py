@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
-from ..estimate.core import estimate
-from ..estimate.resolve import resolution
-from ..estimate.result import Estimate, Rung
+from ..feasibility.core import estimate
+from ..feasibility.result import Estimate, Rung
+from ..settle import resolution
 from .serving_changes import common_format
 
 HARDWARE = (

@@ -9,14 +9,16 @@ from collections.abc import Collection, Mapping, Sequence
 from ..catalog.store import Catalog
 from ..contract import Published, hidden, keys_of, published
 from ..errors import UsageError
-from ..estimate.core import estimate
-from ..estimate.inputs import Inputs, inputs, value_and_origin
-from ..estimate.resolve import resolution
-from ..estimate.result import Cost, Estimate, Memory, Remedy, Verdict
-from ..estimate.time.inference import InferenceTime
-from ..estimate.time.training import TrainingTime
+from ..feasibility.core import estimate
+from ..feasibility.inputs import Inputs, inputs, value_and_origin
+from ..feasibility.result import Cost, Estimate, Remedy, Verdict
+from ..memory.peak import Memory
 from ..record import dataclass
+from ..request import canonical
 from ..scenario import Scenario
+from ..settle import resolution
+from ..timing.inference import InferenceTime
+from ..timing.training import TrainingTime
 from .axes import axes_of
 from .change import Axis, together
 from .search import FEASIBLE, Search, Way
@@ -50,7 +52,7 @@ class Nearest(Published):
     @published
     def missing_seconds(self) -> float | None:
         """Seconds past the deadline, or past what is practical; None where time is no problem."""
-        from ..estimate.verdict import IMPRACTICAL_SECONDS
+        from ..feasibility.verdict import IMPRACTICAL_SECONDS
 
         total = self.estimate.total_seconds
         if total is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
@@ -155,6 +157,7 @@ def plan(
     """
     if any_device and "device" in keep:
         raise UsageError("contradiction", "--keep device and --any-device exclude each other", "Give one of them.")
+    request = canonical(request, catalog.tables.quantization)
     requested = estimate(resolution(request, catalog))
     if requested.verdict.status in FEASIBLE:
         return Plan(requested, (Way((), {}, dict(request), requested),), None)

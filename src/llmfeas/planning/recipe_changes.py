@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from math import floor, log10
 
 from ..catalog.store import Catalog
-from ..estimate.kernels import has_host, runs_public_code
-from ..estimate.resolve.lengths import FINETUNE_TOKENS
-from ..estimate.result import Estimate
-from ..estimate.verdict import IMPRACTICAL_SECONDS
+from ..feasibility.result import Estimate
+from ..feasibility.verdict import IMPRACTICAL_SECONDS
 from ..scenario import Scenario
+from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_count
+from ..workload.kernels import has_host, runs_public_code
 from .change import AUTO, Change, Source
 
 LARGEST_MICRO_BATCH_TOKENS = 65536

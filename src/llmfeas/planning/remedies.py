@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate, Remedy
+from ..feasibility.result import Estimate, Remedy
 from .axes import axes_of
 from .change import Axis
 from .search import Search, Way

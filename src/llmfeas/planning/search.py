@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
-from ..estimate.bounds import (
+from ..feasibility.bounds import (
     host_lower_bound,
     host_upper_bound,
     machine_lower_bound,
@@ -17,14 +17,14 @@ from ..estimate.bounds import (
     time_limit_seconds,
     time_lower_bound,
 )
-from ..estimate.core import estimate
-from ..estimate.memory import memory, peak_bytes
-from ..estimate.resolve import Resolution, hardware_named, resolution
-from ..estimate.result import Estimate, Remedy
-from ..estimate.software import software_support
-from ..estimate.usable_memory import usable_bytes
+from ..feasibility.core import estimate
+from ..feasibility.result import Estimate, Remedy
+from ..feasibility.software import software_support
+from ..memory.peak import memory, peak_bytes
+from ..memory.usable import usable_bytes
 from ..record import dataclass
 from ..scenario import Scenario
+from ..settle import Resolution, hardware_named, resolution
 from .bisection import largest
 from .change import Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain
@@ -96,7 +96,7 @@ def miss(estimated: Estimate) -> float:
     shares.append(on_host / scenario.host_memory_bytes)
     total, usd = estimated.total_seconds, estimated.cost.usd
     if verdict.time in ("over_deadline", "impractical") and total is not None:
-        from ..estimate.verdict import IMPRACTICAL_SECONDS
+        from ..feasibility.verdict import IMPRACTICAL_SECONDS
 
         shares.append(total.expected / (scenario.deadline_seconds or IMPRACTICAL_SECONDS))
     if verdict.budget == "over_budget" and usd is not None and scenario.budget_usd is not None:

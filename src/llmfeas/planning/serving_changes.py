@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..catalog.backend import default_engine, support
 from ..catalog.device import Device
 from ..catalog.store import Catalog
-from ..estimate.result import Estimate
+from ..feasibility.result import Estimate
 from .change import AUTO, Change, Source
 
 FORMATS = {

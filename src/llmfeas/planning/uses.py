@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
-from ..estimate.core import estimate
-from ..estimate.floor import rank_floor_bytes
-from ..estimate.resolve import Resolution, resolution
-from ..estimate.result import Estimate, Use
-from ..estimate.usable_memory import usable_bytes
+from ..feasibility.core import estimate
+from ..feasibility.result import Estimate, Use
+from ..memory.floor import rank_floor_bytes
+from ..memory.usable import usable_bytes
 from ..options import BY_NAME
 from ..scenario import Task
+from ..settle import Resolution, resolution
 from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from .. import __version__
 from ..contract import ABSENT, keys_of
-from ..estimate.core import flops, parameter_counts
-from ..estimate.inputs import inputs, value_and_origin
-from ..estimate.result import SCHEMA, Estimate
+from ..feasibility.core import flops, parameter_counts
+from ..feasibility.inputs import inputs, value_and_origin
+from ..feasibility.result import SCHEMA, Estimate
 from ..scenario import BATCH, Origin, Scenario, whatever_the_batch
 from .ndjson import encoded
 

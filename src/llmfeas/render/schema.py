@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..contract import ADDED, NULL, Absent, Json, Keys, Note, keys_of
-from ..estimate.inputs import Inputs, Setting
-from ..estimate.result import Estimate
+from ..feasibility.inputs import Inputs, Setting
+from ..feasibility.result import Estimate
 
 TYPES: Mapping[Any, Json] = {
     str: {"type": "string"},

@@ -13,14 +13,14 @@ from ...catalog.search import find_model
 from ...catalog.store import Catalog
 from ...check.figures import COUNT, FIGURES, FLOP, GIBIBYTES, SHARE, USD, WORDS, Figure, Unit
 from ...errors import DataError, UsageError
-from ...estimate.core import estimate
-from ...estimate.parameters import parameters
-from ...estimate.resolve import resolution
-from ...estimate.result import Estimate
-from ...estimate.scaling import optimum, optimum_by_rule
+from ...feasibility.core import estimate
+from ...feasibility.result import Estimate
 from ...ranges import Range
 from ...record import dataclass
+from ...settle import resolution
 from ...units import TERA, parse_count, parse_duration
+from ...workload.parameters import parameters
+from ...workload.scaling import optimum, optimum_by_rule
 
 
 def _nothing(estimate: Estimate) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 from ...catalog.search import engine_named
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...estimate.core import estimate
-from ...estimate.resolve import resolution
-from ...estimate.result import Estimate, Note
-from ...estimate.verdict import why
+from ...feasibility.core import estimate
+from ...feasibility.result import Estimate, Note
+from ...feasibility.verdict import why
 from ...options import BY_NAME
 from ...record import dataclass
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
+from ...settle import resolution
 from ...text import printable
 from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 from .names import is_gguf

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...estimate.kernels import runs_patched
 from ...scenario import TRAINING_TASKS, Scenario
+from ...workload.kernels import runs_patched
 from . import torchrun, trainer
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...catalog.architecture import Architecture
 from ...catalog.store import built_in
-from ...estimate.stages import stages
 from ...scenario import Scenario
+from ...workload.stages import stages
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, repository, steps, training_notes
 from .shell import command, nodes_of

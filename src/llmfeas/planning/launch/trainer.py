@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ...catalog.store import data_directory
-from ...estimate.kernels import runs_compiled, runs_patched
 from ...scenario import TRAINING_TASKS, Scenario
+from ...workload.kernels import runs_compiled, runs_patched
 from .launcher import File, Objection
 from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, model_name, steps, training_notes
 from .text import as_json

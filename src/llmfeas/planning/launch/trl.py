@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...estimate.kernels import runs_patched
 from ...scenario import Scenario
+from ...workload.kernels import runs_patched
 from . import accelerate, trainer
 from .launcher import File, Launch, Launcher
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name

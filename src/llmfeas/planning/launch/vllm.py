@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...estimate.memory import memory
+from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
 from .launcher import Launch, Launcher, Objection

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ...request import parsed
 
 if TYPE_CHECKING:
     from ...catalog.store import Catalog
@@ -25,6 +26,8 @@ QUESTIONS: Mapping[str, tuple[str, str, str]] = {
     "cheapest": ("cheapest", "cheapest", "Device, count and provider that cost least within a deadline."),
 }
 """By question: the module and function that answer it, and what it asks."""
+OPTIONAL: Mapping[str, Collection[str]] = {"model": ("max-model", "optimal"), "device": ("cheapest",)}
+"""Settings that every estimate needs, and the questions that find them."""
 
 
 def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> Answer:
@@ -37,6 +40,10 @@ def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> An
         raise UsageError(
             "unknown-question", f"there is no question '{question}'", f"Ask one of {', '.join(QUESTIONS)}."
         )
+    values = parsed(request, catalog.tables.quantization)
+    for name, finds in OPTIONAL.items():
+        if name not in values and question not in finds:
+            raise UsageError("missing-option", f"--{name} is missing.", f"See 'llmfeas solve {question} --help'.")
     module, function, _ = QUESTIONS[question]
     solver: Callable[[Mapping[str, object], Catalog], Answer] = getattr(import_module(f"{__name__}.{module}"), function)
-    return solver(request, catalog)
+    return solver(values, catalog)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from ...catalog.store import Catalog
 from ...contract import Published
 from ...errors import LlmfeasError, UsageError
-from ...estimate.core import estimate
-from ...estimate.resolve import resolution
-from ...estimate.result import Estimate
-from ...estimate.verdict import why
+from ...feasibility.core import estimate
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import why
 from ...record import dataclass
+from ...settle import resolution
 
 FEASIBLE = ("feasible", "tight")
 REFUSALS = ("impossible-layout", "beyond-positions")

@@ -8,11 +8,11 @@ from ...catalog.device import Device, Offer, Price
 from ...catalog.prices import current
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...estimate.resolve import hardware_named, resolution
-from ...estimate.result import Estimate
-from ...estimate.verdict import why
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import why
 from ...options import flag_of
 from ...record import dataclass
+from ...settle import hardware_named, resolution
 from .answer import FEASIBLE, Answer, Request, estimated, without
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...estimate.core import estimate
-from ...estimate.parameters import parameters
-from ...estimate.resolve import resolution
-from ...estimate.result import Estimate
-from ...estimate.scaling import Optimum, optimum, optimum_by_rule
+from ...feasibility.core import estimate
+from ...feasibility.result import Estimate
+from ...settle import resolution
 from ...units import format_count
+from ...workload.parameters import parameters
+from ...workload.scaling import Optimum, optimum, optimum_by_rule
 from .answer import Answer, Request, without
 
 ALIKE = 1.25

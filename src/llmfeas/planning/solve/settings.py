@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...estimate.bounds import memory_lower_bound
-from ...estimate.memory import memory
-from ...estimate.parameters import parameters
-from ...estimate.resolve import hardware_named, resolution
-from ...estimate.verdict import host_exceeds
+from ...feasibility.bounds import memory_lower_bound
+from ...feasibility.verdict import host_exceeds
+from ...memory.peak import memory
 from ...record import dataclass
+from ...settle import hardware_named, resolution
+from ...workload.parameters import parameters
 from ..bisection import largest, smallest
 from .answer import FEASIBLE, REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
 
@@ -29,15 +29,13 @@ class SearchedSetting:
     unit: int = 1
     grows_harder: bool = True
     """More of it is harder; else less of it is."""
-    drops: tuple[str, ...] = ()
-    """Settings that follow the searched one unless they are left out."""
 
 
 def _inverted(question: str, search: SearchedSetting, request: Request, catalog: Catalog) -> Answer:
     """SearchedSetting; the estimate at the answer is feasible or tight, one step beyond it is not."""
 
     def request_at(value: int) -> dict[str, object]:
-        return {**without(request, *search.drops), search.setting: value * search.unit}
+        return {**request, search.setting: value * search.unit}
 
     if request.get(search.setting) is not None:
         flag = "--" + search.setting.replace("_", "-")
@@ -94,10 +92,12 @@ def _inference(request: Request) -> bool:
 
 
 def max_batch(request: Request, catalog: Catalog) -> Answer:
-    """The largest micro-batch that works; in inference the most concurrent requests."""
+    """The largest micro-batch that works, within a global batch that is given; in inference the most requests."""
     if _inference(request):
         return _inverted("max-batch", SearchedSetting("concurrency", 1, 10**6), request, catalog)
-    return _inverted("max-batch", SearchedSetting("micro_batch", 1, 10**6, drops=("global_batch",)), request, catalog)
+    within = request.get("global_batch")
+    most = 10**6 if within is None else min(10**6, int(str(within)))
+    return _inverted("max-batch", SearchedSetting("micro_batch", 1, most), request, catalog)
 
 
 def max_context(request: Request, catalog: Catalog) -> Answer:

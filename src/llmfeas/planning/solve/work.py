@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...estimate.core import estimate
-from ...estimate.resolve import resolution
-from ...estimate.result import Estimate
-from ...estimate.time.training import training_time
-from ...estimate.verdict import why
+from ...feasibility.core import estimate
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import why
+from ...settle import resolution
+from ...timing.training import training_time
 from .answer import Answer, Request, without
 
 REFERENCE_TOKENS = 1e9

@@ -1,0 +1,173 @@
+"""What no recipe can go below, from counts alone: spares a search the walk of hopeless combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..catalog.device import Device
+from ..catalog.store import Catalog
+from ..memory.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
+from ..memory.usable import usable_part
+from ..scenario import TRAINING_TASKS, Scenario
+from ..settle.hardware import default_host_bytes, default_memory_bytes
+from ..timing.rates import peak_flop_per_s
+from ..units import parse_bytes
+from ..workload.parameters import block_parameters, parameters
+from .verdict import IMPRACTICAL_SECONDS
+
+WITH_GRADIENTS = 0.95
+"""Share of that floor of the layers that gets gradients at least: relative positions get none."""
+
+STORED = 0.95
+"""In inference the floor stays so much lower, for what a format stores otherwise."""
+
+
+def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> float:
+    """Give a floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
+
+    Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0 where
+    weights may lie on the host or the format is left open.
+    """
+    task = str(settings.get("task", requested.task))
+    offload = str(settings.get("offload", requested.offload))
+    states_stay = offload not in ("optimizer", "all")
+    if "gpu_layers" in settings or requested.gpu_layers is not None or offload == "all":
+        return 0.0
+    if task == "inference":
+        each = _served_bytes(settings, requested)
+    elif task in FROZEN_BYTES:
+        each = _frozen_bytes(task, settings, requested) if states_stay else 0.0
+    else:
+        weights, gradients, states = _trained_bytes(settings, requested)
+        held = weights + (states if states_stay else 0.0)
+        whole = parameters(requested.model.architecture).total
+        return (whole * held + WITH_GRADIENTS * _layers(requested) * gradients) / _count(settings, requested)
+    return _layers(requested) * each / _count(settings, requested)
+
+
+def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """Give a floor for what offloading puts on one machine, bytes."""
+    task = str(settings.get("task", requested.task))
+    offload = str(settings.get("offload", requested.offload))
+    if offload not in ("optimizer", "all") or task not in TRAINING_TASKS:
+        return 0.0
+    if task in FROZEN_BYTES:
+        each = frozen_bytes(task, _precision(settings, requested)) if offload == "all" else 0.0
+    else:
+        weights, gradients, states = _trained_bytes(settings, requested)
+        each = gradients + states + (weights if offload == "all" else 0.0)
+    return _layers(requested) * each * _together(settings, requested, catalog) / _count(settings, requested)
+
+
+def machine_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """Give a floor for what devices and host of one machine hold together where layers lie on either, bytes."""
+    if "gpu_layers" not in settings and requested.gpu_layers is None:
+        return 0.0
+    held = _layers(requested) * _served_bytes(settings, requested)
+    return held * _together(settings, requested, catalog) / _count(settings, requested)
+
+
+def machine_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """Give a ceiling for the same, bytes."""
+    devices = _together(settings, requested, catalog) * memory_upper_bound(settings, requested, catalog)
+    return devices + host_upper_bound(settings, requested, catalog)
+
+
+def _count(settings: Mapping[str, object], requested: Scenario) -> int:
+    return int(str(settings.get("num_devices", requested.num_devices)))
+
+
+def _device(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> Device:
+    name = settings.get("device", requested.device.id)
+    return requested.device if name == requested.device.id else catalog.devices[str(name)]
+
+
+def _together(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> int:
+    """Devices of one machine."""
+    device = _device(settings, requested, catalog)
+    return min(
+        _count(settings, requested),
+        requested.devices_per_node if device is requested.device else device.devices_per_node,
+    )
+
+
+def _layers(requested: Scenario) -> float:
+    return SAFE * sum(kind.repeat * kind.total for kind in block_parameters(requested.model.architecture))
+
+
+def _served_bytes(settings: Mapping[str, object], requested: Scenario) -> float:
+    quant = str(settings.get("quant", requested.quant))
+    if quant == "auto" or requested.stored is not None:
+        return 0.0
+    return STORED * min(requested.tables.quantization.encoded_bits(quant)) / 8
+
+
+def _precision(settings: Mapping[str, object], requested: Scenario) -> str:
+    return str(settings.get("precision", requested.precision if requested.said("precision") else "fp32"))
+
+
+def _frozen_bytes(task: str, settings: Mapping[str, object], requested: Scenario) -> float:
+    """Give the least bytes of a frozen weight: four where the device at hand trains in fp32."""
+    at_hand = requested.is_training and settings.get("device", requested.device.id) == requested.device.id
+    known = at_hand or requested.said("precision")
+    precision = settings.get("precision", requested.precision if known else "auto")
+    if task == "lora" and precision in ("fp32", "tf32"):
+        return 4.0
+    return frozen_bytes(task, _precision(settings, requested))
+
+
+def _trained_bytes(settings: Mapping[str, object], requested: Scenario) -> Each:
+    """Give the least bytes of weight, gradient and states of a trained parameter."""
+    precision = _precision(settings, requested)
+    optimizer = str(settings.get("optimizer", requested.optimizer))
+    if precision in ("bf16", "fp16", "auto"):
+        return pure_bytes(2.0, optimizer)
+    engines = (requested.tables.plain, requested.tables.engine(str(settings.get("engine", requested.engine))))
+    return min((scheme_bytes(engine.training.scheme, optimizer) for engine in engines), key=sum)
+
+
+def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """Give a floor for the whole job, seconds: the products of the weights at the peak of all devices.
+
+    0 where the tokens are left open.
+    """
+    task = str(settings.get("task", requested.task))
+    if task not in TRAINING_TASKS or (task != requested.task and "tokens" not in settings):
+        return 0.0
+    tokens = float(str(settings.get("tokens", requested.tokens or 0.0)))
+    weights = parameters(requested.model.architecture).active_without_input_embedding
+    device = _device(settings, requested, catalog)
+    precision = str(settings.get("precision", requested.precision if requested.said("precision") else "auto"))
+    peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
+    if precision.startswith("fp8"):
+        peak = max(peak, peak_flop_per_s(device, precision))
+    return tokens * weights * (4.0 if task in FROZEN_BYTES else 6.0) / (peak * _count(settings, requested))
+
+
+def _memory(settings: Mapping[str, object], requested: Scenario, device: Device) -> float:
+    if settings.get("memory", "auto") != "auto":
+        return parse_bytes(str(settings["memory"]), "--memory")
+    return requested.memory_bytes if device is requested.device else default_memory_bytes(device)
+
+
+def memory_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
+    device = _device(settings, requested, catalog)
+    runtime = requested.tables.runtime
+    return usable_part(runtime, device, _memory(settings, requested, device)) - runtime.contexts[device.backend]
+
+
+def host_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """Give what the host of the devices that are tried has, bytes."""
+    said = settings.get("host_memory", "auto")
+    if said != "auto":
+        return parse_bytes(str(said), "--host-memory")
+    device = _device(settings, requested, catalog)
+    if requested.said("host_memory") or (device is requested.device and requested.offer is not None):
+        return requested.host_memory_bytes
+    return default_host_bytes(device, _memory(settings, requested, device), _together(settings, requested, catalog))
+
+
+def time_limit_seconds(requested: Scenario) -> float:
+    """Give how long the whole job may take."""
+    return requested.deadline_seconds or IMPRACTICAL_SECONDS

@@ -1,0 +1,109 @@
+"""One settled question in, one Estimate out: the folds joined. Pure; it prints nothing."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..memory.peak import memory
+from ..memory.runtime import own_memory
+from ..ranges import Range
+from ..scenario import Scenario, whatever_the_batch
+from ..settle import Resolution
+from ..timing.inference import InferenceTime, inference_time
+from ..timing.training import TrainingTime, training_time
+from ..workload.flops import Flops, Lora, inference_flop, training_flop
+from ..workload.parameters import Parameters, parameters
+from .cost import serving_cost, training_cost
+from .result import Estimate, Note
+from .software import software_support
+from .verdict import verdict
+
+ADAPTERS = ("lora", "qlora")
+
+
+@whatever_the_batch
+def parameter_counts(scenario: Scenario) -> Parameters:
+    """Count the model's parameters; adapters train alone, inference trains none."""
+    architecture = scenario.model.architecture
+    if scenario.task in ADAPTERS:
+        traits = scenario.tables.implementations.public(architecture.implementation)
+        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits)
+    counts = parameters(architecture)
+    return counts if scenario.is_training else _frozen(counts)
+
+
+@lru_cache(maxsize=512)
+def _frozen(counts: Parameters) -> Parameters:
+    from dataclasses import replace
+
+    return replace(counts, trainable=0)
+
+
+def flops(scenario: Scenario) -> Flops:
+    """Count the FLOPs: of all tokens in training, of one request times concurrency in inference."""
+    if not scenario.is_training:
+        architecture = scenario.model.architecture
+        context = scenario.context or 1
+        return inference_flop(architecture, scenario.prompt, context - scenario.prompt, scenario.concurrency)
+    return _training_flops(scenario)
+
+
+@whatever_the_batch
+def _training_flops(scenario: Scenario) -> Flops:
+    lora = Lora(scenario.lora_rank, scenario.lora_targets) if scenario.task in ADAPTERS else None
+    return training_flop(
+        scenario.model.architecture,
+        scenario.tokens or 0.0,
+        scenario.seq_len,
+        kernel=scenario.attention,
+        checkpointing=scenario.checkpointing,
+        lora=lora,
+        dropout=scenario.dropout,
+    )
+
+
+def estimate(settled: Resolution) -> Estimate:
+    """Answer one settled question."""
+    scenario = settled.scenario
+    counted = memory(scenario)
+    total: Range | None = None
+    time: TrainingTime | InferenceTime
+    if scenario.is_training:
+        time = training_time(scenario)
+        total = time.total_seconds
+        cost = training_cost(scenario, total, time.bound_by)
+    else:
+        time = inference_time(scenario)
+        cost = serving_cost(scenario, time.decode_tokens_per_second, time.decode_bound_by)
+    software, reasons = software_support(scenario, settled.backend)
+    return Estimate(
+        scenario=scenario,
+        catalog=settled.digest,
+        parameters=parameter_counts(scenario),
+        flops=flops(scenario),
+        memory=counted.memory,
+        time=time,
+        cost=cost,
+        verdict=verdict(scenario, counted.memory, total, cost, software, reasons),
+        warnings=(
+            *settled.warnings,
+            *counted.notes,
+            *(_thin_evidence(time.regime) if time.thin else ()),
+            *_calibrated(scenario, time.own_rows),
+        ),
+    )
+
+
+def _calibrated(scenario: Scenario, own_rows: int) -> tuple[Note, ...]:
+    """Say that the user's own measurements were used."""
+    memory_rows = own.rows if (own := own_memory(scenario)) is not None else 0
+    if not own_rows + memory_rows:
+        return ()
+    parts = [f"{rows} of {what}" for what, rows in (("speed", own_rows), ("memory", memory_rows)) if rows]
+    text = f"ranges rest on your own measurements on {scenario.device.name}: {', '.join(parts)}"
+    return (Note("calibrated", text),)
+
+
+def _thin_evidence(regime: str) -> tuple[Note]:
+    text = f"few measurements stand behind the speed of this kind of run ({regime}): the range is wide"
+    return (Note("thin-evidence", text),)

@@ -1,0 +1,76 @@
+"""The `inputs` of the JSON: every setting as resolved, with its origin, in a form that can be asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
+
+from ..contract import Keys
+from ..options import OPTIONS
+from ..scenario import Origin, Scenario
+from ..timing.links import card_bytes_per_s
+from ..units import GB
+
+_FIELDS = {
+    "memory": "memory_bytes",
+    "host_memory": "host_memory_bytes",
+    "price": "price_usd_per_hour",
+    "purchase_price": "purchase_usd",
+    "lifetime": "lifetime_seconds",
+    "electricity": "electricity_usd_per_kwh",
+    "deadline": "deadline_seconds",
+    "budget": "budget_usd",
+}
+"""Settings whose field in a Scenario carries a unit in its name."""
+
+
+_PLAIN = {
+    option.name: (_FIELDS.get(option.name, option.name), option.tasks)
+    for option in OPTIONS
+    if option.name not in ("model", "device", "network")
+}
+
+
+class Setting(TypedDict):
+    """A setting as it was resolved, and who said so."""
+
+    value: object
+    origin: Origin
+
+
+Inputs = Annotated[Mapping[str, Setting], Keys(tuple(option.name for option in OPTIONS))]
+"""Every setting, by name."""
+
+
+def inputs(scenario: Scenario) -> Inputs:
+    """Give `{name: {"value", "origin"}}` of every setting; null where it has no meaning for the task.
+
+    Bytes, seconds, USD and GB/s are plain numbers in these units. The whole mapping is a request itself: asked again it
+    gives the same answer, since what was not said before counts as not said again.
+    """
+    origins, task = scenario.origins, scenario.task
+    network, network_origin = network_and_origin(scenario)
+    result: dict[str, Setting] = {
+        "model": {"value": scenario.model_path or scenario.model.id, "origin": origins["model"]},
+        "device": {"value": scenario.offer or scenario.device.id, "origin": origins["device"]},
+        "network": {"value": network, "origin": network_origin},
+    }
+    for name, (field, tasks) in _PLAIN.items():
+        value = getattr(scenario, field) if task in tasks else None
+        result[name] = {"value": value, "origin": origins.get(name, "default")}
+    return result
+
+
+def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
+    """Give GB/s of one device's network: as given, else what is assumed of its generation where nodes need one."""
+    if scenario.network_bytes_per_s is not None:
+        return scenario.network_bytes_per_s / GB, scenario.origins["network"]
+    if scenario.num_devices <= scenario.devices_per_node:
+        return None, "default"
+    return card_bytes_per_s(scenario.tables.efficiency, scenario.device) / GB, "device"
+
+
+def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:
+    """Give a setting other than model, device and network as `inputs` shows it."""
+    field, tasks = _PLAIN[name]
+    return getattr(scenario, field) if scenario.task in tasks else None, scenario.origins.get(name, "default")

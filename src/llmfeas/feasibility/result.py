@@ -1,0 +1,167 @@
+"""The answer to one scenario, shaped as the JSON contract shapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, written
+from ..contract import Note as Note
+from ..memory.peak import Memory
+from ..ranges import Range
+from ..record import dataclass
+from ..scenario import Scenario, Task
+from ..timing.inference import InferenceTime
+from ..timing.training import TrainingTime
+from ..workload.flops import Flops
+from ..workload.parameters import Parameters
+from .purchase import Purchase
+
+SCHEMA = "llmfeas.estimate/1"
+
+Status = Literal["feasible", "tight", "infeasible", "unsupported"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rent(Published):
+    """What one device costs, who says so, and when."""
+
+    usd_per_device_hour: float
+    provider: str | None
+    as_of: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost(Published):
+    """Rent and electricity of the whole job (training) or per million generated tokens (inference)."""
+
+    usd: Range | None
+    energy_kwh: Range | None
+    usd_per_million_tokens: float | None
+    energy_kwh_per_million_tokens: float | None
+    price: Rent | None
+    purchase: Added[Purchase | None] = None
+    """What is bought, where something is; `usd` then counts its wear, not the rent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Published):
+    """Can it be done; the worst of memory, time, budget and software."""
+
+    status: Status
+    memory: Literal["fits", "tight", "exceeds"]
+    time: Literal["ok", "over_deadline", "impractical", "not_asked"]
+    budget: Literal["ok", "over_budget", "not_asked"]
+    software: Literal["supported", "limited", "unsupported"]
+    reasons: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TermInput(Published):
+    """What went into a term."""
+
+    name: str
+    value: object
+    unit: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term(Published):
+    """One line of a derivation: a quantity, its formula, what went in (with its origin) and what came out."""
+
+    quantity: str
+    formula: str
+    inputs: tuple[TermInput, ...]
+    value: float
+    unit: str
+    share: float | None = None
+    """Part of the total that this term belongs to, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung(Published):
+    """Another job for the same model and device: one rung of the ladder."""
+
+    label: str
+    task: Task
+    quant: str | None
+    precision: str | None
+    status: Status
+    peak_bytes: MayBeNull[float]
+    """The expected peak on one device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use(Published):
+    """What the machine does with the model in one use that people make of it."""
+
+    label: str
+    task: Task
+    changes: Mapping[str, object]
+    """Settings that make it so, by name: the task, and what else the request has to say."""
+    verdict: Verdict
+    peak_bytes: float
+    """The expected peak on one device."""
+    tokens: float | None
+    """Tokens that are trained on; null in inference."""
+    total_seconds: float | None
+    decode_tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy(Published):
+    """What would have to change, and what it then comes to."""
+
+    changes: Mapping[str, object]
+    """Settings by name; `auto` as a value means: as if nothing had been said."""
+    status: Status
+    peak_bytes: MayBeNull[float]
+    total_seconds: float | None
+    decode_tokens_per_second: Added[float | None]
+    message: str
+    """What one gives up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(Published):
+    """Everything that is known about one scenario. `to_dict()` is exactly the JSON of `llmfeas estimate --json`."""
+
+    scenario: Scenario = hidden()
+    catalog: str = hidden()
+    parameters: Parameters
+    flops: Flops
+    memory: Memory
+    time: TrainingTime | InferenceTime
+    cost: Cost
+    verdict: Verdict
+    warnings: tuple[Note, ...] = hidden(default=())
+    ladder: tuple[Rung, ...] = ()
+    """What else this model can do on this device, from pre-training down to 4-bit inference."""
+    uses: Added[tuple[Use, ...] | Absent] = ABSENT
+    """What this machine does with this model, use by use; there where the request says no task."""
+    remedies: tuple[Remedy, ...] = ()
+    """The nearest ways to yes, where it is not feasible as asked."""
+    explanation: tuple[Term, ...] = hidden(default=())
+
+    @property
+    def total_seconds(self) -> Range | None:
+        """Time of the whole job; None in inference."""
+        return self.time.total_seconds if isinstance(self.time, TrainingTime) else None
+
+    @property
+    def speed(self) -> Range:
+        """Tokens a second: of the training, or of decoding, all requests together."""
+        time = self.time
+        return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
+
+    def to_dict(self) -> Json:
+        """The whole envelope: schema, version, catalog digest, inputs, result, warnings, derivation if there is one."""
+        from .inputs import inputs
+
+        found = envelope("estimate", self.catalog, inputs(self.scenario), self.result(), self.warnings)
+        return {**found, "explanation": plain(self.explanation)} if self.explanation else found
+
+    def result(self) -> Json:
+        """The `result` part of the envelope."""
+        return written(self)

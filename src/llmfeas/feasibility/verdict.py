@@ -1,0 +1,141 @@
+"""The verdict: memory, time, budget and software, each with reasons that a hobbyist understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal
+
+from ..memory.peak import Memory
+from ..ranges import Range
+from ..scenario import Scenario
+from ..units import digits, format_bytes, format_duration, format_usd
+from .result import Cost, Note, Status, Verdict
+
+IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
+"""Without a deadline, training longer than this is called impractical."""
+
+Software = Literal["supported", "limited", "unsupported"]
+_SOFTWARE_ORDER: tuple[Software, ...] = ("supported", "limited", "unsupported")
+
+
+def memory_reason(scenario: Scenario, memory: Memory) -> Note:
+    """Say how the peak compares with what is usable."""
+    peak = memory.peak_bytes
+    usable = _usable(memory.usable_bytes)
+    device = scenario.device.name
+    if memory.verdict == "fits":
+        return Note("memory-fits", f"needs {format_bytes(peak.expected)} of the {usable} usable on {device}")
+    if memory.verdict == "tight":
+        return Note(
+            "memory-tight",
+            f"needs {format_bytes(peak.expected)}, at worst {format_bytes(peak.high)}, of the {usable} usable "
+            f"on {device}: it may run out",
+        )
+    missing = format_bytes(peak.expected - memory.usable_bytes)
+    return Note(
+        "memory-exceeds",
+        f"needs {format_bytes(peak.expected)}, {missing} more than the {usable} usable on {device}",
+    )
+
+
+@lru_cache(maxsize=1024)
+def _usable(usable_bytes: float) -> str:
+    return format_bytes(usable_bytes)
+
+
+def host_exceeds(scenario: Scenario, memory: Memory) -> Note | None:
+    """Say when what was moved to the host does not fit there; bytes are per device, memory per machine."""
+    on_machine = memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
+    if on_machine <= scenario.host_memory_bytes:
+        return None
+    return Note(
+        "host-memory-exceeds",
+        f"the host would hold {format_bytes(on_machine)} of its {format_bytes(scenario.host_memory_bytes)} "
+        "(--host-memory says what it really has)",
+    )
+
+
+def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, list[Note]]:
+    """Compare the expected time with the deadline, or with three years where none is given."""
+    if total_seconds is None:
+        return "not_asked", []
+    expected = total_seconds.expected
+    deadline = scenario.deadline_seconds
+    notes = []
+    weekly = scenario.weekly_hours
+    if weekly is not None and expected / 3600 > weekly:
+        weeks = expected / 3600 / weekly
+        notes.append(Note("weekly-hours", f"takes {digits(weeks)} weeks of the {weekly:g} free hours a week"))
+    if deadline is not None:
+        if expected > deadline:
+            text = f"takes {format_duration(expected)}, past the deadline of {format_duration(deadline)}"
+            return "over_deadline", [Note("over-deadline", text), *notes]
+        return "ok", notes
+    if expected > IMPRACTICAL_SECONDS:
+        return "impractical", [
+            Note("impractical", f"would take {format_duration(expected)}, more than 3 years"),
+            *notes,
+        ]
+    return "not_asked", notes
+
+
+def budget_verdict(scenario: Scenario, cost: Cost) -> tuple[str, list[Note]]:
+    """Compare the expected cost with the budget."""
+    if scenario.budget_usd is None or not scenario.is_training:
+        return "not_asked", []
+    if cost.usd is None:
+        text = "no price is known for this device, so the budget could not be checked (--price gives one)"
+        return "not_asked", [Note("no-price", text)]
+    if cost.usd.expected > scenario.budget_usd:
+        text = f"costs {format_usd(cost.usd.expected)}, over the budget of {format_usd(scenario.budget_usd)}"
+        return "over_budget", [Note("over-budget", text)]
+    return "ok", []
+
+
+def worst_software(statuses: Iterable[Software]) -> Software:
+    """Give the worst of several support levels, `supported` for none."""
+    return max(statuses, key=_SOFTWARE_ORDER.index, default="supported")
+
+
+def verdict(
+    scenario: Scenario,
+    memory: Memory,
+    total_seconds: Range | None,
+    cost: Cost,
+    software: Software,
+    software_reasons: Iterable[Note],
+) -> Verdict:
+    """Join the four judgements; the worst wins: unsupported > infeasible > tight > feasible."""
+    time, time_reasons = time_verdict(scenario, total_seconds)
+    budget, budget_reasons = budget_verdict(scenario, cost)
+    host = host_exceeds(scenario, memory)
+    memory_status = "exceeds" if host else memory.verdict
+    reasons = [*software_reasons, memory_reason(scenario, memory), *([host] if host else [])]
+    status: Status
+    if software == "unsupported":
+        status = "unsupported"
+    elif memory_status == "exceeds" or time in ("over_deadline", "impractical") or budget == "over_budget":
+        status = "infeasible"
+    else:
+        status = "tight" if memory_status == "tight" else "feasible"
+    return Verdict(
+        status=status,
+        memory=memory_status,
+        time=time,  # type: ignore[arg-type]
+        budget=budget,  # type: ignore[arg-type]
+        software=software,
+        reasons=(*reasons, *time_reasons, *budget_reasons),
+    )
+
+
+_HARMLESS = ("memory-fits", "software-limited", "weekly-hours")
+"""Reasons that never stand against a request."""
+
+
+def why(verdict: Verdict) -> str:
+    """Say what makes the verdict what it is: memory that is merely tight is no reason where something is worse."""
+    refused = verdict.status in ("infeasible", "unsupported")
+    left_out = {*_HARMLESS, *(("memory-tight",) if refused else ())}
+    telling = [reason.message for reason in verdict.reasons if reason.code not in left_out]
+    return "; ".join(telling or [reason.message for reason in verdict.reasons])

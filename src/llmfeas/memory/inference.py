@@ -1,0 +1,213 @@
+"""Memory of inference: weights, cache, the pass over the prompt, one more token; on the device that holds most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from ..catalog.engine import ServingMemory
+from ..model.build import build
+from ..model.layer import Layer
+from ..model.operator import Operator
+from ..record import dataclass
+from ..scenario import Scenario
+from ..walk.prefill import prefill_bytes, prefill_polynomials
+from ..workload.cache import kv_cache_bytes
+from ..workload.serving import Serving, serving_of
+from ..workload.stages import stages
+from ..workload.weights import weight_bytes
+from .prefill import pass_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceMemory:
+    """Tensors on one device, the worst one, in bytes; `components` are those alive at the peak and sum to `bytes`."""
+
+    bytes: float
+    components: Mapping[str, float]
+    moment: str
+    runner_up: str
+    moments: Mapping[str, float]
+    """Bytes at each moment."""
+    cache_bytes: float
+    """Cache on this device as the engine holds it, at its longest."""
+    kv_cache_bytes: float
+    """Logical: keys and values of the whole context of all sequences, on all devices together."""
+    host_bytes: float
+    """On the host, for one device: look-up tables, layers and their cache that stay there."""
+    approximate: str = ""
+    """Why the figure is uncertain; empty where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one device holds: weights, the cache at its longest and with the prompt only, and one layer's cache."""
+
+    weights: float
+    cache: float
+    prompt_cache: float
+    layer_cache: float
+    makes_logits: bool
+
+
+def inference_memory(scenario: Scenario) -> InferenceMemory:
+    """Give what is alive at the peak of serving `concurrency` sequences, on the worst device.
+
+    Prefill: weights + cache of the prompt + streams and the widest operator of a pass (or logits of every token, where
+    the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
+    differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
+    """
+    return _memory(serving_of(scenario))
+
+
+@lru_cache(maxsize=16384)
+def _memory(s: Serving) -> InferenceMemory:
+    worst, host = _worst(s)
+    totals = {name: sum(parts.values()) for name, parts in worst.items()}
+    # where buffers are reserved both are alike: then it is decoding that lasts
+    order = sorted(totals, key=lambda name: (-totals[name], name))
+    return InferenceMemory(
+        bytes=totals[order[0]],
+        components=worst[order[0]],
+        moment=order[0],
+        runner_up=order[-1],
+        moments=totals,
+        cache_bytes=worst["decode"]["kv_cache_bytes"],
+        kv_cache_bytes=kv_cache_bytes(s.architecture, s.context, s.requests, s.value),
+        host_bytes=host / s.pp,
+    )
+
+
+def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
+    """Components of both moments on the fullest device, and the bytes on the host."""
+    parts, host = _parts(s, s.behaviour)
+    candidates = [_moments(s, s.behaviour, part) for part in parts]
+    return max(candidates, key=lambda moments: max(sum(held.values()) for held in moments.values())), host
+
+
+def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
+    """What each pipeline stage holds, and what stays on the host."""
+    weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
+    tape = build(s.architecture)
+    caches = [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
+    held = zip(weights.layers, tape.layers, strict=True)
+    layers = [(layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in held]
+    host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
+    tables, head = weights.tables / s.tp, weights.head / s.tp
+    chosen = s.tables.quantization.format(s.quant, s.dialect)
+    if chosen.embedding_on == "host" and not s.one_pool:
+        host, tables = host + tables, 0.0
+    if s.host_layers:
+        host, head = host + head, 0.0
+    streamed = 0.0
+    if s.streamed:
+        host += sum(weight for weight, _, _ in layers[s.host_layers :])
+        streamed = 2 * max(weight for weight, _, _ in layers)
+        layers = [(0.0, cache, prompt) for _, cache, prompt in layers]
+    kept = layers[s.host_layers :]
+    parts: list[Part] = []
+    for stage in stages(len(kept), s.pp, head=int(head > 0)):
+        own = kept[stage.first : stage.end]
+        edge = (tables if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
+        own_caches = [cache for _, cache, _ in own]
+        parts.append(
+            Part(
+                sum(weight for weight, _, _ in own) + edge + streamed,
+                sum(own_caches),
+                sum(prompt for _, _, prompt in own),
+                max(own_caches, default=0.0),
+                stage.heads and bool(head),
+            )
+        )
+    return parts, host
+
+
+def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, float]:
+    """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
+    block, window = behaviour.block_tokens, layer.window
+    operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes]
+    whole = -(-s.context // block) * block
+    prompt = whole if behaviour.cache != "growing" else -(-s.prompt // block) * block
+    if behaviour.window_extra is not None and window is not None:
+        whole = prompt = min(whole, window + behaviour.window_extra)
+        window = None
+    # right after a pass a windowed layer still stores the whole prompt
+    full = sum(_cache_bytes(s, operator, whole, windowed=window is not None) for operator in operators)
+    return full, sum(_cache_bytes(s, operator, prompt, windowed=False) for operator in operators)
+
+
+def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool) -> float:
+    fixed = operator.state_bytes > 0
+    values = operator.cached_values(tokens) if windowed or fixed else operator.cached_values(1) * tokens
+    return s.sequences * (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
+
+
+def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:
+    """Components of the two moments on one device."""
+    value = behaviour.value_bytes or s.native
+    logit = (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp if part.makes_logits else 0.0
+    layers, logits = _prompt_pass(s, behaviour, value, logit)
+    step = pass_bytes(s.architecture, 1, 1, s.sequences, value_bytes=value, fused_attention=True).layers / s.tp
+    prefill = {
+        "weights_bytes": part.weights,
+        "kv_cache_bytes": part.prompt_cache,
+        "activations_bytes": layers,
+        "logits_bytes": logits,
+    }
+    decode = {
+        "weights_bytes": part.weights,
+        "kv_cache_bytes": part.cache,
+        "activations_bytes": max(step, layers if behaviour.reserves else 0.0),
+        "logits_bytes": max(logit * s.sequences, logits if behaviour.reserves else 0.0),
+        "workspace_bytes": _appended(s, part) if behaviour.appends else 0.0,
+    }
+    return {"prefill": prefill, "decode": decode}
+
+
+def _appended(s: Serving, part: Part) -> float:
+    """What one more token copies: old and new keys (then values) of a layer, or repeated heads in eager code."""
+    a = s.architecture
+    repeats = not s.fused and a.mla is None and a.kv_heads < a.heads
+    repeated = part.layer_cache * a.heads / a.kv_heads if repeats else 0.0
+    return max(part.layer_cache / 2, repeated)
+
+
+def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: float) -> tuple[float, float]:
+    """Activations and logits of the widest pass over the prompt on one rank."""
+    limit = behaviour.pass_tokens
+    tokens, sequences = min(s.prompt, limit or s.prompt), s.sequences
+    if limit is not None and behaviour.reserves:
+        tokens, sequences = limit, 1
+    seen = s.context if behaviour.reserves else s.prompt
+    layers = (_walked(s, tokens) if behaviour.public_code else None) or pass_bytes(
+        s.architecture,
+        tokens,
+        seen,
+        sequences,
+        value_bytes=value,
+        fused_attention=s.fused,
+        score_bytes=behaviour.score_bytes,
+        in_place=behaviour.in_place,
+    ).layers
+    layers /= s.tp
+    if behaviour.logits == "last":
+        return layers, 0.0
+    # logits of a whole pass come after its layers
+    streams, logits = tokens * sequences * s.architecture.hidden * value, tokens * sequences * logit
+    return (layers, 0.0) if layers >= logits + streams else (streams, logits)
+
+
+def _walked(s: Serving, tokens: int) -> float | None:
+    """Give the bytes of a pass as the public code runs it; None where its program is not known to the operator."""
+    a = s.architecture
+    traits = s.tables.implementations.public(a.implementation)
+    if traits.approximate or not tokens:
+        return None
+    polynomials = prefill_polynomials(
+        a,
+        traits,
+        value_bytes=int(s.native),
+        eager=not s.fused or traits.eager_only,
+        windowed=a.window is not None and tokens >= a.window.size,
+    )
+    return float(prefill_bytes(polynomials, s.sequences, tokens))

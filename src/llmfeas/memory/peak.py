@@ -1,0 +1,135 @@
+"""Memory of one device: tensors of the step or the serving, plus what is no tensor, beside what is usable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from ..contract import Keys, MayBeNull, Note, Published, published
+from ..ranges import Range
+from ..record import dataclass
+from ..scenario import Scenario, whatever_the_batch
+from ..workload.weights import weights_file_bytes
+from .inference import inference_memory
+from .runtime import runtime_memory
+from .stacks import stack_notes
+from .training import training_memory
+from .usable import usable_bytes
+
+COMPONENTS = (
+    "weights_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "activations_bytes",
+    "logits_bytes",
+    "kv_cache_bytes",
+    "workspace_bytes",
+    "runtime_bytes",
+)
+"""What memory is made of, in the order in which people read it."""
+
+
+def components_of(found: Mapping[str, float]) -> dict[str, float]:
+    """Every component in its order; what is not there is 0."""
+    return {name: found.get(name, 0.0) for name in COMPONENTS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(Published):
+    """Bytes on one device, the worst one; `components` are those alive at the peak and add up to its expected value."""
+
+    components: Annotated[Mapping[str, float], Keys(COMPONENTS)]
+    peak_bytes: Range
+    peak_moment: str
+    runner_up_moment: str | None
+    kv_cache_bytes: MayBeNull[float]
+    """The logical cache of the whole context."""
+    weights_file_bytes: MayBeNull[float]
+    """Weights as stored on disk."""
+    host_bytes: MayBeNull[float]
+    """What offloading and layers on the CPU take of the host's memory."""
+    capacity_bytes: MayBeNull[float]
+    usable_bytes: MayBeNull[float]
+    """What one device lets a process use."""
+
+    @published
+    def headroom_bytes(self) -> MayBeNull[float]:
+        """Usable bytes that the expected peak leaves free; negative where it does not fit."""
+        return self.usable_bytes - self.peak_bytes.expected
+
+    @property
+    def verdict(self) -> Literal["fits", "tight", "exceeds"]:
+        """`fits`: even the high end is usable; `tight`: the expected value is; `exceeds` otherwise."""
+        if self.peak_bytes.high <= self.usable_bytes:
+            return "fits"
+        return "tight" if self.peak_bytes.expected <= self.usable_bytes else "exceeds"
+
+
+APPROXIMATE_FACTOR = 1.15
+"""Spread of a peak where the walk is that of the nearest family: a prior, no measurement speaks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedMemory:
+    """Memory and what the user should know about how it was counted."""
+
+    memory: Memory
+    notes: tuple[Note, ...] = ()
+
+
+def memory(scenario: Scenario) -> CountedMemory:
+    """Count the bytes at the peak of one step (training) or of prefill and decode (inference), per device."""
+    return _training(scenario) if scenario.is_training else _serving(scenario)
+
+
+def _training(scenario: Scenario) -> CountedMemory:
+    tensors = training_memory(scenario)
+    runtime = runtime_memory(scenario, tensors.components)
+    peak = runtime.shifted(tensors.bytes)
+    notes: tuple[Note, ...] = ()
+    if tensors.approximate:
+        peak = Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
+        notes = (Note("memory-approximate", tensors.approximate),)
+    found = Memory(
+        components=components_of({**tensors.components, "runtime_bytes": runtime.expected}),
+        peak_bytes=peak,
+        peak_moment=tensors.moment,
+        runner_up_moment=tensors.runner_up,
+        kv_cache_bytes=0.0,
+        weights_file_bytes=_file_bytes(scenario),
+        host_bytes=tensors.host_bytes,
+        capacity_bytes=scenario.memory_bytes,
+        usable_bytes=usable_bytes(scenario),
+    )
+    return CountedMemory(found, (*notes, *stack_notes(scenario)))
+
+
+def _serving(scenario: Scenario) -> CountedMemory:
+    tensors = inference_memory(scenario)
+    runtime = runtime_memory(scenario, tensors.components)
+    found = Memory(
+        components=components_of({**tensors.components, "runtime_bytes": runtime.expected}),
+        peak_bytes=runtime.shifted(tensors.bytes),
+        peak_moment=tensors.moment,
+        runner_up_moment=tensors.runner_up,
+        kv_cache_bytes=tensors.kv_cache_bytes,
+        weights_file_bytes=_file_bytes(scenario),
+        host_bytes=tensors.host_bytes,
+        capacity_bytes=scenario.memory_bytes,
+        usable_bytes=usable_bytes(scenario),
+    )
+    return CountedMemory(found, stack_notes(scenario))
+
+
+@whatever_the_batch
+def _file_bytes(scenario: Scenario) -> float:
+    if scenario.stored is not None:
+        return float(scenario.stored.file_bytes)
+    return weights_file_bytes(
+        scenario.tables.quantization, scenario.model, scenario.precision, scenario.quant, scenario.engine_record.speaks
+    )
+
+
+def peak_bytes(scenario: Scenario) -> Range:
+    """Give the peak alone, for searches over recipes."""
+    return memory(scenario).memory.peak_bytes

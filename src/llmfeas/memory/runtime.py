@@ -1,0 +1,105 @@
+"""What no tensor accounts for: contexts, libraries, workspaces, allocator slack; and how sure a peak is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp
+from typing import Literal
+
+from ..catalog.efficiency import Own
+from ..catalog.engine import ServingMemory, TrainingOverhead
+from ..ranges import Range
+from ..scenario import Scenario
+from ..workload.kernels import runs_fused
+from .usable import usable_bytes
+
+MemoryKind = Literal["allocated", "reserved", "device"]
+
+NORMAL_90 = 1.2816
+"""Ninetieth percentile of the normal distribution: 80 % lie between it and its negative."""
+
+STEADY = ("weights_bytes", "optimizer_bytes", "kv_cache_bytes")
+"""Components that are laid out once; what comes and goes leaves gaps in the allocator's blocks."""
+
+
+def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: MemoryKind = "device") -> float:
+    """Give the expected bytes beyond tensors on one device, whose tensors at the peak are `components`.
+
+    Formula: context + fixed, plus in inference slack x tensors + cache_slack x cache, in training gaps x (tensors that
+    come and go) and the buckets of what is sharded. `kind` says what a figure to compare with includes: `allocated` no
+    context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/engines.yaml, runtime.yaml.
+    """
+    fixed, allocator = _overheads(scenario, components)
+    context = scenario.tables.runtime.contexts[scenario.device.backend]
+    return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
+
+
+def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
+    if scenario.is_training:
+        return training_overhead(overhead_of(scenario), components, is_sharded(scenario))
+    return inference_overhead(scenario.engine_record.serving.memory, components)
+
+
+def inference_overhead(behaviour: ServingMemory, components: Mapping[str, float]) -> tuple[float, float]:
+    """Give bytes that an engine allocates beyond what was counted, and those that its allocator holds besides."""
+    cache = components.get("kv_cache_bytes", 0.0)
+    return behaviour.fixed_bytes + behaviour.cache_slack * cache, behaviour.slack * sum(components.values())
+
+
+def training_overhead(
+    overhead: TrainingOverhead, components: Mapping[str, float], sharded: bool
+) -> tuple[float, float]:
+    """Give bytes that a framework allocates beyond what was counted, and those that its allocator holds besides."""
+    moving = sum(size for name, size in components.items() if name not in STEADY)
+    return overhead.fixed_bytes + (overhead.sharded_bytes if sharded else 0.0), overhead.gaps * moving
+
+
+def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range:
+    """Give the bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
+
+    What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
+    fills the memory, and only what cannot be given back exceeds it. The low end is negative where software may keep
+    less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of
+    left-out groups. Sources: data/engines.yaml, runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html
+    (cached blocks are freed before an allocation fails).
+    """
+    tensors = sum(components.values())
+    fixed, allocator = _overheads(scenario, components)
+    expected = tensors + fixed + allocator + scenario.tables.runtime.contexts[scenario.device.backend]
+    width, own = peak_width(scenario), own_memory(scenario)
+    if own is not None:
+        expected, width = expected * own.factor, own.width
+    usable = usable_bytes(scenario)
+    squeezed = expected if expected <= usable else max(usable, expected - allocator)
+    return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
+
+
+def own_memory(scenario: Scenario) -> Own | None:
+    """Give what the user's own measurements of peak memory say of this device and engine, None where there are none."""
+    return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
+
+
+def peak_width(scenario: Scenario) -> float:
+    """Give the factor to both sides of a peak between which 80 % of measurements lie."""
+    return exp(NORMAL_90 * _log_spread(scenario))
+
+
+def _log_spread(scenario: Scenario) -> float:
+    if not scenario.is_training:
+        return scenario.engine_record.serving.memory.log_spread
+    overhead = overhead_of(scenario)
+    if is_sharded(scenario):
+        return overhead.sharded_log_spread
+    adapters = overhead.adapters_log_spread if scenario.task in ("lora", "qlora") else None
+    return overhead.log_spread if adapters is None else adapters
+
+
+def overhead_of(scenario: Scenario) -> TrainingOverhead:
+    """Give what the framework that runs a training scenario holds beside tensors."""
+    held = scenario.engine_record.training.memory
+    return held.divided if held.divided is not None and runs_fused(scenario) else held
+
+
+def is_sharded(scenario: Scenario) -> bool:
+    """Tell whether ranks divide weights or gradients among them."""
+    return scenario.zero >= 2 and scenario.dp > 1

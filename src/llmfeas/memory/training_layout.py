@@ -1,0 +1,215 @@
+"""What one rank holds beside the walk's tensors: weights, states and gradients as an engine shards them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..catalog.engine import Scheme
+from ..model.setup import Setup
+from ..record import dataclass
+from ..scenario import Scenario, whatever_the_batch
+from ..walk.candidates import PeakCandidates, RankState
+from ..walk.optimizers import OPTIMIZERS
+from ..workload.kernels import runs_compiled, runs_fused
+from ..workload.weights import layer_weight_bytes, weight_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the scenario's engine runs the step."""
+
+    scheme: Scheme
+    pure: bool
+    """Blocks run in plain 16 bits, without autocast."""
+    sharded: bool
+    """Weights are divided over the data-parallel ranks and gathered block by block."""
+    sequence_parallel: bool
+    checkpointing: str
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    scheme: Scheme,
+    mixed: bool,
+    adapted: bool,
+    zero: int,
+    spread: bool,
+    tp: int,
+    checkpointing: str,
+    eager: bool,
+    fused: bool,
+    streamed: bool,
+) -> Layout:
+    sharded = spread and zero >= 3
+    pure = mixed and not adapted and (scheme.weight == 2 or fused or streamed or (spread and zero >= 2))
+    if checkpointing == "selective" and scheme.whole_gradients:
+        # Korthikanti 2022: only scores and softmax are run again; the flash kernel keeps none.
+        checkpointing = "core" if eager else "none"
+    # In Megatron sequence parallelism came to replace running whole blocks again, and is not used with it; torchtitan
+    # and MaxText divide the stream in any case.
+    spreads = checkpointing != "full" if scheme.sequence_parallel else fused
+    return Layout(scheme, pure, sharded, spreads and tp > 1, checkpointing)
+
+
+def layout_of(scenario: Scenario) -> Layout:
+    """Give the layout of a scenario's engine."""
+    return _layout(
+        scenario.engine_record.training.scheme,
+        scenario.precision.endswith("-mixed"),
+        scenario.task in ("lora", "qlora"),
+        scenario.zero,
+        shards(scenario) > 1,
+        scenario.tp,
+        scenario.checkpointing,
+        scenario.attention == "eager",
+        runs_fused(scenario),
+        scenario.offload == "all",
+    )
+
+
+def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup, others: float) -> RankState:
+    """What the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
+    spread, part = shards(scenario) > 1, _trained_part(scenario, moments)
+    zero = scenario.zero if spread else 0
+    weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
+    temporaries = _temporaries(scenario, layout, moments)
+    share = gradients / moments.gradient_bytes if moments.gradient_bytes else 0.0
+    backward = 2.0 * moments.inventory.layer_elements if zero >= 2 or scenario.offload == "all" else 0.0
+    if zero >= 1:
+        states, temporaries = states * part, temporaries * part
+    if zero >= 2:
+        share, gradients = share * part, gradients * part
+    copied = layout.pure and layout.scheme.gathers
+    if layout.sharded or (zero >= 2 and copied):
+        weights *= _weights_part(scenario, moments)
+    by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
+    gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
+    if copied and not by_block:
+        # 16-bit copies of all weights live from forward to backward.
+        weights += 2.0 * moments.inventory.elements
+    if spread and zero == 0 and layout.scheme.gathers and not layout.scheme.compiled:
+        # Gradients are copied into reduction buckets.
+        gathered += gradients
+    if scenario.states_on_host:
+        states = temporaries = 0.0
+    if scenario.offload == "all":
+        weights = gradients = share = 0.0
+    return RankState(
+        weights=weights,
+        optimizer=states,
+        temporaries=temporaries,
+        gradients=gradients if _whole_gradients(scenario, layout, zero) else None,
+        accumulated=gradients if _adds_late(scenario) else 0.0,
+        gradient_share=share,
+        final_gradients=gradients,
+        gathered=gathered,
+        gathered_backward=backward,
+        other_micro_batches=others,
+    )
+
+
+def shards(scenario: Scenario) -> int:
+    """Ranks that ZeRO divides over: data-parallel and context-parallel ones hold the same weights."""
+    return scenario.dp * scenario.cp
+
+
+def _part(scenario: Scenario, routed: int, whole: int) -> float:
+    """Share of the rank's weights that is its own: 1 / ranks, but ep / ranks of those of routed experts."""
+    ranks = shards(scenario)
+    if not routed or scenario.ep == 1:
+        return 1.0 / ranks
+    experts = routed / whole
+    return (1.0 - experts) / ranks + experts * min(1.0, scenario.ep / ranks)
+
+
+def _trained_part(scenario: Scenario, moments: PeakCandidates) -> float:
+    return _part(scenario, moments.inventory.trained_experts, moments.inventory.trained)
+
+
+def _weights_part(scenario: Scenario, moments: PeakCandidates) -> float:
+    return _part(scenario, moments.inventory.expert_elements, moments.inventory.elements)
+
+
+def _whole_gradients(scenario: Scenario, layout: Layout, zero: int) -> bool:
+    """Tell whether all gradients of the rank are alive during the whole step."""
+    if _adds_late(scenario):
+        return False
+    if scenario.micro_steps > 1 or (layout.scheme.whole_gradients and layout.pure):
+        return True
+    return shards(scenario) > 1 and zero == 0 and layout.scheme.gathers
+
+
+def _adds_late(scenario: Scenario) -> bool:
+    """Tell whether a micro-batch's gradients all stay beside those of the earlier ones until its backward ends.
+
+    A compiled backward is one function, which hands over all gradients when it returns (AOTAutograd).
+    """
+    return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
+
+
+def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme: Scheme) -> float:
+    """Gathered weights: two blocks, those of few bits as they are, and what lies outside them for the whole step."""
+    inventory, width = moments.inventory, setup.recipe.weight_bytes
+    blocks = 2 * inventory.layer_elements * (packed_bytes(scenario) if setup.recipe.quantized else width)
+    outside = float(inventory.outside_elements * width)
+    return max(blocks, outside) if scheme.compiled else blocks + outside
+
+
+@whatever_the_batch
+def packed_bytes(scenario: Scenario) -> float:
+    """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
+    return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant)
+
+
+def _rank_bytes(
+    scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup
+) -> tuple[float, float, float]:
+    """Bytes of weights, gradients and optimizer states of the rank, before ZeRO divides them."""
+    inventory = moments.inventory
+    optimizer = OPTIMIZERS[scenario.optimizer]
+    if layout.pure:
+        scheme = layout.scheme
+        states = optimizer.states(inventory, scheme.state) + scheme.master * inventory.trained
+        return float(scheme.weight * inventory.trained), float(scheme.gradient * inventory.trained), states
+    weights = float(moments.weight_bytes)
+    if setup.recipe.quantized:
+        weights = _quantized_bytes(scenario, moments, setup)
+    if setup.recipe.adapters and setup.implementation.adapters == "parallel" and scenario.precision.endswith("-mixed"):
+        # The framework trains them as it trains a model: 16-bit weights, its gradients, masters.
+        states = optimizer.states(inventory, layout.scheme.state) + layout.scheme.master * inventory.trained
+        return weights, float(layout.scheme.gradient * inventory.trained), states
+    return weights, float(moments.gradient_bytes), optimizer.states(inventory, inventory.trained_width)
+
+
+def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) -> float:
+    """The frozen base in its quantized format (this rank's part), and the adapters."""
+    inventory = moments.inventory
+    base = inventory.elements - inventory.trained
+    known, native = scenario.tables.quantization, float(setup.recipe.weight_bytes)
+    whole = weight_bytes(known, scenario.model.architecture, scenario.quant, "", native)
+    stage = base / max(1, _elements(scenario))
+    return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
+
+
+def _elements(scenario: Scenario) -> int:
+    from ..workload.parameters import parameters
+
+    return parameters(scenario.model.architecture).total
+
+
+def _temporaries(scenario: Scenario, layout: Layout, moments: PeakCandidates) -> float:
+    width = 4 if layout.pure else moments.inventory.trained_width
+    return OPTIMIZERS[scenario.optimizer].temporaries(moments.inventory, width)
+
+
+def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup) -> float:
+    """Give the host memory that offloading takes, per device."""
+    if not scenario.states_on_host:
+        return 0.0
+    weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
+    part = _trained_part(scenario, moments)
+    zero = scenario.zero if shards(scenario) > 1 else 0
+    total = (states + gradients) * (part if zero >= 1 else 1.0)
+    if scenario.offload == "all":
+        total += weights * (_weights_part(scenario, moments) if zero >= 3 else 1.0)
+    return total

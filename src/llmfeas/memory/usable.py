@@ -1,0 +1,34 @@
+"""How much of a device's memory a process can take."""
+
+from __future__ import annotations
+
+from ..catalog.device import Device
+from ..catalog.tables import Runtime
+from ..scenario import Scenario, whatever_the_batch
+from ..units import GIB
+from ..workload.serving import draws_on_host
+
+
+@whatever_the_batch
+def usable_bytes(scenario: Scenario) -> float:
+    """Give the usable bytes of one device."""
+    return usable_part(scenario.tables.runtime, scenario.device, scenario.memory_bytes)
+
+
+def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
+    """Give what is usable of so many bytes of a device.
+
+    The driver's figure where the catalog has it; else 97 % of the capacity, 90 % where the system shares it (CPU,
+    unified memory), and on Metal the recommended working set: 2/3 of the RAM up to 36 GiB, 3/4 above. A memory size
+    that the user gave replaces the capacity. Source: data/runtime.yaml.
+    """
+    reported = device.reported_bytes
+    if reported is not None and capacity == device.memory_bytes:
+        return reported
+    shares = runtime.usable
+    if device.backend == "metal":
+        small = capacity <= shares["metal_limit_gib"] * GIB
+        return capacity * shares["metal_small" if small else "metal_large"]
+    if device.backend == "cpu":
+        return capacity * shares["cpu"]
+    return capacity * shares["shared" if draws_on_host(device) else "default"]

@@ -1,0 +1,242 @@
+"""From what was asked to a scenario in which every setting is decided."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from ..catalog.architecture import Model
+from ..catalog.backend import Backend
+from ..catalog.engine import Engine
+from ..catalog.hardware import Hardware, find_hardware
+from ..catalog.search import find_model
+from ..catalog.store import Catalog
+from ..contract import Note
+from ..errors import UsageError
+from ..memory.floor import rank_floor_bytes
+from ..memory.peak import peak_bytes
+from ..memory.usable import usable_bytes
+from ..options import BY_NAME
+from ..record import dataclass
+from ..request import parsed, recorded_origins
+from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
+from ..text import printable
+from ..timing.training import layout_tokens_per_second
+from ..workload.parameters import parameters
+from . import engine as engines
+from . import layout, lengths, recipe
+from .draft import Draft
+from .hardware import settle_hardware
+
+if TYPE_CHECKING:
+    from ..importers.tensors import ImportedModel
+
+MAX_QUESTIONS = 2048
+"""Questions that are kept, for requests that differ in their batch alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A decided scenario and what the user should know about how it was decided."""
+
+    scenario: Scenario
+    backend: Backend
+    warnings: tuple[Note, ...] = ()
+    digest: str = ""
+    """Names the data that it was settled from."""
+
+
+def _is_path(text: str, catalog: Catalog) -> bool:
+    """Tell a file or folder from a catalog name, without importing the readers for plain names."""
+    if text in catalog.models:
+        return False
+    plain = not ("/" in text or "\\" in text or "." in text)
+    if plain and not os.path.isdir(text):  # noqa: PTH112 - pathlib costs more than the test
+        return False
+    from ..importers.model_file import is_model_path
+
+    return is_model_path(text)
+
+
+@lru_cache(maxsize=64)
+def _imported(text: str, stamp: object, catalog: Catalog) -> ImportedModel:
+    """Read a model file once, however many questions are asked of it; `stamp` tells one state of it from another."""
+    from ..importers.model_file import model_from_file
+
+    return model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
+
+
+def _model(draft: Draft, catalog: Catalog) -> Model:
+    """Find the model: a file or folder, else a catalog name.
+
+    Raises:
+        UsageError: for an unknown name.
+        DataError: for a file that cannot be used.
+    """
+    text = draft.given["model"]
+    if _is_path(text, catalog):
+        from ..importers.model_file import stamps
+
+        found = _imported(text, stamps(text), catalog)
+        draft.values["model_path"] = text
+        draft.values["stored"] = found.stored
+        for note in found.notes:
+            draft.warn("imported-model", note)
+        model = found.model
+    else:
+        match = find_model(text, catalog)
+        if match.note:
+            draft.warn("model-variant", match.note)
+        model = match.record
+    draft.put("model", model, "given")
+    return model
+
+
+def hardware_named(text: str, catalog: Catalog) -> Hardware:
+    """Find the device: a catalog name, or `this` for the machine that the program runs on.
+
+    Raises:
+        UsageError: for an unknown name.
+    """
+    if text.strip().lower() != "this":
+        return find_hardware(text, catalog)
+    from ..machine import this_hardware
+
+    return this_hardware(catalog)
+
+
+def _unused(draft: Draft, asked: Iterable[str]) -> None:
+    """Warn of options that have no meaning for the task, and forget them."""
+    task = draft.values["task"]
+    unused = [name for name in asked if task not in BY_NAME[name].tasks and name != "quant"]
+    for name in unused:
+        draft.warn("option-unused", f"{BY_NAME[name].flag} has no meaning for --task {task} and was ignored")
+    draft.given = {name: value for name, value in draft.given.items() if name not in unused}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A request settled up to its batch. Compared by identity."""
+
+    scenario: Scenario
+    """Not laid out yet where the batch decides the layout."""
+    backend: Backend
+    engine: Engine
+    warnings: tuple[Note, ...]
+    digest: str
+    draft: Draft | None
+    """What a layout is chosen from for each batch; None where it is settled."""
+
+
+def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
+    """Settle a request: find model and device, fill in what was not said, refuse what cannot be.
+
+    Raises:
+        UsageError: for unknown names, values out of bounds, contradictions, impossible layouts.
+        DataError: for a model file that cannot be used.
+    """
+    given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
+    for name in ("model", "device"):
+        if name not in given:
+            raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
+    rest = [item for item in given.items() if item[0] not in BATCH]
+    if "concurrency" in given:
+        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), catalog)))
+    # a file may change between two questions
+    ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
+    question = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
+    scenario = question.scenario
+    if question.draft is not None:
+        scenario = _for_batch(question, given.get("micro_batch", 0), given.get("global_batch", 0))
+    draft = Draft(given, recorded)
+    if scenario.interleave > scenario.pp == 1:
+        draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
+    if scenario.is_training:
+        lengths.settle_batches(draft, scenario)
+    else:
+        draft.settle("concurrency", 1)
+    settled = scenario.with_batch(draft.values, draft.origins)
+    return Resolution(settled, question.backend, (*question.warnings, *draft.warnings), question.digest)
+
+
+@lru_cache(maxsize=MAX_QUESTIONS, typed=True)
+def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: Any) -> Question:
+    """Settle all but the batch; `items` are names and values in turn, `asked` names the batch's too.
+
+    Of requests at once they hold as many as tell which engine it is.
+
+    Raises:
+        UsageError, DataError: as `resolution`.
+    """
+    draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
+    draft.settle("task", "pretrain")
+    _unused(draft, asked)
+    for path in catalog.overlay_paths:
+        draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
+    model = _model(draft, catalog)
+    settle_hardware(draft, hardware_named(draft.given["device"], catalog), catalog)
+    recipe.settle_offload(draft, draft.values["device"])
+    engine = engines.settle_engine(draft, model, catalog)
+    backend = catalog.backends[draft.values["device"].backend]
+    recipe.settle_precision(draft, model, draft.values["device"])
+    recipe.settle_quant(draft, model, engine, catalog)
+    recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
+    draft.settle("mfu", None)
+    for name, default in (("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
+        draft.settle(name, default)
+    if draft.values["task"] in TRAINING_TASKS:
+        layout.check_engine(draft, engine)
+        recipe.settle_training_recipe(draft, model, engine)
+        lengths.settle_sequence(draft, model)
+        lengths.settle_tokens(draft, model, parameters(model).active)
+        draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
+    else:
+        lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
+        draft.settle("gpu_layers", None, "derived")
+    scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
+    is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
+    if not scenario.is_training:
+        scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.serving.split == "tensors")
+    if not is_open:
+        scenario = _laid_out(scenario, draft)
+    return Question(scenario, backend, engine, tuple(draft.warnings), catalog.digest, draft if is_open else None)
+
+
+@lru_cache(maxsize=MAX_QUESTIONS)
+def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
+    """Spread a training over its devices for a micro-batch and a global batch (0: not given).
+
+    Raises:
+        UsageError: no layout is possible as asked.
+    """
+    assert question.draft is not None
+    probe = question.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+
+    def tokens_per_second(candidate: Scenario) -> float:
+        micro = micro_batch or lengths.fitting_batch(candidate, batch)
+        settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
+        return layout_tokens_per_second(candidate.with_batch(settled, {}))
+
+    judge = layout.Judge(
+        question.engine.training.layout == "fastest",
+        peak_bytes,
+        rank_floor_bytes,
+        usable_bytes(probe),
+        tokens_per_second,
+    )
+    probe = layout.fitted_layout(probe, question.draft, judge, batch)
+    return _laid_out(probe, question.draft)
+
+
+def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:
+    layout.check_layout(scenario)
+    origin: Origin = "derived" if scenario.num_devices > 1 else "default"
+    settled = {name: origin for name in ("tp", "pp", "ep", "cp") if not draft.said(name)}
+    batch = {"global_batch": lengths.MANY} if scenario.is_training else {}
+    return scenario.with_batch(batch, settled)
+
+
+__all__ = ["Resolution", "resolution"]

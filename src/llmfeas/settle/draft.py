@@ -1,0 +1,53 @@
+"""A scenario in the making: settled values, where each came from, and what the user should know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..contract import Note
+from ..scenario import Origin
+
+
+class Draft:
+    """Values settled so far. `given` is what the user said, parsed; a name is settled once.
+
+    `recorded` names the origins of values that an earlier answer had settled: replayed, they keep them.
+    """
+
+    __slots__ = ("given", "origins", "recorded", "values", "warnings")
+
+    def __init__(self, given: Mapping[str, Any], recorded: Mapping[str, Origin] | None = None) -> None:
+        self.given = given
+        self.recorded = recorded or {}
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, Origin] = {}
+        self.warnings: list[Note] = []
+
+    def settle(self, name: str, default: Any, origin: Origin = "default") -> Any:
+        """Take what the user gave, else the default with its origin; return the value."""
+        value = self.given.get(name)
+        if value is None:
+            value = default
+        else:
+            origin = self.origin_of_given(name)
+        self.values[name] = value
+        self.origins[name] = origin
+        return value
+
+    def put(self, name: str, value: Any, origin: Origin) -> None:
+        """Overwrite a value, for instance where a device name implies a count."""
+        self.values[name] = value
+        self.origins[name] = origin
+
+    def origin_of_given(self, name: str) -> Origin:
+        """Give the origin of a value in `given`: the user, or what an earlier answer had recorded."""
+        return self.recorded.get(name, "given")
+
+    def said(self, name: str) -> bool:
+        """Tell whether the user gave this setting."""
+        return self.given.get(name) is not None
+
+    def warn(self, code: str, message: str) -> None:
+        """Add a warning."""
+        self.warnings.append(Note(code, message))

@@ -1,0 +1,144 @@
+"""Which software runs it: what people use on that backend for that task and format."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import lru_cache
+
+from ..catalog.architecture import Model
+from ..catalog.backend import Backend, default_engine
+from ..catalog.device import Device
+from ..catalog.engine import Engine
+from ..catalog.quantization import StoredWeights
+from ..catalog.search import engine_named
+from ..catalog.store import Catalog
+from ..errors import DataError, UsageError
+from ..text import printable
+from .draft import Draft
+
+SOME_GGUF_FORMAT = "q8_0"
+"""Stands for all formats of GGUF where only the software matters."""
+STREAMING = "transformers"
+"""What streams weights from the host on every backend, where people's usual choice does not."""
+MANY_DEVICES = 64
+"""Above this count training runs on a tuned engine where nobody says which."""
+
+
+def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
+    """Settle `engine` by backend, task, format, requests at once and, for training, the number of devices.
+
+    Raises:
+        UsageError: where the engine cannot do the task, or `--gpu-layers` asks for what it cannot do.
+        DataError: where the engine's record names what there is not.
+    """
+    device: Device = draft.values["device"]
+    task = draft.values["task"]
+    default = _cluster_engine(draft, device, catalog)
+    if default is None:
+        quant = draft.given.get("quant") or (model.published_quant if task == "inference" else "none")
+        if quant == "none" and task == "inference" and _is_gguf(draft):
+            quant = SOME_GGUF_FORMAT
+        default = _usual(draft, catalog.backends[device.backend], str(quant))
+        if draft.said("gpu_layers") and not catalog.tables.engine(default).serving.partial:
+            default = "llama.cpp"
+        elif (
+            _streams(draft)
+            and not catalog.tables.engine(default).serving.streams
+            and _reads(STREAMING, str(quant), catalog)
+        ):
+            default = STREAMING
+    named = engine_named(draft.settle("engine", default, "backend"), catalog)
+    draft.values["engine"] = named
+    engine = catalog.tables.engine(named)
+    _known(draft, engine, catalog)
+    if _streams(draft) and not engine.serving.streams and engine.id in catalog.engines:
+        able = ", ".join(known.id for known in catalog.engines.values() if known.serving.streams)
+        way = "; its own way is --gpu-layers" if engine.serving.partial else ""
+        draft.warn("engine-offload", f"{engine.id} is not known to stream weights from the host{way}; {able} would")
+    if draft.said("gpu_layers") and not engine.serving.partial:
+        able = ", ".join(known.id for known in catalog.engines.values() if known.serving.partial)
+        raise UsageError(
+            "contradiction", f"--gpu-layers is not something {engine.id} can do", f"engines that can: {able}"
+        )
+    return engine
+
+
+def many_requests(concurrency: int, catalog: Catalog) -> int:
+    """Give the least number of requests at once for which engines are chosen as for `concurrency` of them."""
+    return max(step for step in _steps(catalog) if step <= concurrency)
+
+
+@lru_cache(maxsize=8)
+def _steps(catalog: Catalog) -> frozenset[int]:
+    return frozenset({1, *(choice.concurrency for each in catalog.backends.values() for choice in each.engines)})
+
+
+def _usual(draft: Draft, backend: Backend, quant: str) -> str:
+    """Name what people use, and say where that is because of many requests."""
+    device, task, many = draft.values["device"], draft.values["task"], draft.given.get("concurrency", 1)
+    few = default_engine(backend, device, task, quant)
+    chosen = default_engine(backend, device, task, quant, many)
+    if chosen != few and not any(draft.said(name) for name in ("engine", "gpu_layers")):
+        draft.warn("engine-for-many", f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
+    return chosen
+
+
+def _streams(draft: Draft) -> bool:
+    """Tell whether a served model's weights are to lie on the host and to pass through the device."""
+    return (draft.values["task"], draft.values["offload"]) == ("inference", "all")
+
+
+def _reads(engine: str, quant: str, catalog: Catalog) -> bool:
+    """Tell whether an engine is known to run a format."""
+    known = catalog.tables.engine(engine)
+    return quant == "none" or known.reads(catalog.tables.quantization.format(quant, known.speaks))
+
+
+def _is_gguf(draft: Draft) -> bool:
+    """Tell whether the model is a file that only llama.cpp and its kin open."""
+    stored: StoredWeights | None = draft.values.get("stored")
+    return stored is not None and stored.container == "gguf"
+
+
+def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
+    """Warn of an engine that the catalog does not know.
+
+    Raises:
+        UsageError: where a known one does not do the task.
+        DataError: where its record names what there is not.
+    """
+    for fault in catalog.tables.faults(engine):
+        raise DataError("bad-data", f"engines[{printable(engine.id, 40)}]: {fault}", "See 'llmfeas catalog check'.")
+    job = "serving" if draft.values["task"] == "inference" else "training"
+    if job not in engine.does:
+        able = ", ".join(known.id for known in catalog.engines.values() if job in known.does)
+        raise UsageError(
+            "contradiction", f"--engine {engine.id} does no {job}", f"Leave --engine out, or take one of {able}."
+        )
+    if engine.id not in catalog.engines:
+        near = get_close_matches(engine.id[:40], list(catalog.engines), n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        draft.warn("unknown-engine", f"engine '{printable(engine.id, 40)}' is not known: taken as a plain one{hint}")
+
+
+def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | None:
+    if draft.values["task"] == "inference" or draft.values["num_devices"] <= MANY_DEVICES:
+        return None
+    return next((engine.id for engine in catalog.engines.values() if device.backend in engine.training.clusters), None)
+
+
+def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str:
+    """Say why fused attention does not run, by the engine's own kernels or by the model's public code; empty: it does.
+
+    The flash kernels of training frameworks need the generation that brought bf16 (Dao 2023: Ampere and newer).
+    """
+    architecture = model.architecture
+    if engine.fused:
+        old = (
+            task != "inference"
+            and engine.training.kernels not in ("eager", "frameworks")
+            and device.tflop_per_s.bf16 is None
+        )
+        return f"{engine.id}'s fused attention does not run on {device.name}" if old else ""
+    plain = not architecture.softcap and not architecture.sinks and architecture.positions != "relative-xl"
+    return "" if plain else f"{model.name} refuses fused attention in its public code"

@@ -1,0 +1,166 @@
+"""The hardware side of a scenario: device, count, nodes, network, memories, price."""
+
+from __future__ import annotations
+
+from ..catalog.device import Device, Price
+from ..catalog.hardware import Hardware
+from ..catalog.prices import cheapest_price, doubt, rent
+from ..catalog.store import Catalog
+from ..errors import UsageError
+from ..options import BY_NAME
+from ..units import GB, GIB, parse_integer
+from .draft import Draft
+
+DESKTOP_HOST_BYTES = 32 * GIB
+SERVER_HOST_BYTES = 256 * GIB
+LIFETIME_SECONDS = 3 * 365 * 86400.0
+"""How long a bought device is used where nobody says."""
+SHARED_MEMORY_KINDS = ("cpu", "unified", "apu")
+
+
+def _settle_count(draft: Draft, match: Hardware) -> None:
+    """Settle `num_devices` from the option, the device name (`8xh100-sxm`) or the offer.
+
+    Raises:
+        UsageError: where the name and the option say different counts, or the name too many.
+    """
+    named = match.count
+    if named is not None:
+        parse_integer(named, "--device", 1, int(BY_NAME["num_devices"].maximum), "8xh100-sxm")
+    said = draft.given.get("num_devices")
+    if named and said and match.offer is not None and match.offer.tier == "paid" and said % named == 0:
+        named = said
+    if named is not None and said is not None and named != said:
+        raise UsageError(
+            "contradiction",
+            f"the device name says {named} devices and --num-devices says {said}",
+            "give the count once",
+        )
+    draft.settle("num_devices", named or 1, "given" if named is not None else "default")
+
+
+def _is_desktop(device: Device) -> bool:
+    return device.kind in ("consumer", "workstation", "unified", "apu", "edge") or (
+        device.kind == "cpu" and (device.memory_channels or 2) <= 2
+    )
+
+
+def default_memory_bytes(device: Device) -> float:
+    """The memory nobody stated: the first size that it is sold with, 32 or 256 GiB for a CPU, else its own."""
+    if device.kind == "cpu" and not device.memory_options_gib:
+        return float(min(device.memory_bytes, DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES))
+    if device.memory_options_gib:
+        return device.memory_options_gib[0] * GIB
+    return device.memory_bytes
+
+
+def default_host_bytes(device: Device, memory_bytes: float, together: int) -> float:
+    """Give the host memory nobody stated, where so many devices of so much memory are in one machine."""
+    if device.kind in SHARED_MEMORY_KINDS:
+        return memory_bytes
+    return max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, memory_bytes * together)
+
+
+def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
+    """Settle rent and its source.
+
+    Raises:
+        UsageError: for a price of zero.
+    """
+    offer = match.offer
+    draft.values["price_provider"] = None
+    draft.values["price_as_of"] = None
+    owned = draft.said("electricity") and not draft.said("purchase_price")
+    if draft.said("price") and draft.origin_of_given("price") == "given":
+        if draft.given["price"] == 0:
+            hint = "Leave --price out; what one owns costs its electricity (--electricity)."
+            raise UsageError("bad-quantity", "--price 0 rents nothing", hint)
+        draft.values["price_usd_per_hour"] = draft.given["price"]
+        draft.values["price_provider"] = "given"
+        draft.origins["price"] = "given"
+    elif offer is not None:
+        lent = rent(offer, match.device)
+        draft.values["price_usd_per_hour"] = None if lent is None else lent.usd_per_hour
+        draft.values["price_provider"] = offer.provider
+        draft.values["price_as_of"] = None if lent is None else lent.as_of
+        draft.origins["price"] = "device"
+    else:
+        count = int(draft.values["num_devices"])
+        listed = None if owned else cheapest_price(match.device, catalog, match.provider, count)
+        _settle_listed_price(draft, match, listed)
+        own = listed is not None and listed in match.device.prices
+        doubted = doubt(match.device, listed.usd_per_hour, catalog) if listed and own else None
+        if doubted:
+            draft.warn("implausible-price", doubted)
+
+
+def _settle_listed_price(draft: Draft, match: Hardware, price: Price | None) -> None:
+    """Take the catalog's price, if it has one."""
+    draft.values["price_usd_per_hour"] = None if price is None else price.usd_per_hour
+    draft.values["price_provider"] = None if price is None else price.provider
+    draft.values["price_as_of"] = None if price is None else price.as_of
+    draft.origins["price"] = "default" if price is None else "device"
+    if price is not None and price.as_of is None:
+        draft.warn("undated-price", f"the price of {price.usd_per_hour:g} USD/h ({price.provider}) has no date")
+    if price is None and match.provider is not None and not draft.said("electricity"):
+        draft.warn("no-price", f"no price of {match.provider} for {match.device.name} is known")
+
+
+def _settle_purchase(draft: Draft) -> None:
+    """Settle what a device costs that is bought, and how long it is used."""
+    bought = draft.given.get("purchase_price")
+    draft.values["purchase_usd"] = bought
+    draft.values["lifetime_seconds"] = None if bought is None else draft.given.get("lifetime") or LIFETIME_SECONDS
+    for name in ("purchase_price", "lifetime"):
+        draft.origins[name] = draft.origin_of_given(name) if draft.said(name) else "default"
+    if bought is None and draft.said("lifetime"):
+        draft.warn("option-unused", "--lifetime has no meaning without --purchase-price and was ignored")
+
+
+def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
+    """Settle device, count, node, network, memories, hours and price."""
+    device, offer = match.device, match.offer
+    draft.put("device", device, "given")
+    draft.values["offer"] = offer.id if offer else None
+    if match.note:
+        draft.warn("device-variant", match.note)
+    if device.assumption:
+        draft.warn("device-assumed", device.assumption)
+    _settle_count(draft, match)
+    draft.settle("devices_per_node", offer.count if offer else device.devices_per_node, "device")
+    network = draft.given.get("network") if draft.origin_of_given("network") == "given" else None
+    draft.values["network_bytes_per_s"] = None if network is None else network * GB
+    draft.origins["network"] = "default" if network is None else "given"
+    _settle_memory(draft, match)
+    draft.values["session_hours"] = offer.hours_per_session if offer else None
+    draft.values["weekly_hours"] = offer.hours_per_week if offer else None
+    _settle_price(draft, match, catalog)
+    _settle_purchase(draft)
+    draft.values["electricity_usd_per_kwh"] = draft.given.get("electricity")
+    draft.values["pue"] = draft.given.get("pue") or 1.0
+    draft.values["deadline_seconds"] = draft.given.get("deadline")
+    draft.values["budget_usd"] = draft.given.get("budget")
+    for name in ("electricity", "pue", "deadline", "budget"):
+        draft.origins[name] = draft.origin_of_given(name) if draft.said(name) else "default"
+    return device
+
+
+def _settle_memory(draft: Draft, match: Hardware) -> None:
+    device, offer = match.device, match.offer
+    memory = draft.given.get("memory")
+    lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
+    own = lent * GIB if lent else None
+    named = None if match.memory_gib is None else match.memory_gib * GIB
+    draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
+    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
+    host = draft.given.get("host_memory")
+    if host is None:
+        together = min(draft.values["num_devices"], draft.values["devices_per_node"])
+        default = default_host_bytes(device, draft.values["memory_bytes"], together)
+        if device.kind not in SHARED_MEMORY_KINDS and offer is not None and offer.host_memory_gib:
+            default = offer.host_memory_gib * GIB
+        draft.values["host_memory_bytes"] = default
+        draft.origins["host_memory"] = "default"
+    else:
+        draft.values["host_memory_bytes"] = host
+        draft.origins["host_memory"] = draft.origin_of_given("host_memory")

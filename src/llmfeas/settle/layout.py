@@ -1,0 +1,270 @@
+"""How a job is spread over devices: validity of a layout, and the choice of one where the user left it open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..catalog.architecture import Architecture, Model
+from ..catalog.engine import Engine
+from ..errors import UsageError
+from ..ranges import Range
+from ..record import dataclass
+from ..scenario import Scenario
+from ..workload.kernels import runs_fused
+from .draft import Draft
+
+MAX_SHOWN = 12
+
+
+def _divisors(number: int, limit: int) -> list[int]:
+    return [d for d in range(1, min(number, limit) + 1) if number % d == 0]
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(str(number) for number in numbers[:MAX_SHOWN])
+    return shown + (", ..." if len(numbers) > MAX_SHOWN else "")
+
+
+def tensor_parallel_sizes(architecture: Architecture, limit: int) -> list[int]:
+    """Give the tensor-parallel sizes up to `limit` that divide the heads; kv heads divide or are copied."""
+    kv = architecture.kv_heads
+    return [
+        tp
+        for tp in _divisors(architecture.heads, limit)
+        if architecture.mla is not None or kv % tp == 0 or tp % kv == 0
+    ]
+
+
+def _refusal(message: str, works: str) -> UsageError:
+    return UsageError("impossible-layout", message, works)
+
+
+def check_engine(draft: Draft, engine: Engine) -> None:
+    """Refuse to divide layers where the engine divides batches alone.
+
+    Raises:
+        UsageError: naming the options.
+    """
+    divided = [f"--{name} {draft.given[name]}" for name in ("tp", "pp", "cp", "ep") if draft.given.get(name, 1) != 1]
+    if divided and engine.training.layout == "batches":
+        raise _refusal(
+            f"{' '.join(divided)}: {engine.id} divides batches over devices, never a layer",
+            "leave that out, or take another --engine",
+        )
+
+
+def check_layout(scenario: Scenario) -> None:
+    """Refuse a layout that cannot run, naming the sizes that would.
+
+    Raises:
+        UsageError: where tp does not divide the heads, pp exceeds the layers, ep the experts, or the product the count.
+    """
+    model, architecture, n = scenario.model, scenario.model.architecture, scenario.num_devices
+    tp, pp, cp, ep = scenario.tp, scenario.pp, scenario.cp, scenario.ep
+    if tp == pp == cp == ep == scenario.interleave == 1:
+        return
+    if n % (tp * pp * cp):
+        raise _refusal(
+            f"tp {tp} x pp {pp} x cp {cp} = {tp * pp * cp} does not divide {n} devices",
+            f"the product may be {_listed(_divisors(n, n))}",
+        )
+    sizes = tensor_parallel_sizes(architecture, max(tp, 1024))
+    if tp not in sizes:
+        raise _refusal(f"--tp {tp} does not divide the {architecture.heads} heads of {model.name}", _works("tp", sizes))
+    if pp > architecture.layers:
+        raise _refusal(
+            f"--pp {pp} is more stages than the {architecture.layers} layers of {model.name}",
+            f"use at most {architecture.layers}",
+        )
+    if scenario.interleave > 1 and pp * scenario.interleave > architecture.layers:
+        raise _refusal(
+            f"--pp {pp} x --interleave {scenario.interleave} is more chunks than the {architecture.layers} layers",
+            f"use --interleave {max(1, architecture.layers // pp)} or less",
+        )
+    if scenario.is_training and scenario.seq_len % cp:
+        raise _refusal(
+            f"--cp {cp} does not divide the sequence of {scenario.seq_len} tokens",
+            _works("cp", _divisors(scenario.seq_len, 64)),
+        )
+    _check_experts(scenario, ep)
+
+
+def _works(name: str, sizes: list[int]) -> str:
+    return f"--{name} may be {_listed(sizes)}"
+
+
+def _check_experts(scenario: Scenario, ep: int) -> None:
+    if ep == 1:
+        return
+    experts = scenario.model.architecture.experts
+    if experts is None:
+        raise _refusal(f"--ep {ep}: {scenario.model.name} has no experts", "leave --ep out")
+    ranks = scenario.num_devices // scenario.pp
+    works = [size for size in _divisors(experts.count, experts.count) if ranks % size == 0]
+    if ep not in works:
+        over = f"{ranks} devices" + (f" of each of {scenario.pp} stages" if scenario.pp > 1 else "")
+        raise _refusal(f"--ep {ep} does not divide the {experts.count} experts over {over}", _works("ep", works))
+
+
+def default_zero(engine_zero: int, num_devices: int) -> int:
+    """Give the ZeRO stage that nobody set: the engine's own on several devices, 0 on one."""
+    return engine_zero if num_devices > 1 else 0
+
+
+def default_ep(model: Model, num_devices: int, tp: int, pp: int) -> int:
+    """Give the largest expert-parallel size that divides experts and data-parallel ranks."""
+    experts = model.architecture.experts
+    if experts is None or num_devices == 1:
+        return 1
+    ranks = max(1, num_devices // (tp * pp))
+    return max(size for size in _divisors(experts.count, ranks) if ranks % size == 0)
+
+
+CONTEXT_PARALLEL_TOKENS = 8192
+"""Tokens of a sequence that a rank keeps at least when a sequence is spread over several."""
+
+
+MOST_SPLITTING = 8
+"""How much more than needed a layout may split the model where that is faster."""
+
+WORTH_SPLITTING = 0.97
+"""A layout that splits less is taken where it has this share of the speed of the fastest."""
+
+WORTH_ROOM = 0.9
+"""A layout that surely fits is taken instead of a tight one where it has this share of its speed."""
+
+MAX_STAGES = 128
+"""Stages of a pipeline that nobody asked for."""
+
+
+def _with_cp(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
+    """Spread sequences over ranks that a given global batch would leave idle (context parallel); 0: none was given."""
+    ranks = scenario.num_devices // (scenario.tp * scenario.pp)
+    if draft.said("cp") or not batch or ranks <= batch or ranks % batch:
+        return scenario
+    cp = ranks // batch
+    if scenario.seq_len % cp or scenario.seq_len // cp < CONTEXT_PARALLEL_TOKENS:
+        return scenario
+    return replace(scenario, cp=cp)
+
+
+def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
+    """Yield (tp, pp), least splitting first, tensor parallel inside a node before pipeline stages."""
+    architecture, n = scenario.model.architecture, scenario.num_devices
+    node = min(scenario.devices_per_node, n)
+    sizes = [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
+    # Adapter libraries on public code have no tensor parallelism.
+    whole = scenario.task in ("lora", "qlora") and not runs_fused(scenario)
+    tps = [scenario.tp] if draft.said("tp") else [1] if whole else sizes
+    # Who shards weights (ZeRO-3, FSDP) has no pipeline.
+    stages = [1] if scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
+    pps = [scenario.pp] if draft.said("pp") else stages
+    ep = scenario.ep if architecture.experts else 1
+    pairs = [(tp, pp) for tp in tps for pp in pps if n % (tp * pp * scenario.cp) == 0 and n // pp % ep == 0]
+    yield from sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What layouts are chosen by: whether the engine is after speed, bytes of the peak and of its quick floor, what is
+    usable, and tokens a second.
+    """
+
+    fastest: bool
+    peak_bytes: Callable[[Scenario], Range]
+    floor_bytes: Callable[[Scenario], float]
+    usable_bytes: float
+    tokens_per_second: Callable[[Scenario], float]
+
+    def hopeless(self, candidate: Scenario) -> bool:
+        """Tell whether not even weights and states fit."""
+        return self.floor_bytes(candidate) > self.usable_bytes
+
+
+def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0) -> Scenario:
+    """Choose tp and pp where the user left them open, among those whose expected peak fits with room to spare.
+
+    An engine that aims at the fastest layout splits up to MOST_SPLITTING times as much as it must where that is faster,
+    or where it surely fits and the fastest may not; others, and who shards all weights, no more than they must.
+    Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do, the one with
+    the least of them. `batch` is a global batch that was given, else 0.
+    """
+    if scenario.num_devices == 1:
+        return scenario
+    if draft.said("tp") and draft.said("pp"):
+        return _completed(scenario, draft, batch)
+    laid_out = [
+        _completed(replace(scenario, tp=tp, pp=pp), draft, batch) for tp, pp in _candidates(scenario, draft)
+    ] or [_completed(scenario, draft, batch)]
+    if all(judge.hopeless(candidate) for candidate in laid_out):
+        return min(laid_out, key=judge.floor_bytes)
+    fitting: list[tuple[Scenario, bool]] = []
+    peaks: dict[float, Scenario] = {}
+    for candidate in laid_out:
+        if fitting and _ranks(candidate) > MOST_SPLITTING * _ranks(fitting[0][0]):
+            break
+        if judge.hopeless(candidate):
+            continue
+        peak = judge.peak_bytes(candidate)
+        peaks.setdefault(peak.expected, candidate)
+        if peak.expected < judge.usable_bytes:
+            if not judge.fastest or scenario.zero >= 3:
+                return candidate
+            fitting.append((candidate, peak.high < judge.usable_bytes))
+    return _worthiest(fitting, judge) if fitting else peaks[min(peaks)]
+
+
+def _worthiest(fitting: list[tuple[Scenario, bool]], judge: Judge) -> Scenario:
+    """Choose among layouts that fit, each with whether it surely does: the least split of the fastest ones."""
+    if len(fitting) == 1:
+        return fitting[0][0]
+    speeds = [judge.tokens_per_second(candidate) for candidate, _ in fitting]
+    fast = WORTH_SPLITTING * max(speeds)
+    ranked = list(zip(fitting, speeds, strict=True))
+    (best, sure), speed = next(one for one in ranked if one[1] >= fast)
+    roomy = [one for one in ranked if one[0][1]]
+    if sure or not roomy:
+        return best
+    slowest = max(WORTH_ROOM * speed, WORTH_SPLITTING * max(one[1] for one in roomy))
+    return next((candidate for (candidate, _), reached in roomy if reached >= slowest), best)
+
+
+def _ranks(scenario: Scenario) -> int:
+    """Devices that share one copy of the model."""
+    return scenario.tp * scenario.pp
+
+
+def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
+    scenario = _with_cp(scenario, draft, batch)
+    # Nor does public code that is fine-tuned spread experts: each device runs all of them on its own tokens.
+    if draft.said("ep") or not runs_fused(scenario):
+        return scenario
+    return replace(scenario, ep=default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp))
+
+
+def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:
+    """Spread one serving instance over all devices: by tensors where the engine does, else by layers."""
+    n = scenario.num_devices // scenario.cp
+    if n <= 1 or (draft.said("tp") and draft.said("pp")):
+        return scenario
+    if draft.said("tp"):
+        return replace(scenario, pp=1 if n % scenario.tp else min(n // scenario.tp, scenario.model.architecture.layers))
+    if draft.said("pp"):
+        left = n // scenario.pp
+        return replace(
+            scenario,
+            tp=left if n % scenario.pp == 0 and left in tensor_parallel_sizes(scenario.model.architecture, left) else 1,
+        )
+    if tensor_parallel:
+        sizes = [s for s in tensor_parallel_sizes(scenario.model.architecture, n) if n % s == 0]
+        tp = max(size for size in sizes if size <= scenario.devices_per_node or size == 1)
+        return replace(scenario, tp=tp, pp=_stages(scenario, n // tp))
+    return replace(scenario, pp=_stages(scenario, n))
+
+
+def _stages(scenario: Scenario, devices: int) -> int:
+    """Give the largest number of stages that divides the devices, is within the layers and leaves ep its ranks."""
+    architecture, n = scenario.model.architecture, scenario.num_devices
+    ep = scenario.ep if architecture.experts else 1
+    return max((pp for pp in _divisors(devices, architecture.layers) if n // pp % ep == 0), default=1)

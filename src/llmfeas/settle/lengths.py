@@ -1,0 +1,134 @@
+"""Lengths and batches: tokens, sequence length, context, micro-batch, global batch."""
+
+from __future__ import annotations
+
+from ..catalog.architecture import Model
+from ..errors import UsageError
+from ..memory.peak import peak_bytes
+from ..memory.usable import usable_bytes
+from ..scenario import Scenario
+from .draft import Draft
+
+CHINCHILLA_TOKENS_PER_PARAMETER = 20
+FINETUNE_TOKENS = 10e6
+PRETRAIN_BATCH_TOKENS = 2**19
+MICRO_BATCH_TOKENS = 8192
+MANY = 10**9
+"""A global batch that feeds all ranks, where none is settled yet."""
+
+
+def _within_positions(draft: Draft, model: Model, length: int, option: str) -> None:
+    """Refuse what a learned position table has no row for, warn beyond the trained context.
+
+    Raises:
+        UsageError: beyond a learned position table.
+    """
+    table = model.architecture.learned_positions
+    if table is not None and length > min(table, model.context):
+        limit = min(table, model.context)
+        raise UsageError(
+            "beyond-positions",
+            f"{option} {length} is beyond the {limit} learned positions of {model.name}",
+            f"use at most {limit}",
+        )
+    if length > model.context:
+        draft.warn("beyond-context", f"{option} {length} is beyond the context of {model.name}, {model.context} tokens")
+
+
+def settle_sequence(draft: Draft, model: Model) -> None:
+    """Settle `seq_len`: the model's context, up to 2048."""
+    seq_len = draft.settle("seq_len", min(model.context, 2048), "model" if model.context < 2048 else "default")
+    _within_positions(draft, model, seq_len, "--seq-len")
+
+
+def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
+    """Settle `tokens` of the whole job: published, else 20 a parameter (Hoffmann 2022); fine-tuning 10M."""
+    if draft.values["task"] != "pretrain":
+        draft.settle("tokens", FINETUNE_TOKENS)
+    elif model.training_tokens is not None:
+        draft.settle("tokens", model.training_tokens, "model")
+    else:
+        draft.settle("tokens", float(CHINCHILLA_TOKENS_PER_PARAMETER * active_parameters), "derived")
+
+
+def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = False) -> None:
+    """Settle `context`, `prompt`, `kv_dtype`; a context without a prompt means prompt 0.
+
+    Raises:
+        UsageError: for a prompt longer than the context.
+    """
+    context = draft.settle("context", min(model.context, 4096), "model" if model.context < 4096 else "default")
+    prompt = draft.settle("prompt", 0)
+    if prompt > context:
+        if draft.said("context"):
+            raise UsageError(
+                "contradiction",
+                f"--prompt {prompt} is longer than --context {context}, which holds prompt and answer",
+                f"use --context {prompt} or more",
+            )
+        draft.put("context", prompt, "derived")
+        context = prompt
+    _within_positions(draft, model, context, "--context")
+    sixteen = "bf16" if draft.values["precision"] == "bf16" else "fp16"
+    draft.settle("kv_dtype", "fp8" if fp8_cache and draft.values["quant"] == "fp8" else sixteen, "derived")
+
+
+def global_batch(scenario: Scenario, micro_batch: int) -> int:
+    """Give the automatic global batch in sequences: micro x dp (x 4 pp), in pretrain at least 2^19 tokens."""
+    batch = micro_batch * scenario.dp * (4 * scenario.pp if scenario.pp > 1 else 1)
+    if scenario.task == "pretrain":
+        wanted = PRETRAIN_BATCH_TOKENS / scenario.seq_len
+        batch *= max(1, -int(-wanted // batch))
+    return batch
+
+
+def settle_batches(draft: Draft, scenario: Scenario) -> None:
+    """Settle `micro_batch` and `global_batch` of a training whose other settings are those of `scenario`.
+
+    The automatic micro-batch is the largest power of two whose expected peak fits with room for the allocator, at most
+    8192 tokens, and 1 where nothing fits.
+    """
+    if draft.said("micro_batch"):
+        micro_batch = draft.settle("micro_batch", 1)
+    else:
+        micro_batch = fitting_batch(scenario, draft.given.get("global_batch") or 0)
+        draft.put("micro_batch", micro_batch, "derived")
+    draft.settle("global_batch", global_batch(scenario, micro_batch), "derived")
+    _consistent(draft, micro_batch, scenario.dp)
+
+
+def fitting_batch(scenario: Scenario, batch: int) -> int:
+    """Give the automatic micro-batch, within a global `batch` that was given; 0: none was."""
+    limit = max(1, MICRO_BATCH_TOKENS // scenario.seq_len)
+    if batch:
+        limit = max(1, min(limit, batch // scenario.dp))
+    usable, best = usable_bytes(scenario), 1
+    for candidate in [2**k for k in range(limit.bit_length())]:
+        if peak_bytes(scenario.with_batch({"micro_batch": candidate}, {})).expected >= usable:
+            break
+        best = candidate
+    return best
+
+
+def _consistent(draft: Draft, micro_batch: int, dp: int) -> None:
+    """Fit a global batch that the user gave to micro-batch and ranks, and say what changed.
+
+    Raises:
+        UsageError: it is less than the micro-batch that the user gave.
+    """
+    batch = draft.values["global_batch"]
+    if draft.said("global_batch") and batch < micro_batch * dp:
+        if draft.said("micro_batch") and batch < micro_batch:
+            raise UsageError(
+                "contradiction",
+                f"--global-batch {batch} is less than one --micro-batch {micro_batch}",
+                f"use --global-batch {micro_batch * dp} or more, or --micro-batch {max(1, batch // dp)} or less",
+            )
+        if not draft.said("micro_batch"):
+            draft.put("micro_batch", max(1, min(micro_batch, batch // dp or 1, batch)), "derived")
+            micro_batch = draft.values["micro_batch"]
+        if batch < micro_batch * dp:
+            draft.warn(
+                "batch-below-ranks",
+                f"--global-batch {batch} feeds only {max(1, batch // micro_batch)} of {dp} data-parallel ranks",
+            )

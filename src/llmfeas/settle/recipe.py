@@ -1,0 +1,141 @@
+"""The recipe: task, engine, precision, quantization, optimizer, checkpointing, attention, adapters."""
+
+from __future__ import annotations
+
+from ..catalog.architecture import Model
+from ..catalog.device import Device
+from ..catalog.engine import Engine
+from ..catalog.store import Catalog
+from ..errors import UsageError
+from .draft import Draft
+
+MIXED = ("bf16-mixed", "fp16-mixed", "fp8-mixed")
+TWICE = 1.99
+"""Twice, between figures that were rounded to four digits."""
+LLAMA_CPP = "llama.cpp"
+"""Whose names of formats most of its kin use."""
+QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
+
+
+def settle_precision(draft: Draft, model: Model, device: Device) -> None:
+    """Settle `precision`: the widest-spread one that the device runs at full rate.
+
+    Raises:
+        UsageError: for a training-only precision in inference.
+    """
+    rates = device.tflop_per_s
+    if draft.values["task"] == "inference":
+        sixteen = "fp16" if model.dtype == "float16" or rates.bf16 is None else "bf16"
+        precision = draft.settle("precision", sixteen, "device" if rates.bf16 is None else "model")
+        if precision in MIXED:
+            raise UsageError(
+                "contradiction",
+                f"--precision {precision} is a training recipe and contradicts --task inference",
+                "use bf16, fp16 or fp32; 8-bit weights are --quant fp8",
+            )
+        return
+    if rates.bf16 is not None:
+        default = "bf16-mixed"
+    elif rates.fp16_matrix_fp32 is not None or (rates.fp16 or 0.0) >= TWICE * (rates.fp32 or 0.0) > 0:
+        default = "fp16-mixed"
+    else:
+        default = "fp32"
+    precision = draft.settle("precision", default, "device")
+    if precision.startswith("bf16") and rates.bf16 is None:
+        draft.warn(
+            "no-bf16",
+            f"{device.name} has no bf16 units; {precision} runs emulated; it is built for {default}",
+        )
+
+
+def settle_offload(draft: Draft, device: Device) -> None:
+    """Settle `offload`; in serving only weights can lie on the host, and only where that has a memory of its own."""
+    offload = draft.settle("offload", "none")
+    inference = draft.values["task"] == "inference"
+    if offload == "none" or not (inference or offload == "activations"):
+        return
+    if inference and offload != "all":
+        draft.warn("option-unused", f"--offload {offload} has no meaning for --task inference and was ignored")
+    elif device.backend == "cpu" or device.is_unified:
+        draft.warn("option-unused", f"{device.name} shares its memory with the host: --offload {offload} was ignored")
+    else:
+        return
+    draft.put("offload", "none", "default")
+
+
+def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
+    """Settle `quant` by task.
+
+    Raises:
+        UsageError: where quantized weights contradict the task.
+    """
+    task = draft.values["task"]
+    if task == "inference":
+        published = model.published_quant
+        quant = draft.settle("quant", published, "default" if published == "none" else "model")
+        if quant == "int8" and engine.speaks == LLAMA_CPP:
+            draft.put("quant", "q8_0", "backend")
+            draft.warn("int8-is-q8_0", "llama.cpp has no LLM.int8; its 8-bit format q8_0 was taken")
+        _readable(draft, engine, catalog)
+        return
+    if task == "qlora":
+        quant = draft.settle("quant", "nf4")
+        if quant not in QLORA_QUANTS:
+            raise UsageError(
+                "contradiction",
+                f"--quant {quant} contradicts --task qlora, whose frozen base is in {', '.join(QLORA_QUANTS)}",
+                "use --quant nf4, or --task lora for a 16-bit base",
+            )
+        return
+    quant = draft.settle("quant", "none")
+    if quant != "none":
+        raise UsageError(
+            "contradiction",
+            f"--quant {quant} contradicts --task {task}: quantized weights cannot be trained",
+            "use --task qlora for adapters on a quantized base, or --task inference",
+        )
+
+
+def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:
+    """Warn where an engine that the catalog knows does not read the format."""
+    quant = str(draft.values["quant"])
+    if quant == "none" or engine.id not in catalog.engines:
+        return
+    form = catalog.tables.quantization.format(quant, engine.speaks)
+    # Its kin need not be named.
+    able = [
+        each.id
+        for each in catalog.engines.values()
+        if each.reads(form) and "serving" in each.does and each.speaks == each.id
+    ]
+    if able and not engine.reads(form):
+        draft.warn("engine-format", f"{engine.id} is not known to run {quant} weights; {', '.join(able)} would")
+
+
+def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
+    """Settle optimizer, checkpointing, dropout and adapters of a training task."""
+    task = draft.values["task"]
+    adapters = task in ("lora", "qlora")
+    draft.settle("optimizer", "adamw")
+    draft.settle(
+        "checkpointing",
+        "full" if adapters else engine.training.checkpointing,
+        "backend" if engine.training.checkpointing != "none" and not adapters else "default",
+    )
+    draft.settle("dropout", None, "model")
+    draft.settle("lora_rank", 16)
+    draft.settle("lora_targets", "all-linear")
+    draft.settle("lora_dropout", 0.0)
+    if adapters:
+        limit = min(model.architecture.hidden, model.architecture.q_width)
+        rank = draft.values["lora_rank"]
+        if rank > limit:
+            draft.warn("rank-above-width", f"LoRA rank {rank} is above the model's width {limit}: no longer low-rank")
+
+
+def settle_attention(draft: Draft, eager_reason: str) -> None:
+    """Settle `attention`; `eager_reason` says why no fused kernel runs."""
+    attention = draft.settle("attention", "eager" if eager_reason else "flash", "model" if eager_reason else "backend")
+    if attention == "flash" and eager_reason:
+        draft.put("attention", "eager", "model")
+        draft.warn("eager-only", f"{eager_reason}; eager was taken")

@@ -1,0 +1,178 @@
+"""Seconds of one decoding step of all sequences: read weights and cache, unpack, multiply, launch, synchronise.
+
+    step = (max(read + cache, work)^3 + unpack^3)^(1/3) + fixed + link + host        (physics of decoding)
+
+Reading and unpacking overlap as a soft maximum; work counts with several sequences only. What waits for the host: host.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..catalog.device import Device
+from ..catalog.efficiency import Efficiency
+from ..catalog.engine import ServingSpeed
+from ..model.sums import Sums, architecture_sums
+from ..record import dataclass
+from ..scenario import Scenario
+from .host import host_layer_seconds, host_share, streamed_seconds, weights_read_bytes
+from .links import device_links
+from .paths import Path, inference_path
+from .rates import peak_flop_per_s
+
+CHAT_CACHED_TOKENS = 256
+"""Mean cached length of a short chat, for which speed is quoted when nothing is said."""
+CHAT_ANSWER_TOKENS = 512
+SHARP = 3
+SMALL_CACHE_TYPES = ("fp8", "int8")
+SLOW_LINK_BYTES_PER_S = 64e9
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRates:
+    """Effective rates of one device under one engine (bytes/s, FLOP/s, seconds), and how many rest on judgement."""
+
+    read: float
+    cache: float
+    unpack: float
+    """Operations a second that turn stored bits into numbers; 0: the engine's kernels hide it."""
+    work: float
+    layer_seconds: float
+    moe_factor: float
+    reduce_seconds: float
+    priors: int
+
+
+def _fixed_name(efficiency: Efficiency, path: Path) -> str:
+    own = f"decode.fixed.{path.fixed}"
+    return efficiency.first(f"{own}.{path.backend}", own, f"{own}.cuda", "decode.fixed.eager")
+
+
+def _cache_name(path: Path, *, fused: bool) -> str:
+    if path.family != "llama.cpp":
+        return "decode.cache.fused"
+    if path.backend == "metal":
+        return "decode.cache.metal"
+    return "decode.cache.fused" if fused else "decode.cache.plain"
+
+
+def _eager_factor(efficiency: Efficiency, quant: str) -> float:
+    if quant in ("nf4",):
+        return efficiency.value("decode.eager_4bit")
+    return efficiency.value("decode.eager_8bit") if quant == "int8" else 1.0
+
+
+def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
+    if not path.unpacks:
+        return 0.0
+    share = "decode.unpack_cpu" if path.backend == "cpu" else "decode.unpack"
+    return device.integer_op_per_s * efficiency.value(share)
+
+
+@lru_cache(maxsize=4096)
+def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> DecodeRates:
+    """Give the effective rates of a device in decoding under an engine, for weights of a format."""
+    value, path = efficiency.value, inference_path(device, speed)
+    bandwidth = f"decode.bandwidth.{path.bandwidth}"
+    fixed = _fixed_name(efficiency, path)
+    read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
+    if path.family == "server" and quant.startswith(("awq", "gptq")):
+        read *= value("decode.server_packed")
+    layer = value(fixed)
+    if path.family == "eager":
+        layer *= _eager_factor(efficiency, quant)
+    elif path.backend == "cuda" and device.has_hbm:
+        layer *= value("decode.hbm")
+    links = device_links(efficiency, device, device.devices_per_node, None)
+    fast = links.fast and max((link.gb_per_s or 0.0) * 1e9 for link in device.links) > SLOW_LINK_BYTES_PER_S
+    peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else device.peak16_flop_per_s
+    parameters = efficiency.parameters
+    return DecodeRates(
+        read=read,
+        cache=read * value(_cache_name(path, fused=fused)),
+        unpack=_unpack_rate(efficiency, device, path),
+        work=peak * value("decode.compute"),
+        layer_seconds=layer,
+        moe_factor=value("decode.fixed_moe"),
+        reduce_seconds=value("decode.link.nvlink" if fast else "decode.link.pcie"),
+        priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
+    )
+
+
+def cached_tokens(scenario: Scenario) -> float:
+    """Mean number of cached tokens while decoding: half way between prompt and context, 256 where neither is given."""
+    if scenario.said("context") and scenario.context is not None:
+        return (scenario.prompt + scenario.context) / 2
+    if scenario.said("prompt"):
+        return scenario.prompt + CHAT_CACHED_TOKENS
+    return float(CHAT_CACHED_TOKENS)
+
+
+def generated_tokens(scenario: Scenario) -> float:
+    """Tokens that one request generates: context less prompt where given, else a short answer."""
+    if scenario.said("context") and scenario.context is not None and scenario.context > scenario.prompt:
+        return float(scenario.context - scenario.prompt)
+    return float(CHAT_ANSWER_TOKENS)
+
+
+def replicas(scenario: Scenario) -> int:
+    """Copies of the model that have a sequence to work on."""
+    return max(1, min(scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
+
+
+def sequences_per_replica(scenario: Scenario) -> float:
+    """Sequences that one copy of the model decodes together."""
+    return scenario.concurrency / replicas(scenario)
+
+
+def is_packed(quant: str) -> bool:
+    """Tell whether weights must be unpacked before they are multiplied (fp8 goes into the matrix units as it is)."""
+    return quant not in ("none", "fp8")
+
+
+def is_low(quant: str) -> bool:
+    """Tell whether a format has 2 or 3 bits, whose decoding takes more steps."""
+    return quant.startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
+
+
+def cache_bytes(scenario: Scenario, sums: Sums, tokens: float) -> float:
+    """Cache bytes that one sequence reads for one token after `tokens` tokens, and its recurrent state, both ways."""
+    small = scenario.kv_dtype in SMALL_CACHE_TYPES or (scenario.quant == "fp8" and not scenario.said("kv_dtype"))
+    return sums.cached_values(tokens) * (1 if small else 2) + 2 * sums.state_bytes
+
+
+def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
+    """Two all-reduces a block: latency, which grows with the number of cards."""
+    if tp == 1:
+        return 0.0
+    return 2 * sums.blocks * rates.reduce_seconds * (1 + 0.25 * (tp > 2) + 0.25 * (tp > 4))
+
+
+def decode_parts(scenario: Scenario, tokens: float) -> dict[str, float]:
+    """Give the seconds of one decoding step after `tokens` tokens, all sequences together, by part; they add up."""
+    efficiency = scenario.tables.efficiency
+    sums = architecture_sums(scenario.model.architecture)
+    fused = scenario.attention == "flash" and scenario.said("attention")
+    rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
+    sequences, tp = sequences_per_replica(scenario), scenario.tp
+    weights = weights_read_bytes(scenario, sequences)
+    on_host = host_share(scenario)
+    read = weights * (1 - on_host) / rates.read / tp
+    cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
+    matrices = sums.active + sums.head_weights
+    work = 2 * matrices * sequences / rates.work / tp if sequences > 1 else 0.0
+    unpack = 0.0
+    if rates.unpack and is_packed(scenario.quant):
+        low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
+        unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / tp
+    moved = read + cache
+    busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
+    return {
+        "weights": read,
+        "cache": cache,
+        "compute": busy - moved,
+        "host_layers": host_layer_seconds(scenario, weights),
+        "offload": streamed_seconds(scenario, sequences),
+        "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
+        "link": reduce_seconds(sums, rates, tp),
+    }

@@ -1,0 +1,43 @@
+"""Which calibrated path an inference engine takes on a device: its family, its backend, the class of its memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..catalog.device import Device
+from ..catalog.engine import ServingSpeed
+from ..record import dataclass
+
+ACCELERATORS = ("hpu", "tpu", "npu", "neuron")
+"""Backends whose serving stacks are compiled graphs, whatever the engine is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How a model runs: engine family, software backend, class of memory bandwidth."""
+
+    family: str
+    backend: str
+    bandwidth: str
+    unpacks: bool
+    fixed: str
+
+
+@lru_cache(maxsize=4096)
+def inference_path(device: Device, speed: ServingSpeed) -> Path:
+    """Give the path of an engine on a device."""
+    family = "server" if device.backend in ACCELERATORS and speed.family == "eager" else speed.family
+    backend = speed.backend or ("sycl" if device.backend == "xpu" else device.backend)
+    return Path(family, backend, _bandwidth_class(device, family, backend), speed.unpacks, speed.fixed or family)
+
+
+def _bandwidth_class(device: Device, family: str, backend: str) -> str:
+    if family == "mlx":
+        return "mlx"
+    if backend in ("metal", "cpu", "hpu", "tpu", "vulkan", "sycl") and not (backend == "vulkan" and device.is_unified):
+        return backend
+    if device.is_unified:
+        return "unified"
+    if backend == "cuda" and device.kind == "datacenter":
+        return "cuda-datacenter"
+    return backend if backend in ("cuda", "rocm") else "other"

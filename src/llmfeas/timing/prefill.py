@@ -1,0 +1,146 @@
+"""Seconds to read a prompt: matrix products at an engine's rate, attention, weights read once a batch, pointwise work.
+
+    seconds a token = sqrt((2 weights / rate + attention / its rate)^2 + read^2) + stream + fixed x layers / batch
+
+Work and reading overlap in part; norms, activations and the copies between products do not. No head: only the last
+position needs it. Batches hold at most 512 tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from ..catalog.device import Device
+from ..catalog.efficiency import Efficiency
+from ..catalog.engine import ServingSpeed
+from ..model.sums import architecture_sums
+from ..record import dataclass
+from ..scenario import Scenario
+from ..units import TERA
+from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
+from .paths import Path, inference_path
+from .rates import peak_flop_per_s
+
+BATCH_TOKENS = 512
+NOTIONAL_PROMPT = 512
+"""Prompt for which speed is quoted when none is given."""
+CPU_INTEGER_TOP_PER_S = 4.0
+"""int8 rate of a CPU of 16 cores: where `prefill.cpu_quantized` is the share that is reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillRates:
+    """Effective rates of one device under one engine (FLOP/s, bytes/s, seconds), and how many rest on judgement."""
+
+    matrix: float
+    experts: float
+    """Share of that rate in routed experts: small products leave wide units idle, but not those of a CPU."""
+    attention: float
+    read: float
+    stream: float
+    """Elements a second of pointwise work: llama.cpp keeps 4 bytes of each between products, others 2."""
+    layer_seconds: float
+    path: str
+    priors: int
+
+
+def _llama_cuda_rate(efficiency: Efficiency, device: Device, path: Path, *, quantized: bool) -> tuple[float, str]:
+    value, rates = efficiency.value, device.tflop_per_s
+    if not device.has_matrix_units:
+        return device.fp32_flop_per_s * value("prefill.vector"), "prefill.vector"
+    if quantized and rates.int8 is not None:
+        scale: float = (rates.int8 / 100) ** value("prefill.integer_power")
+        builds = efficiency.parameters.get(f"prefill.{path.fixed}")
+        return value("prefill.integer") * scale * (builds.value if builds else 1.0), "prefill.integer"
+    geforce = value("prefill.half_geforce") if device.is_geforce_like else 1.0
+    return device.peak16_flop_per_s * value("prefill.half") * geforce, "prefill.half"
+
+
+def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str) -> tuple[float, str]:
+    """Give the rate of matrix products in a prefill, FLOP/s, and the parameter that it rests on."""
+    value, half, quantized = efficiency.value, device.peak16_flop_per_s, quant not in ("none", "fp8")
+    if path.backend == "cpu":
+        if quantized and device.tflop_per_s.int8 is not None:
+            scale: float = (device.tflop_per_s.int8 / CPU_INTEGER_TOP_PER_S) ** value("prefill.cpu_power")
+            return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
+        return half * value("prefill.cpu"), "prefill.cpu"
+    if path.family == "compiled":
+        tensor = device.tflop_per_s.fp16_matrix
+        return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
+    if path.family == "server":
+        peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else half
+        return peak * value("decode.compute"), "decode.compute"
+    if path.family in ("eager", "autoawq"):
+        return half * value("prefill.eager"), "prefill.eager"
+    if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
+        return _llama_cuda_rate(efficiency, device, path, quantized=quantized)
+    name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
+    return half * value(name), name
+
+
+@lru_cache(maxsize=4096)
+def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> PrefillRates:
+    """Give the effective rates of a device in prefill under an engine, for weights of a format."""
+    path = inference_path(device, speed)
+    matrix, name = _matrix_rate(efficiency, device, path, quant)
+    kernel = "_metal" if device.backend == "metal" else ""
+    flash = "_fused" if fused or path.family != "llama.cpp" else ""
+    element_bytes = 4 if path.family == "llama.cpp" else 2
+    return PrefillRates(
+        matrix=matrix,
+        experts=1.0 if path.backend == "cpu" else efficiency.value("prefill.moe"),
+        attention=device.peak16_flop_per_s * efficiency.value(f"prefill.attention{kernel}{flash}"),
+        read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
+        stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
+        layer_seconds=efficiency.value("prefill.fixed"),
+        path=name,
+        priors=int(efficiency.parameters[name].prior),
+    )
+
+
+def prompt_tokens(scenario: Scenario) -> int:
+    """Give the prompt, or the one for which speed is quoted."""
+    return scenario.prompt if scenario.prompt > 0 else NOTIONAL_PROMPT
+
+
+def pass_tokens(scenario: Scenario, tokens: float) -> float:
+    """Tokens that the engine takes through the layers at once, of `tokens` that wait."""
+    return min(tokens, float(scenario.engine_record.serving.memory.pass_tokens or tokens))
+
+
+def split_gain(scenario: Scenario, tokens: float) -> float:
+    """How much faster several cards are: stages that overlap over batches, or tensor parallel work."""
+    gain, efficiency = 1.0, scenario.tables.efficiency
+    if scenario.pp > 1:
+        batches = max(1.0, tokens / BATCH_TOKENS)
+        overlap = scenario.pp * batches / (batches + scenario.pp - 1)
+        gain *= overlap ** efficiency.value("prefill.pipeline_power")
+    if scenario.tp > 1:
+        gain *= max(1.0, efficiency.value("prefill.tensor_parallel") * scenario.tp)
+    return gain
+
+
+def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
+    """Give the seconds a prompt token by part (matrix, attention, weights, offload, streaming, fixed); they add up."""
+    sums = architecture_sums(scenario.model.architecture)
+    fused = scenario.attention == "flash" and scenario.said("attention")
+    rates = prefill_rates(
+        scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused
+    )
+    batch = min(prompt * sequences, float(BATCH_TOKENS))
+    matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
+    attention = sums.attention_flop(prompt) / rates.attention
+    weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
+    read = weights / rates.read / batch
+    work = matrix + attention
+    gain = split_gain(scenario, prompt * sequences)
+    one_pass = pass_tokens(scenario, prompt * sequences)
+    return {
+        "matrix": matrix / gain,
+        "attention": attention / gain,
+        "weights": (math.hypot(work, read) - work) / gain,
+        "offload": sent_seconds(scenario, weights) / batch + streamed_seconds(scenario, one_pass) / one_pass,
+        "streaming": sums.stream_width / rates.stream / gain,
+        "fixed": rates.layer_seconds * sums.layers / batch / gain,
+    }

@@ -1,0 +1,98 @@
+"""What a device reaches under an engine: peaks by number format times calibrated shares, kept per combination.
+
+All rates are dense, in FLOP/s or bytes/s; a multiply-add counts two. Sources: the device catalog for peaks,
+data/efficiency.yaml for shares. Causes are read off the device's own record, never off its name.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..catalog.device import Device
+from ..catalog.efficiency import Efficiency
+from ..catalog.engine import Style
+from ..record import dataclass
+from ..units import TERA
+
+
+def peak_flop_per_s(device: Device, precision: str) -> float:
+    """Dense peak of the format asked for, with fp32 accumulation, FLOP/s: what an MFU is measured against."""
+    if precision.startswith("fp8") and device.tflop_per_s.fp8_fp32 is not None:
+        return device.tflop_per_s.fp8_fp32 * TERA
+    return device.train_flop_per_s(precision)
+
+
+BEST_SHARE = 0.95
+"""No product beats this share of its peak, whatever the shares of device and engine multiply to."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRates:
+    """Effective rates of one device in training (FLOP/s, bytes/s, seconds), and how many rest on judgement alone."""
+
+    matrix: float
+    experts: float
+    """Of routed experts that are spread over devices."""
+    local_experts: float
+    """Of routed experts that are all here."""
+    attention: float
+    attention_eager: float
+    stream: float
+    """Bytes a second of pointwise work, already divided by the engine's overhead."""
+    memory: float
+    decode: float
+    decode_gptq: float
+    host_seconds_per_layer: float
+    fill_tokens: float
+    """Tokens of a micro-step at which matrix products run at half of their rate."""
+    tuned: bool
+    """Fused, compiled, overlapping."""
+    priors: int
+
+
+@lru_cache(maxsize=4096)
+def training_rates(efficiency: Efficiency, device: Device, precision: str, style: Style) -> TrainingRates:
+    """Give the effective rates of a device in training at a precision under an engine of a style."""
+    value, traits = efficiency.value, efficiency.generation(device.generation)
+    generation = efficiency.parameters[f"training.generation.{traits.training}"]
+    tuned = style != "plain"
+    half = _base_peak(device, precision)
+    share = value("training.matrix") * generation.value
+    if device.is_geforce_like and precision not in ("fp32", "tf32"):
+        share *= value("training.geforce")
+    if traits.plain and not tuned:
+        share *= value(f"training.plain.{traits.plain}")
+    if style == "native":
+        share *= value("training.native")
+    peak = peak_flop_per_s(device, precision)
+    gain = 1 + max(0.0, peak / half - 1) * (value("training.fp8_gain") if precision.startswith("fp8") else 0.0)
+    matrix = min(half * share * gain, BEST_SHARE * peak)
+    fused, eager = 1.0, 1.0
+    if traits.attention == "scaled":
+        fused, eager = value("training.attention_scaled") * generation.value, generation.value
+    elif traits.attention == "new" and not tuned:
+        fused = value("training.attention_new")
+    memory = device.bandwidth_bytes_per_s * value("memory.stream")
+    width = 2.0 if precision in ("fp32", "tf32") else 1.0
+    decode = memory / (2.6 * value("training.dequant"))
+    return TrainingRates(
+        matrix=matrix,
+        experts=matrix * value("training.moe"),
+        local_experts=matrix * value("training.moe_local"),
+        attention=half * value("training.attention") * fused,
+        attention_eager=half * value("training.attention_eager") * eager,
+        stream=memory / (width * value(f"training.stream.{style}")),
+        memory=memory,
+        decode=decode,
+        decode_gptq=decode / value("training.dequant_gptq"),
+        host_seconds_per_layer=value("training.host.tuned" if tuned else "training.host.plain"),
+        fill_tokens=value("training.fill_tokens"),
+        tuned=tuned,
+        priors=int(generation.prior) + int(traits.attention == "scaled"),
+    )
+
+
+def _base_peak(device: Device, precision: str) -> float:
+    if precision.startswith("fp8"):
+        return device.peak16_flop_per_s
+    return peak_flop_per_s(device, precision)

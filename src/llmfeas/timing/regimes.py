@@ -1,0 +1,102 @@
+"""Which kind of run a scenario is, and how wide its 80 % interval is: from the errors of groups that were left out."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from ..catalog.device import Device
+from ..catalog.efficiency import Efficiency
+from ..catalog.engine import ServingSpeed, Style
+from ..record import dataclass
+from .paths import Path, inference_path
+
+PRIOR_FACTOR = 1.15
+"""Widening for each parameter in play that no measurement speaks for; several add as squares."""
+BY_RULE_FACTOR = 1.4
+"""Widening for a device whose rates or bandwidth follow by a rule: judgement. Clocks of all cores are rarely stated; a
+notebook may have one channel of memory where the processor takes two."""
+UNKNOWN_WIDTH = 1.8
+FEW_GROUPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The kind of run, the factor from the expected value to each end, and whether the evidence is thin."""
+
+    regime: str
+    width: float
+    thin: bool
+    factor: float = 1.0
+    """Speed that was measured on this device over the computed one."""
+    own_rows: int = 0
+    """Measurements of the user's own behind it."""
+
+
+@lru_cache(maxsize=4096)
+def interval(efficiency: Efficiency, kind: str, regime: str, priors: int) -> Interval:
+    """Give the interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors."""
+    known = efficiency.regimes.get(kind, {})
+    entry = known.get(regime)
+    fallback = known.get("unknown")
+    width = entry.width if entry else fallback.width if fallback else UNKNOWN_WIDTH
+    groups = entry.groups if entry else 0
+    width = math.exp(math.log(width) + math.log(PRIOR_FACTOR) * math.sqrt(priors))
+    return Interval(regime, width, groups < FEW_GROUPS or priors > 0)
+
+
+def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interval) -> Interval:
+    """Give the interval that the user's own measurements leave, where there are some of this kind on this device."""
+    own = efficiency.own(device.id, kind, found.regime)
+    if own is not None:
+        return Interval(found.regime, own.width, False, own.factor, own.rows)
+    if not device.by_rule:
+        return found
+    width = math.exp(math.hypot(math.log(found.width), math.log(BY_RULE_FACTOR)))
+    return Interval(found.regime, width, True, found.factor)
+
+
+def training_regime(device: Device, task: str, style: Style, precision: str, moe: bool) -> str:
+    """Name the kind of a training run: who made the device, what is trained, which engine, which precision."""
+    if device.backend != "cuda":
+        return {"hpu": "gaudi", "metal": "apple", "xpu": "intel"}.get(device.backend, device.backend)
+    tuned = style != "plain"
+    server = device.kind == "datacenter"
+    if task != "pretrain":
+        return ("finetune-tuned" if tuned else "finetune-datacenter") if server else "finetune-consumer"
+    if not server:
+        return "pretrain-consumer"
+    if moe:
+        return "moe"
+    return f"{'tuned' if tuned else 'pytorch'}-{'fp8' if precision.startswith('fp8') else '16bit'}"
+
+
+def _llama_class(path: Path) -> str:
+    return {
+        "cuda": "llama.cpp-cuda",
+        "cuda-datacenter": "llama.cpp-datacenter",
+        "unified": "llama.cpp-unified",
+    }.get(path.bandwidth, f"llama.cpp-{path.backend}")
+
+
+def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int) -> str:
+    """Name the kind of a decoding run: engine family, memory class, batch, tensor parallel."""
+    path = inference_path(device, speed)
+    if sequences > 1:
+        return "batched"
+    if path.family == "llama.cpp":
+        return _llama_class(path)
+    if path.family in ("mlx", "eager"):
+        return path.family
+    family = "compiled" if path.family == "compiled" else "server"
+    return f"{family}-tp" if tp > 1 else family
+
+
+def prefill_regime(device: Device, speed: ServingSpeed) -> str:
+    """Name the kind of a prefill: engine family and software backend."""
+    path = inference_path(device, speed)
+    if path.family != "llama.cpp":
+        return path.family
+    if path.backend == "cuda":
+        return "cuda-consumer" if device.kind == "consumer" else "cuda-other"
+    return path.backend

@@ -1,0 +1,224 @@
+"""The seconds of one optimizer step, part by part, on the slowest device (physics of training time).
+
+Everything a device does divides by `tp * pp`. Parts are pure functions of sums (weights, widths), tokens and rates;
+`step_parts` puts them together: device work and host work overlap as a soft maximum, gathers hide behind work except a
+share, pipelines add a bubble. The parts that it returns add up to the step.
+"""
+
+from __future__ import annotations
+
+from ..model.sums import Sums
+from ..scenario import Scenario
+from .links import Links, device_links
+from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
+from .rates import TrainingRates, training_rates
+from .work import ADAPTER_TASKS, Work, work_of
+
+OPTIMIZER_BYTES = {
+    "adamw": 30.0,
+    "adamw-foreach": 38.0,
+    "adamw-8bit": 18.0,
+    "adafactor": 24.0,
+    "sgd": 14.0,
+    "sgd-momentum": 22.0,
+    "lion": 22.0,
+    "muon": 22.0,
+}
+"""Bytes that an optimizer reads and writes for one weight in mixed precision: weight, gradient, states, 16-bit copy."""
+
+MUON_FLOP_PER_WIDTH = 30
+"""Newton-Schulz: five rounds of three square products, a FLOP count per weight and per element of width."""
+
+PARTS = (
+    "matrix",
+    "attention",
+    "streaming",
+    "decoding",
+    "host",
+    "tensor_parallel",
+    "expert_parallel",
+    "zero",
+    "offload",
+    "bubble",
+    "gradient_sync",
+    "optimizer",
+)
+SHARP = 4
+"""Exponent of the soft maximum of device and host time."""
+
+
+def matrix_seconds(work: Work, rates: TrainingRates) -> float:
+    """Matrix products with the head: `2 tokens (passes + repeats) weights / rate`, slower with few tokens.
+
+    A product of `t` rows reaches `t / (t + fill)` of its rate: weights are read and units are filled whatever `t` is.
+    Routed tokens spread over the experts, those of all expert-parallel ranks over those of this one.
+    """
+    sums = work.sums
+    dense = (sums.dense_weights * work.stage + sums.head_weights * work.head) / rates.matrix
+    routed = sums.routed_active * work.stage / (rates.experts if work.spread else rates.local_experts)
+    rows = work.tokens + rates.fill_tokens
+    expert_rows = work.tokens + rates.fill_tokens * work.crowding
+    return 2 * (work.passes + work.repeated) * (rows * dense + expert_rows * routed) / work.divisor
+
+
+def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
+    """Scores and values: fused kernels do the causal half 3.5 times (forward, backward with recomputed scores).
+
+    Unfused code does the full square 3 times and moves the score matrix, 20 bytes an element.
+    """
+    sums, again = work.sums, work.attention_again
+    if fused:
+        flop = sums.attention_flop(work.seq_len) * work.stage * work.tokens / work.divisor
+        return flop * (3.5 + again) / rates.attention
+    flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
+    layers = sum(span.blocks for span in sums.spans) * work.stage
+    moved = 20 * layers * sums.heads * work.seq_len * work.tokens / work.divisor
+    return flop * (3 + again) / rates.attention_eager + moved / rates.memory
+
+
+def streaming_seconds(work: Work, rates: TrainingRates) -> float:
+    """Norms, residuals, activations, loss: `bytes x tokens (width (3 + replay) + 10 vocabulary) / bandwidth`.
+
+    Rates in fp32 are those of twice the bytes.
+    """
+    width = work.sums.stream_width * work.stage * (3 + work.replayed) + 10 * work.sums.vocab * work.head
+    return work.width * work.tokens * width / work.divisor / rates.stream
+
+
+def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
+    """Decode the frozen 4-bit weights, once for each pass that reads them; 0 outside QLoRA."""
+    rate = rates.decode_gptq if quant.startswith(("gptq", "awq")) else rates.decode
+    return work.sums.active * work.stage * (2 + work.replayed) / work.divisor / rate
+
+
+def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
+    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
+
+    0 where the micro-batch is not given: whoever publishes has chosen one that fills the device.
+    """
+    if not scenario.said("micro_batch"):
+        return 0.0
+    factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
+    return factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
+
+
+def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float:
+    """Four all-reduces a layer of the residual stream in 16 bits: `2 (tp-1)/tp` of its bytes each (Narayanan 2021)."""
+    if tp == 1:
+        return 0.0
+    bytes_moved = 4 * work.sums.blocks * work.stage / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
+    return bytes_moved / links.ring(tp)
+
+
+def expert_parallel_seconds(work: Work, links: Links, ep: int, pp: int, tp: int) -> float:
+    """Four all-to-alls a layer of experts: every token to the devices of its experts and back, both directions.
+
+    Inside a node a token travels once for each of its experts; between nodes once for each other node that holds one
+    of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and is handed on over the fast link (DeepEP).
+    """
+    if ep == 1:
+        return 0.0
+    sums, nodes = work.sums, max(1.0, ep * tp / links.devices_per_node)
+    token_bytes = 4 * sums.moe_layers * work.stage / pp * work.tokens * sums.hidden * 2
+    inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
+    across: float = (nodes - 1) * (1 - (1 - 1 / nodes) ** sums.experts_per_token) / links.network_bytes_per_s
+    return token_bytes * max(inside, across)
+
+
+def shard_weights(sums: Sums, tp: int, pp: int, ep: int) -> float:
+    """Weights on one rank before ZeRO: experts divide over ep as well."""
+    return (sums.parameters - sums.routed_weights * (1 - 1 / ep)) / (tp * pp)
+
+
+def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
+    """ZeRO-3: two gathers of the weights and one reduction of 16-bit gradients a micro-step (none for adapters)."""
+    if scenario.zero < 3 or ranks == 1:
+        return 0.0
+    wire = weight_bytes_gathered(scenario)
+    moved = 2 * wire + (0.0 if scenario.task in ADAPTER_TASKS else wire)
+    return shard * (ranks - 1) / ranks * moved / links.ring(ranks, scenario.tp)
+
+
+def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
+    """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none."""
+    if scenario.zero >= 3 or ranks == 1 or scenario.task in ADAPTER_TASKS:
+        return 0.0
+    return links.exposed * 4 * shard * (ranks - 1) / ranks / links.ring(ranks, scenario.tp)
+
+
+def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int) -> float:
+    """Stream weights, gradients and states once a step; on the host, with what travels there, when offloaded."""
+    if scenario.task in ADAPTER_TASKS:
+        return 0.0
+    owned = shard / (ranks if scenario.zero >= 1 else 1)
+    moved = OPTIMIZER_BYTES.get(scenario.optimizer, 30.0) * owned
+    if scenario.precision in ("bf16", "fp16"):
+        moved /= 2
+    if scenario.states_on_host:
+        server = "_server" if scenario.device.kind == "datacenter" else ""
+        bandwidth = scenario.tables.efficiency.value(f"host.bandwidth{server}")
+        return moved / bandwidth + 4 * owned / links.host_bytes_per_s
+    rounds = MUON_FLOP_PER_WIDTH * scenario.model.architecture.hidden if scenario.optimizer == "muon" else 0
+    return moved / rates.memory + rounds * owned / rates.matrix
+
+
+def schedule_chunks(scenario: Scenario, tuned: bool) -> int:
+    """Model chunks of a stage: as given, else 3 for tuned engines, which interleave, and 1 for plain ones."""
+    if scenario.said("interleave") or scenario.interleave > 1:
+        return scenario.interleave
+    return 3 if tuned and scenario.pp > 1 else 1
+
+
+def bubble_share(scenario: Scenario, tuned: bool) -> float:
+    """Idle share of a pipeline, `(pp - 1) / (micro-batches x chunks)` of the work (Narayanan 2021).
+
+    A local batch of fewer than two sequences a stage is one that the pipeline itself splits into sequences.
+    """
+    if scenario.pp == 1:
+        return 0.0
+    steps = scenario.micro_steps
+    if steps < 2 * scenario.pp:
+        steps *= scenario.micro_batch
+    return (scenario.pp - 1) / (steps * schedule_chunks(scenario, tuned))
+
+
+def device_links_of(scenario: Scenario) -> Links:
+    """Give the links of a scenario's devices."""
+    efficiency = scenario.tables.efficiency
+    return device_links(efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s)
+
+
+def step_parts(scenario: Scenario) -> dict[str, float]:
+    """Give the seconds of one optimizer step by part; they add up to the step."""
+    efficiency = scenario.tables.efficiency
+    rates = training_rates(efficiency, scenario.device, scenario.precision, scenario.engine_record.training.style)
+    tuned = rates.tuned
+    links = device_links_of(scenario)
+    work = work_of(scenario, tuned)
+    tp, pp, ep = scenario.tp, scenario.pp, scenario.ep
+    ranks = scenario.dp * scenario.cp
+    shard = shard_weights(work.sums, tp, pp, ep)
+    overlap = efficiency.value("link.overlap_tuned") if tuned else 1.0
+    parts = {
+        "matrix": matrix_seconds(work, rates),
+        "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
+        "streaming": streaming_seconds(work, rates),
+        "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.task == "qlora" else 0.0,
+    }
+    device = sum(parts.values())
+    host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)
+    busy = (device**SHARP + host**SHARP) ** (1 / SHARP)
+    parts["host"] = busy - device
+    parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
+    parts["expert_parallel"] = overlap * expert_parallel_seconds(work, links, ep, pp, tp)
+    busy += parts["tensor_parallel"] + parts["expert_parallel"]
+    gathers, copies = zero_seconds(scenario, shard, links, ranks), activation_seconds(scenario, links)
+    parts["zero"] = max(links.exposed * gathers, gathers - busy)
+    parts["offload"] = offload_seconds(scenario, shard, links) + max(links.exposed * copies, copies - busy)
+    busy += parts["zero"] + parts["offload"]
+    steps = scenario.micro_steps
+    parts = {name: seconds * steps for name, seconds in parts.items()}
+    parts["bubble"] = busy * steps * bubble_share(scenario, tuned)
+    parts["gradient_sync"] = gradient_sync_seconds(scenario, shard, links, ranks)
+    parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
+    return parts

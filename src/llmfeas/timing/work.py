@@ -1,0 +1,78 @@
+"""What one micro-step of a training asks of one device, as numbers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..model.sums import Sums, architecture_sums
+from ..record import dataclass
+from ..scenario import Scenario
+from ..workload.kernels import runs_wide
+from ..workload.stages import Stage, stages
+
+ADAPTER_TASKS = ("lora", "qlora")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one micro-step asks of one device, with the settings that the formulas need as numbers."""
+
+    sums: Sums
+    tokens: float
+    """Tokens of a micro-step on this rank."""
+    seq_len: int
+    passes: float
+    """Matrix passes: forward, activation gradients, weight gradients (not for adapters)."""
+    repeated: float
+    """Forwards that checkpointing repeats."""
+    attention_again: float
+    """1 where attention is recomputed."""
+    replayed: float
+    """1 where the pointwise work of a whole forward is repeated."""
+    divisor: float
+    """Devices that share one copy of the model, tp x pp."""
+    stage: float
+    """Layers of the slowest pipeline stage, relative to an even share."""
+    head: float
+    """Output head on that stage, relative to an even share."""
+    crowding: float
+    """Tokens that a micro-step must bring for each one that an expert gets; 1 without experts."""
+    spread: bool
+    """Experts are spread over devices."""
+    width: float
+    """Bytes of an element between products."""
+
+
+def work_of(scenario: Scenario, tuned: bool) -> Work:
+    """Read off a scenario what a micro-step asks of one device."""
+    efficiency = scenario.tables.efficiency
+    full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
+    repeated = efficiency.value("training.recompute.full") if full else 0.0
+    if selective and not tuned:
+        repeated = efficiency.value("training.recompute.selective")
+    sums = architecture_sums(scenario.model.architecture)
+    stage = slowest_stage(sums, scenario.pp)
+    return Work(
+        sums=sums,
+        tokens=scenario.micro_batch * scenario.seq_len / scenario.cp,
+        seq_len=scenario.seq_len,
+        passes=2.0 if scenario.task in ADAPTER_TASKS else 3.0,
+        repeated=repeated,
+        attention_again=1.0 if full or selective else 0.0,
+        replayed=1.0 if full else 0.0,
+        divisor=float(scenario.tp * scenario.pp),
+        stage=stage.layers * scenario.pp / sums.layers,
+        head=float(stage.heads * scenario.pp),
+        crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
+        spread=scenario.ep > 1,
+        width=4.0 if runs_wide(scenario) else 2.0,
+    )
+
+
+@lru_cache(maxsize=4096)
+def slowest_stage(sums: Sums, pp: int) -> Stage:
+    """The stage of a pipeline that the others wait for: whole layers, and on the last one the head, weigh what a token
+    multiplies with.
+    """
+    layer = sums.active / sums.layers
+    return max(stages(sums.layers, pp), key=lambda stage: stage.layers * layer + stage.heads * sums.head_weights)

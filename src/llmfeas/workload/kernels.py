@@ -1,0 +1,60 @@
+"""Whether a training step runs fused kernels or public code, operator by operator: by the engine and the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..catalog.implementation import Implementation
+from ..scenario import Scenario
+
+
+def kernels_of(scenario: Scenario) -> str:
+    """Name the kernels that training runs, an entry of `kernels` in data/implementations.yaml; empty: public code.
+
+    By data/engines.yaml: an engine always brings kernels, never does, or is what pre-training frameworks are written in
+    (`frameworks`): a pre-training that is divided over devices is then taken to run in one of those, all other jobs in
+    the public code of the model.
+    """
+    declared = scenario.engine_record.training.kernels
+    if declared != "frameworks":
+        return "" if declared == "eager" else declared
+    if scenario.task != "pretrain" or scenario.num_devices == 1:
+        return ""
+    return "fused" if scenario.zero >= 1 or scenario.tp > 1 or scenario.pp > 1 else ""
+
+
+def runs_fused(scenario: Scenario) -> bool:
+    """Tell whether training runs a framework's own model on fused kernels, not the public code, changed or not."""
+    kernels = kernels_of(scenario)
+    return bool(kernels) and not scenario.tables.implementations.lies_over(kernels)
+
+
+def runs_compiled(scenario: Scenario) -> bool:
+    """Tell whether training runs the public code through a compiler."""
+    return scenario.tables.implementations.compiles(kernels_of(scenario))
+
+
+def runs_patched(scenario: Scenario) -> bool:
+    """Tell whether training runs the public code with a library's kernels in it."""
+    return scenario.tables.implementations.patches(kernels_of(scenario))
+
+
+def runs_public_code(scenario: Scenario) -> bool:
+    """Tell whether training runs the model's public code operator by operator, as plain PyTorch does."""
+    return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
+
+
+def runs_wide(scenario: Scenario) -> bool:
+    """Tell whether the stream between products is in fp32 because the base in few bits was prepared for training."""
+    return scenario.task == "qlora" and traits_of(scenario).prepared
+
+
+def has_host(scenario: Scenario) -> bool:
+    """Tell whether the host has a memory of its own, so that the device's is less full when something lies there."""
+    return scenario.device.backend != "cpu" and not scenario.device.is_unified
+
+
+def traits_of(scenario: Scenario) -> Implementation:
+    """Give how the scenario's engine runs its model."""
+    traits = scenario.tables.implementations.under(scenario.model.architecture.implementation, kernels_of(scenario))
+    return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)

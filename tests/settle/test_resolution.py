@@ -1,0 +1,259 @@
+"""What is not said is decided as the contract says, and what cannot be is refused with a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
+from llmfeas.settle import Resolution, resolution
+
+
+def settled(model: str = "gpt2-xl", device: str = "rtx-4070ti", **request: object) -> Resolution:
+    return resolution({"model": model, "device": device, **request}, catalog())
+
+
+def codes(found: Resolution) -> list[str]:
+    return [warning.code for warning in found.warnings]
+
+
+@pytest.mark.parametrize(
+    ("device", "task", "precision"),
+    [
+        ("rtx-4070ti", "pretrain", "bf16-mixed"),
+        ("t4", "pretrain", "fp16-mixed"),
+        ("rx-6900xt", "pretrain", "fp16-mixed"),
+        ("p100-pcie-16gb", "pretrain", "fp16-mixed"),
+        ("mi60", "pretrain", "fp16-mixed"),
+        ("gtx-1080", "pretrain", "fp32"),
+        ("m2-ultra", "lora", "fp32"),
+        ("t4", "inference", "fp16"),
+        ("rtx-4090", "inference", "bf16"),
+    ],
+)
+def test_precision_is_what_the_device_runs_at_full_rate(device: str, task: str, precision: str) -> None:
+    assert settled("llama-3-8b", device, task=task).scenario.precision == precision
+
+
+def test_fp16_models_stay_fp16_in_inference() -> None:
+    assert settled("llama-2-7b", "rtx-4090", task="inference").scenario.precision == "fp16"
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [("pretrain", "none"), ("finetune", "none"), ("lora", "full"), ("qlora", "full")],
+)
+def test_checkpointing_follows_the_task(task: str, expected: str) -> None:
+    assert settled(task=task).scenario.checkpointing == expected
+
+
+def test_tokens_are_as_published_else_twenty_a_parameter() -> None:
+    assert settled("gpt2-xl").scenario.tokens == 20 * 1_557_611_200
+    assert settled("llama-3-8b").scenario.tokens == 15e12
+    assert settled("llama-3-8b", task="lora").scenario.tokens == 10e6
+
+
+def test_quantization_follows_task_and_publication() -> None:
+    assert settled(task="qlora").scenario.quant == "nf4"
+    assert settled("gpt-oss-20b", "rtx-4090", task="inference").scenario.quant == "mxfp4"
+    assert settled("deepseek-v3", "h200", task="inference").scenario.quant == "fp8"
+    assert settled(task="inference").scenario.quant == "none"
+
+
+def test_automatic_micro_batch_is_a_power_of_two_that_fits() -> None:
+    found = settled("gpt2", "rtx-4070ti").scenario
+    assert found.micro_batch in (1, 2, 4, 8)
+    assert found.micro_batch * found.seq_len <= 8192
+    assert found.global_batch * found.seq_len >= 2**19
+
+
+def test_micro_batch_is_one_where_nothing_fits() -> None:
+    assert settled("gpt2-xl", "rtx-4070ti").scenario.micro_batch == 1
+
+
+def test_a_name_with_a_count_and_an_offer_set_the_count() -> None:
+    assert settled("gpt2", "8xh100-sxm").scenario.num_devices == 8
+    offer = settled("gpt2", "kaggle-2xt4").scenario
+    assert (offer.num_devices, offer.weekly_hours, offer.price_usd_per_hour) == (2, 30, 0)
+
+
+def test_the_smallest_common_memory_stands_for_machines_sold_in_several() -> None:
+    assert settled("gpt2", "m2-ultra").scenario.memory_bytes == 64 * 2**30
+    assert settled("gpt2", "ryzen-9-7950x").scenario.memory_bytes == 32 * 2**30
+    assert settled("gpt2", "epyc-9654").scenario.memory_bytes == 256 * 2**30
+    assert settled("gpt2", "m2-ultra", memory="192GiB").scenario.memory_bytes == 192 * 2**30
+
+
+def test_electricity_of_ones_own_replaces_rent() -> None:
+    assert settled("gpt2", "rtx-4090").scenario.price_usd_per_hour is not None
+    assert settled("gpt2", "rtx-4090", electricity=0.3).scenario.price_usd_per_hour is None
+
+
+def test_origins_tell_what_was_given() -> None:
+    found = settled(seq_len=512).scenario
+    assert found.said("seq_len")
+    assert not found.said("micro_batch")
+    assert found.origins["micro_batch"] == "derived"
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"prompt": 10}, "option-unused"),
+        ({"task": "inference", "micro_batch": 4}, "option-unused"),
+        ({"model": "llama-2-7b", "seq_len": 8192}, "beyond-context"),
+        ({"model": "llama-2-7b", "task": "inference", "context": 100000}, "beyond-context"),
+        ({"model": "gemma-2-9b", "device": "h100-sxm", "attention": "flash"}, "eager-only"),
+        ({"device": "t4", "precision": "bf16-mixed"}, "no-bf16"),
+        ({"device": "A100"}, "device-variant"),
+        ({"task": "inference", "quant": "int8", "engine": "llama.cpp"}, "int8-is-q8_0"),
+    ],
+)
+def test_what_is_odd_is_warned_of(request_: dict[str, object], code: str) -> None:
+    assert code in codes(settled(**request_))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "words"),
+    [
+        ({"quant": "nf4"}, "contradiction", "--task pretrain"),
+        ({"task": "qlora", "quant": "q4_k_m"}, "contradiction", "nf4"),
+        ({"task": "inference", "precision": "bf16-mixed"}, "contradiction", "training recipe"),
+        ({"seq_len": 2048}, "beyond-positions", "1024"),
+        ({"model": "llama-2-7b", "task": "inference", "context": 100, "prompt": 200}, "contradiction", "--context 200"),
+        ({"device": "8xh100-sxm", "num_devices": 4}, "contradiction", "8 devices"),
+        ({"device": "8xh100-sxm", "tp": 3}, "impossible-layout", "does not divide"),
+        ({"model": "llama-2-7b", "device": "8xh100-sxm", "pp": 64}, "impossible-layout", "does not divide"),
+        ({"model": "gpt2", "device": "16xh100-sxm", "pp": 16}, "impossible-layout", "12 layers"),
+        ({"model": "gpt2", "device": "8xh100-sxm", "ep": 2}, "impossible-layout", "no experts"),
+        (
+            {"model": "mixtral-8x7b", "device": "8xh100-sxm", "pp": 2, "ep": 8},
+            "impossible-layout",
+            "over 4 devices of each of 2 stages",
+        ),
+        ({"task": "inference", "gpu_layers": 4, "engine": "vllm"}, "contradiction", "llama.cpp"),
+        ({"model": "gpt5-ultra"}, "unknown-model", "gpt5-ultra"),
+        ({"device": "rtx-4075"}, "unknown-device", "rtx-4070"),
+        ({"tokens": -1}, "bad-quantity", "--tokens"),
+        ({"micro_batch": 0}, "bad-quantity", "--micro-batch"),
+        ({"seq_len": 10**12}, "bad-quantity", "--seq-len"),
+        ({"mfu": 3}, "bad-quantity", "--mfu"),
+    ],
+)
+def test_what_cannot_be_is_refused(request_: dict[str, object], code: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        settled(**request_)  # type: ignore[arg-type]
+    error = caught.value
+    assert error.code == code
+    assert words in f"{error.message} {error.hint}"
+    assert error.exit_code == 2
+
+
+def test_many_devices_train_on_a_tuned_engine() -> None:
+    assert settled("gpt3-175b", "1024xa100-sxm-80gb").scenario.engine == "megatron"
+    assert settled("llama-3-8b", "8xh100-sxm").scenario.engine == "pytorch"
+    assert settled("llama-3-8b", "8xh100-sxm").scenario.zero == 3
+
+
+def test_a_served_model_spreads_by_layers_or_tensors_as_the_engine_does() -> None:
+    layers = settled("llama-2-70b", "4xrtx-4090", task="inference", engine="llama.cpp").scenario
+    tensors = settled("llama-2-70b", "4xh100-sxm", task="inference", engine="vllm").scenario
+    assert (layers.pp, layers.tp) == (4, 1)
+    assert (tensors.pp, tensors.tp) == (1, 4)
+
+
+def test_long_sequences_spread_over_ranks_that_the_batch_leaves_idle() -> None:
+    long = {"num_devices": 256, "task": "pretrain", "seq_len": 131072, "tp": 1, "pp": 1}
+    spread = settled("llama-3.1-70b", "tpu-v7x", global_batch=64, **long).scenario
+    assert (spread.cp, spread.dp) == (4, 64)
+    assert settled("llama-3.1-70b", "tpu-v7x", global_batch=256, **long).scenario.cp == 1
+    assert settled("llama-3.1-70b", "tpu-v7x", global_batch=64, cp=2, **long).scenario.cp == 2
+
+
+@pytest.mark.parametrize(
+    ("engine", "quant", "warned"),
+    [
+        ("exllamav2", "q4_k_m", True),
+        ("gpt-fast", "q4_k_m", True),
+        ("vllm", "q4_k_m", True),
+        ("exllamav2", "gptq-int4", False),
+        ("llama.cpp-vulkan", "q4_k_m", False),
+        ("ollama", "q4_k_m", False),
+        ("sglang", "awq-int4", False),
+        ("an-engine-of-mine", "q4_k_m", False),
+    ],
+)
+def test_a_format_that_the_engine_does_not_read_is_named(engine: str, quant: str, warned: bool) -> None:
+    found = settled("llama-3-8b", "rtx-4090", task="inference", engine=engine, quant=quant)
+    assert ("engine-format" in codes(found)) == warned
+
+
+def test_interleaving_without_stages_is_told() -> None:
+    assert "option-unused" in codes(settled("llama-3-8b", "8xh100-sxm", interleave=4))
+    piped = settled("llama-3-8b", "8xh100-sxm", interleave=4, pp=2, engine="megatron")
+    assert "option-unused" not in codes(piped)
+
+
+@pytest.mark.parametrize(
+    ("device", "gib"),
+    [("rtx-4090", 32), ("2xrtx-4090", 48), ("8xrtx-a5000", 192), ("h100-sxm", 256), ("8xh100-sxm", 640)],
+)
+def test_a_machine_has_as_much_main_memory_as_its_devices_at_least(device: str, gib: int) -> None:
+    found = resolution({"model": "gpt2", "device": device}, catalog()).scenario
+    assert found.host_memory_bytes == gib * 2**30
+
+
+@pytest.mark.parametrize(
+    ("device", "task", "asked", "offload"),
+    [
+        ("rtx-4090", "inference", "all", "all"),
+        ("rtx-4090", "inference", "optimizer", "none"),
+        ("rtx-4090", "inference", "activations", "none"),
+        ("m4-max-40c", "inference", "all", "none"),
+        ("gb10", "inference", "all", "none"),
+        ("epyc-9654", "inference", "all", "none"),
+        ("rtx-4090", "lora", "activations", "activations"),
+        ("rtx-4090", "pretrain", "activations", "activations"),
+        ("gb10", "lora", "activations", "none"),
+        ("epyc-9654", "lora", "activations", "none"),
+    ],
+)
+def test_what_a_task_can_spare_goes_to_a_host_that_has_its_own_memory(
+    device: str, task: str, asked: str, offload: str
+) -> None:
+    found = settled("llama-3-8b", device, task=task, offload=asked)
+    assert found.scenario.offload == offload
+    assert ("option-unused" in codes(found)) == (offload == "none")
+
+
+def test_offloaded_weights_are_served_by_what_streams_them() -> None:
+    def asked(**said: str) -> Resolution:
+        return settled("llama-3-8b", "rtx-4090", task="inference", **said)
+
+    assert asked(offload="all").scenario.engine == "transformers"
+    assert asked(offload="all", quant="awq-int4").scenario.engine == "vllm"
+    assert "engine-offload" in codes(asked(offload="all", quant="q4_k_m"))
+    assert "engine-offload" not in codes(asked(offload="all"))
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "engine", "told"),
+    [
+        ("rtx-4090", {"concurrency": 4}, "llama.cpp", False),
+        ("rtx-4090", {"concurrency": 64}, "vllm", True),
+        ("rtx-4090", {"concurrency": 64, "quant": "q4_k_m"}, "llama.cpp", False),
+        ("rtx-4090", {"concurrency": 64, "gpu_layers": 8}, "llama.cpp", False),
+        ("rtx-4090", {"concurrency": 64, "engine": "transformers"}, "transformers", False),
+        ("rtx-4090", {"concurrency": 64, "quant": "gptq-int4"}, "vllm", True),
+        ("rx-7900xtx", {"concurrency": 64}, "vllm", True),
+        ("rx-6900xt", {"concurrency": 64}, "llama.cpp", False),
+        ("gtx-1080ti", {"concurrency": 64}, "llama.cpp", False),
+        ("h100-sxm", {"concurrency": 64}, "vllm", False),
+    ],
+)
+def test_many_requests_are_served_by_what_people_take_for_them(
+    device: str, asked: dict[str, object], engine: str, told: bool
+) -> None:
+    found = settled("llama-3-8b", device, task="inference", **asked)
+    assert (found.scenario.engine, found.scenario.concurrency) == (engine, asked["concurrency"])
+    assert ("engine-for-many" in codes(found)) == told

@@ -1,0 +1,95 @@
+"""Layouts that nobody gave."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
+from llmfeas.feasibility.core import estimate
+from llmfeas.memory.peak import memory, peak_bytes
+from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
+
+
+def settled(model: str, device: str, **asked: object) -> Scenario:
+    return resolution({"model": model, "device": device, **asked}, catalog()).scenario
+
+
+@pytest.mark.parametrize("model", ["longcat-flash", "deepseek-v3"])
+def test_a_count_that_is_no_power_of_two_finds_stages_that_divide_it(model: str) -> None:
+    found = settled(model, "10000xh100-sxm")
+    assert found.num_devices % (found.tp * found.pp) == 0
+    assert found.pp & (found.pp - 1), "stages in powers of two alone do not fit"
+    assert peak_bytes(found).expected <= 80 * 2**30
+
+
+@pytest.mark.parametrize(("said", "tp", "pp"), [({"cp": 2}, 4, 1), ({"ep": 8}, 8, 1), ({}, 8, 1)])
+def test_serving_leaves_room_for_the_axes_that_were_given(said: dict[str, int], tp: int, pp: int) -> None:
+    found = settled("mixtral-8x7b", "8xh100-sxm", task="inference", **said)
+    assert (found.tp, found.pp) == (tp, pp)
+
+
+def test_adapters_on_public_code_are_not_spread_by_tensors() -> None:
+    ask = {"model": "llama-3-70b", "device": "8xrtx-4090"}
+    for task in ("lora", "qlora"):
+        assert resolution({**ask, "task": task}, catalog()).scenario.tp == 1
+        assert resolution({**ask, "task": task, "tp": 2}, catalog()).scenario.tp == 2
+    long = {**ask, "task": "lora", "engine": "megatron", "seq_len": 4096, "checkpointing": "none"}
+    assert resolution(long, catalog()).scenario.tp > 1
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "task"),
+    [
+        ("deepseek-v3", "2048xh800-sxm", "pretrain"),
+        ("llama-3-70b", "512xh100-sxm", "pretrain"),
+        ("qwen3-235b-a22b", "256xh100-sxm", "pretrain"),
+        ("gpt-3-175b", "1024xa100-sxm-80gb", "pretrain"),
+        # Fastest with several sequences at once, which the fastest with one leaves no room for.
+        ("llama-3-70b", "2048xh100-sxm", "finetune"),
+    ],
+)
+def test_no_simple_layout_that_fits_is_much_faster_than_the_one_chosen(model: str, device: str, task: str) -> None:
+    ask = {"model": model, "device": device, "task": task, "engine": "megatron"}
+
+    def speed(**layout: int) -> float:
+        found = estimate(resolution({**ask, **layout}, catalog()))
+        fits = found.memory.verdict != "exceeds"
+        return found.speed.expected if fits else 0.0
+
+    chosen = speed()
+    assert chosen > 0
+    for tp, pp in ((1, 1), (8, 1), (1, 16), (2, 4), (4, 4), (8, 8)):
+        assert speed(tp=tp, pp=pp) < 1.06 * chosen, (tp, pp)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_public_code_is_divided_no_more_than_memory_asks_for(zero: int) -> None:
+    small = settled("gpt2", "8xmi300x", zero=zero, micro_batch=64)
+    assert (small.tp, small.pp) == (1, 1)
+
+
+@pytest.mark.parametrize("engine", ["llm.c", "llmq", "unsloth", "mlx"])
+def test_who_divides_batches_alone_divides_no_layer(engine: str) -> None:
+    ask = {"task": "finetune", "engine": engine}
+    whole = settled("mixtral-8x7b", "8xh100-sxm", **ask)
+    assert (whole.tp, whole.pp, whole.cp, whole.ep, whole.dp) == (1, 1, 1, 1, 8)
+    assert memory(whole).memory.verdict == "exceeds"
+    with pytest.raises(UsageError, match=f"--tp 2 --ep 4: {engine} divides batches"):
+        settled("mixtral-8x7b", "8xh100-sxm", tp=2, ep=4, **ask)
+    assert settled("mixtral-8x7b", "8xh100-sxm", tp=1, **ask).dp == 8
+
+
+def test_a_layout_that_surely_fits_comes_before_a_tight_one_of_the_same_speed() -> None:
+    ask = {"task": "lora", "engine": "megatron"}
+    chosen = settled("llama-3-70b", "64xh100-sxm", **ask)
+    assert memory(chosen).memory.verdict == "fits"
+    tight = settled("llama-3-70b", "64xh100-sxm", tp=2, pp=1, **ask)
+    assert memory(tight).memory.verdict == "tight"
+
+
+@pytest.mark.parametrize(("task", "ep"), [("pretrain", 8), ("finetune", 1), ("lora", 1), ("qlora", 1)])
+def test_fine_tuned_public_code_does_not_spread_experts(task: str, ep: int) -> None:
+    assert settled("mixtral-8x7b", "8xh100-sxm", task=task).ep == ep
+    assert settled("mixtral-8x7b", "8xh100-sxm", task=task, ep=2).ep == 2

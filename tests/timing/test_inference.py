@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmfeas.catalog.architecture import Architecture, Experts, Mla, Model, Window
+from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.store import catalog
+from llmfeas.scenario import Origin, Scenario
+from llmfeas.timing.inference import InferenceTime, inference_time
+
+LLAMA = Model(
+    id="llama-8b",
+    name="Llama 8B",
+    architecture=Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256),
+    context=8192,
+)
+WINDOWED = replace(LLAMA, architecture=replace(LLAMA.architecture, window=Window(size=512)))
+LATENT = replace(
+    LLAMA,
+    architecture=replace(
+        LLAMA.architecture,
+        kv_heads=32,
+        mla=Mla(kv_lora_rank=512, nope_head_dim=128, rope_head_dim=64, v_head_dim=128),
+    ),
+)
+MIXTURE = replace(
+    LLAMA, architecture=replace(LLAMA.architecture, ffn=None, experts=Experts(count=8, top_k=2, width=14336))
+)
+CARD = Device(
+    id="card",
+    name="Card",
+    backend="cuda",
+    vendor="nvidia",
+    kind="consumer",
+    generation="ada",
+    memory_gib=24,
+    memory_type="GDDR6X",
+    bandwidth_gb_per_s=1008,
+    tflop_per_s=Rates(fp32=82.6, fp16_matrix=330.3, fp16_matrix_fp32=165.2, bf16=165.2, int8=660.6),
+    links=(Link(kind="pcie", gb_per_s=31.5),),
+)
+
+
+def scenario(**changes: object) -> Scenario:
+    origins: dict[str, Origin] = dict.fromkeys(changes, "given")
+    start = Scenario(
+        tables=catalog().tables,
+        model=LLAMA,
+        device=CARD,
+        memory_bytes=24e9,
+        host_memory_bytes=32e9,
+        task="inference",
+        precision="fp16",
+        quant="q4_k_m",
+        context=4096,
+        engine="llama.cpp",
+        origins=origins,
+    )
+    return replace(start, **changes)  # type: ignore[arg-type]
+
+
+def decode(found: InferenceTime) -> float:
+    return found.decode_tokens_per_second.expected
+
+
+def test_a_short_chat_is_the_default() -> None:
+    found = inference_time(scenario())
+    assert found.at_cached_tokens == 256
+    assert 90 < decode(found) < 150  # published: 127 tokens/s with an RTX 4090
+    assert found.decode_bound_by == "bandwidth"
+    assert found.prefill_bound_by == "compute"
+
+
+def test_parts_add_up() -> None:
+    found = inference_time(scenario())
+    assert sum(found.decode_parts.values()) == pytest.approx(1 / decode(found))
+    assert sum(found.prefill_parts.values()) == pytest.approx(1 / found.prefill_tokens_per_second.expected)
+
+
+@given(st.integers(1, 60))
+def test_a_longer_cache_is_slower(thousands: int) -> None:
+    near = inference_time(scenario(prompt=thousands * 1000, context=thousands * 1000 + 100))
+    far = inference_time(scenario(prompt=thousands * 2000, context=thousands * 2000 + 100))
+    assert decode(far) < decode(near)
+
+
+def test_windows_and_latents_read_less_cache() -> None:
+    long = {"prompt": 30000, "context": 32000}
+    whole = inference_time(scenario(**long)).decode_parts["cache"]
+    assert inference_time(scenario(model=WINDOWED, **long)).decode_parts["cache"] < whole / 30
+    assert inference_time(scenario(model=LATENT, **long)).decode_parts["cache"] < whole / 3
+
+
+def test_experts_are_read_as_far_as_a_batch_touches_them() -> None:
+    alone = inference_time(scenario(model=MIXTURE, engine="vllm", quant="none")).decode_parts["weights"]
+    many = inference_time(scenario(model=MIXTURE, engine="vllm", quant="none", concurrency=64)).decode_parts["weights"]
+    assert 2.5 * alone < many < 4.5 * alone
+
+
+@given(st.integers(2, 256))
+def test_a_batch_serves_more_and_each_user_less(concurrency: int) -> None:
+    alone, many = (
+        inference_time(scenario(engine="vllm")),
+        inference_time(scenario(engine="vllm", concurrency=concurrency)),
+    )
+    assert decode(many) > decode(alone)
+    assert many.tokens_per_second_per_sequence.expected <= alone.tokens_per_second_per_sequence.expected
+
+
+def test_prompts_slow_a_service() -> None:
+    without = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=0, context=512))
+    with_prompts = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=4096, context=4608))
+    assert decode(with_prompts) < 0.8 * decode(without)
+
+
+def test_layers_on_the_host_rule_the_speed() -> None:
+    device, half = inference_time(scenario()), inference_time(scenario(gpu_layers=16))
+    assert decode(half) < decode(device) / 3
+    assert half.decode_bound_by == "host"
+    assert half.prefill_tokens_per_second.expected < device.prefill_tokens_per_second.expected
+    assert decode(inference_time(scenario(gpu_layers=32))) == pytest.approx(decode(device))
+
+
+PCIE_BYTES_PER_S = 0.7 * 31.5e9
+
+
+def streamed(**changes: object) -> Scenario:
+    return scenario(engine="vllm", quant="none", offload="all", **changes)
+
+
+def test_offloaded_weights_cross_pcie_for_each_token() -> None:
+    found = inference_time(streamed())
+    layers = 2 * 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+    assert found.decode_parts["offload"] == pytest.approx(layers / PCIE_BYTES_PER_S, rel=1e-3)
+    assert decode(found) < PCIE_BYTES_PER_S / layers
+    assert found.decode_bound_by == found.prefill_bound_by == "communication"
+    assert inference_time(streamed(concurrency=16)).decode_parts["offload"] == found.decode_parts["offload"]
+
+
+def test_offloaded_weights_cross_pcie_for_each_pass_over_a_prompt() -> None:
+    short, once, twice = (
+        inference_time(streamed(prompt=length)).prefill_parts["offload"] * length for length in (64, 2048, 4096)
+    )
+    assert short == pytest.approx(once)
+    assert twice == pytest.approx(2 * once)
+    whole = streamed(prompt=4096)
+    eager = inference_time(replace(whole, engine="transformers")).prefill_parts["offload"] * 4096
+    assert eager == pytest.approx(once)
+    assert inference_time(whole).time_to_first_token_seconds.expected > twice
+
+
+def test_prompts_of_a_service_wait_for_offloaded_weights_too() -> None:
+    asked = {"concurrency": 32, "prompt": 4096, "context": 4608}
+    seconds = 32 * 512 / decode(inference_time(streamed(**asked)))
+    crossings = inference_time(streamed(**asked)).decode_parts["offload"] * (512 + 32 * 4096 / 2048)
+    assert seconds > crossings
+
+
+def test_offloaded_experts_cross_as_far_as_a_batch_touches_them() -> None:
+    alone, many = (inference_time(streamed(model=MIXTURE, concurrency=n)).decode_parts["offload"] for n in (1, 64))
+    assert 2.5 * alone < many < 4.5 * alone
+
+
+def test_several_devices_share_the_crossing_and_the_memory_of_the_host() -> None:
+    one, two, eight = (
+        inference_time(streamed(num_devices=n, devices_per_node=8, tp=n)).decode_parts["offload"] for n in (1, 2, 8)
+    )
+    assert two == pytest.approx(one / 2)
+    assert one / 8 < eight < two
+
+
+def test_layer_split_is_as_fast_as_one_card_and_tensor_parallel_faster() -> None:
+    one = decode(inference_time(scenario()))
+    assert decode(inference_time(scenario(num_devices=4, pp=4))) == pytest.approx(one)
+    assert decode(inference_time(scenario(num_devices=4, tp=4, engine="exllamav2"))) != pytest.approx(one)
+
+
+def test_first_token_waits_for_the_prompt() -> None:
+    found = inference_time(scenario(prompt=2000, context=2100))
+    reading = 2000 / found.prefill_tokens_per_second.expected
+    assert found.time_to_first_token_seconds.expected == pytest.approx(reading + 1 / decode(found))
+
+
+def test_thin_evidence_is_said() -> None:
+    cpu = replace(CARD, backend="cpu", kind="cpu", generation="zen5", memory_type="DDR5", links=())
+    assert inference_time(scenario(device=cpu)).thin

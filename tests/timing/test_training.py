@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmfeas.catalog.architecture import Architecture, Experts, Model
+from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.store import catalog
+from llmfeas.planning.answer import bare_answer
+from llmfeas.scenario import Scenario
+from llmfeas.timing.step import step_parts
+from llmfeas.timing.training import TrainingTime, step_tokens, training_time
+
+LLAMA = Model(
+    id="llama-8b",
+    name="Llama 8B",
+    architecture=Architecture(layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256),
+    context=8192,
+)
+MIXTURE = Model(
+    id="mixture",
+    name="Mixture",
+    architecture=Architecture(
+        layers=32,
+        hidden=4096,
+        heads=32,
+        kv_heads=8,
+        ffn=None,
+        vocab=32000,
+        experts=Experts(count=8, top_k=2, width=14336),
+    ),
+    context=8192,
+)
+H100 = Device(
+    id="server",
+    name="Server card",
+    backend="cuda",
+    vendor="nvidia",
+    kind="datacenter",
+    generation="hopper",
+    memory_gib=80,
+    memory_type="HBM3",
+    bandwidth_gb_per_s=3352,
+    tflop_per_s=Rates(fp32=66.9, tf32=494.7, fp16_matrix=989.4, fp16_matrix_fp32=989.4, bf16=989.4, fp8=1978.9),
+    devices_per_node=8,
+    links=(Link(kind="nvlink", gb_per_s=450), Link(kind="pcie", gb_per_s=63)),
+)
+GEFORCE = Device(
+    id="consumer",
+    name="Consumer card",
+    backend="cuda",
+    vendor="nvidia",
+    kind="consumer",
+    generation="ada",
+    memory_gib=24,
+    memory_type="GDDR6X",
+    bandwidth_gb_per_s=1008,
+    tflop_per_s=Rates(fp32=82.6, fp16_matrix=330.3, fp16_matrix_fp32=165.2, bf16=165.2),
+    links=(Link(kind="pcie", gb_per_s=31.5),),
+)
+GIVEN = {"micro_batch": "given"}
+
+
+def scenario(**changes: object) -> Scenario:
+    start = Scenario(
+        tables=catalog().tables,
+        model=LLAMA,
+        device=H100,
+        devices_per_node=8,
+        memory_bytes=80e9,
+        host_memory_bytes=256e9,
+        task="pretrain",
+        tokens=1e9,
+        seq_len=4096,
+        micro_batch=1,
+        global_batch=8,
+        engine="pytorch",
+        origins=GIVEN,
+    )
+    return replace(start, **changes)  # type: ignore[arg-type]
+
+
+def seconds(found: TrainingTime) -> float:
+    return found.step_seconds.expected
+
+
+def test_parts_add_up_to_the_step() -> None:
+    found = training_time(scenario(num_devices=32, tp=4, pp=2, global_batch=64, zero=1))
+    assert sum(found.parts.values()) == pytest.approx(seconds(found))
+    assert found.parts["bubble"] > 0
+    assert found.parts["tensor_parallel"] > 0
+    assert found.parts["gradient_sync"] > 0
+
+
+def test_one_device_neither_communicates_nor_waits() -> None:
+    parts = training_time(scenario(zero=3)).parts
+    for name in ("tensor_parallel", "expert_parallel", "zero", "bubble", "gradient_sync", "offload"):
+        assert parts[name] == 0
+
+
+def test_given_mfu_replaces_the_model_with_its_communication() -> None:
+    alone = training_time(scenario(mfu=0.4))
+    many = training_time(scenario(mfu=0.4, num_devices=1024, tp=8, pp=8, global_batch=1024))
+    assert alone.mfu.expected == pytest.approx(0.4)
+    assert many.mfu.low == many.mfu.high == pytest.approx(0.4)
+    per_device = many.tokens_per_second.expected / 1024
+    assert per_device == pytest.approx(alone.tokens_per_second.expected)
+
+
+def test_mfu_is_what_the_speed_needs_of_the_peak() -> None:
+    found = training_time(scenario())
+    assert 0.3 < found.mfu.expected < 0.6
+    assert found.total_seconds.expected == pytest.approx(1e9 / found.tokens_per_second.expected)
+    assert found.step_seconds.expected * found.tokens_per_second.expected == pytest.approx(step_tokens(scenario()))
+
+
+@given(st.integers(1, 16), st.integers(0, 6))
+def test_more_accumulation_costs_in_proportion_but_for_what_happens_once(micro_batch: int, doublings: int) -> None:
+    once = training_time(scenario(micro_batch=micro_batch, global_batch=micro_batch)).parts
+    times = 2**doublings
+    many = training_time(scenario(micro_batch=micro_batch, global_batch=micro_batch * times)).parts
+    for name, value in once.items():
+        assert many[name] == pytest.approx(value * (1 if name == "optimizer" else times), rel=1e-9)
+
+
+@given(st.sampled_from(["none", "selective", "full"]), st.integers(1, 8))
+def test_checkpointing_never_saves_time(checkpointing: str, micro_batch: int) -> None:
+    plain = training_time(scenario(micro_batch=micro_batch, global_batch=micro_batch))
+    found = training_time(scenario(micro_batch=micro_batch, global_batch=micro_batch, checkpointing=checkpointing))
+    assert seconds(found) >= seconds(plain)
+
+
+def test_bubble_follows_narayanan() -> None:
+    # 4 stages, 16 micro-batches, no interleaving: 3/16 of the work.
+    found = training_time(scenario(pp=4, num_devices=4, global_batch=16, engine="pytorch"))
+    busy = sum(value for name, value in found.parts.items() if name not in ("bubble", "gradient_sync", "optimizer"))
+    assert found.parts["bubble"] == pytest.approx(busy * 3 / 16)
+
+
+def test_experts_are_less_efficient_than_dense_weights() -> None:
+    mixed = training_time(scenario(model=MIXTURE))
+    assert mixed.regime == "moe"
+    assert mixed.mfu.expected < training_time(scenario()).mfu.expected
+
+
+def test_adapters_skip_weight_gradients_and_optimizer() -> None:
+    whole, adapters = training_time(scenario(task="finetune")), training_time(scenario(task="lora"))
+    assert adapters.parts["matrix"] == pytest.approx(whole.parts["matrix"] * 2 / 3, rel=0.01)
+    assert adapters.parts["optimizer"] == 0
+
+
+def test_qlora_pays_for_decoding() -> None:
+    lora, qlora = training_time(scenario(task="lora")), training_time(scenario(task="qlora", quant="nf4"))
+    gptq = training_time(scenario(task="qlora", quant="gptq-int4"))
+    assert seconds(lora) < seconds(qlora) < seconds(gptq)
+
+
+def test_consumer_cards_suffer_from_pcie() -> None:
+    one = training_time(scenario(device=GEFORCE, seq_len=1024))
+    two = training_time(scenario(device=GEFORCE, seq_len=1024, global_batch=16, num_devices=2, zero=3))
+    assert two.tokens_per_second.expected < 1.5 * one.tokens_per_second.expected
+    assert two.bound_by == "communication"
+
+
+def test_network_between_nodes_is_slower_than_inside() -> None:
+    inside = training_time(scenario(num_devices=8, tp=8, global_batch=8)).parts["tensor_parallel"]
+    across = training_time(scenario(num_devices=16, tp=16, global_batch=8)).parts["tensor_parallel"]
+    assert across > 0.9 * inside
+    slow = training_time(scenario(num_devices=16, tp=16, global_batch=8, network_bytes_per_s=1e9)).parts[
+        "tensor_parallel"
+    ]
+    assert slow > 5 * across
+
+
+def test_offloading_costs_time() -> None:
+    stay = training_time(scenario(task="finetune"))
+    leave = training_time(scenario(task="finetune", offload="all"))
+    assert seconds(leave) > seconds(stay)
+    assert leave.parts["offload"] > 0
+
+
+def test_expected_value_lies_inside_the_range() -> None:
+    found = training_time(scenario())
+    assert found.step_seconds.low < found.step_seconds.expected < found.step_seconds.high
+
+
+def test_no_end_of_a_range_is_faster_than_the_device() -> None:
+    """Whatever the spread of its kind of run: every product at its peak, the causal half of attention, is the limit."""
+    for device in (GEFORCE, scenario().device):
+        found = training_time(scenario(device=device, seq_len=128, micro_batch=64, global_batch=64))
+        assert found.mfu.expected < found.mfu.high <= 1.01
+
+
+def test_activations_that_wait_on_the_host_cost_what_the_link_cannot_hide() -> None:
+    slow = replace(H100, links=(Link(kind="nvlink", gb_per_s=450), Link(kind="pcie", gb_per_s=8)))
+    coherent = replace(H100, links=(*slow.links, Link(kind="nvlink-c2c", gb_per_s=450)))
+
+    def step(device: Device, offload: str) -> float:
+        return seconds(training_time(scenario(device=device, offload=offload, micro_batch=4)))
+
+    assert step(H100, "none") == step(slow, "none") == step(coherent, "none")
+    assert step(slow, "activations") > step(H100, "activations") > step(coherent, "activations")
+    assert step(coherent, "activations") > step(coherent, "none")
+
+
+def test_a_base_prepared_for_few_bits_streams_twice_the_bytes() -> None:
+    ask = {"model": "mistral-7b", "device": "a100-sxm-80gb", "task": "qlora", "micro_batch": 4}
+    plain, prepared = (
+        step_parts(bare_answer({**ask, "engine": engine}).scenario) for engine in ("pytorch", "pytorch-kbit")
+    )
+    assert prepared["streaming"] == 2 * plain["streaming"]
+    assert prepared["matrix"] == plain["matrix"]
+    same = step_parts(bare_answer({**ask, "task": "lora", "engine": "pytorch-kbit"}).scenario)
+    assert same["streaming"] == plain["streaming"]
