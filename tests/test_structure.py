@@ -15,7 +15,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     {"contract", "errors", "ranges", "record", "text", "units"},
     {"autograd"},
-    {"catalog", "options", "request", "scenario"},
+    {"catalog", "elsewhere", "options", "request", "scenario"},
     {"model", "importers", "machine"},
     {"walk"},
     {"workload"},

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from .cli import main
+try:
+    from .cli import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 if __name__ == "__main__":
     sys.exit(main())

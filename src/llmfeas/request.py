@@ -155,6 +155,13 @@ def _quantity(option: Option, raw: Number) -> int | float:
 
 
 def _unknown_setting(name: str) -> Option:
+    from .elsewhere import ours
+
+    said = ours(str(name))
+    if said is not None:
+        names = tuple(flag.removeprefix("--").replace("-", "_") for flag in said.flags)
+        meant = f"Here it is {' or '.join(map(repr, names))}."
+        raise UsageError("unknown-setting", f"unknown setting {printable(name, 40)!r}.", meant, names)
     near = get_close_matches(str(name)[:60], BY_NAME, n=3, cutoff=0.6)
     known = ", ".join(option.name for option in OPTIONS)
     hint = _did_you_mean(near) or f"Settings are: {known}."

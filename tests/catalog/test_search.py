@@ -197,3 +197,15 @@ def test_an_offer_cannot_be_multiplied() -> None:
     with pytest.raises(UsageError, match="one at a time") as caught:
         find_hardware("8xkaggle-2xt4", CATALOG)
     assert "16xt4" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["gemma 4", "gemma4", "Gemma-4", "qwen 4", "qwen 7", "llama 8", "mistral 7"])
+def test_a_version_is_no_size(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model(name, CATALOG)
+    assert caught.value.code == "unknown-model"
+
+
+@pytest.mark.parametrize(("name", "model"), [("gemma 3 4", "gemma-3-4b"), ("opt 13", "opt-13b"), ("phi 4", "phi-4")])
+def test_a_number_behind_a_version_or_a_large_one_is_a_size(name: str, model: str) -> None:
+    assert find_model(name, CATALOG).record.id == model

@@ -85,6 +85,7 @@ def test_data_warnings_and_what_one_side_lacks(run: Run, store: Callable[..., st
         ('{"schema": "llmfeas.estimate/1", "inputs": {}}', "'result' is missing"),
         ('{"schema": "llmfeas.estimate/1", "inputs": 3, "result": {}}', "'inputs' is missing"),
         ('{"schema": "llmfeas.estimate/1", "inputs": {}, "result": {"x": NaN}}', "number out of bounds"),
+        ('{"schema": "llmfeas.estimate/1", "inputs": {}, "result": {"x": ' + "9" * 400 + "}}", "number out of bounds"),
         ("[" * 100_000, "nested too deeply"),
         ("\x00\x01", "not JSON"),
     ],

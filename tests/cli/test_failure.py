@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,16 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
         (["xyzzy"], "See 'llmfeas --help'."),
         (["estimate", "--modle", "x"], "Did you mean --model"),
         (["--bogus"], "there is no option --bogus."),
+        ([*ASK, "--batch-size", "4"], "Here it is --micro-batch in training, --concurrency in inference."),
+        ([*ASK, "--gpus", "4"], "Here it is --num-devices"),
+        ([*ASK, "-ngl", "4"], "there is no option -ngl. Here it is --gpu-layers."),
+        (["compare", "-m", "gpt2", "--users", "4"], "Here it is --concurrency."),
+        (["devices", "list", "--batch-size", "4"], "there is no option --batch-size. See"),
+        ([*ASK, "-d", "rtx 3090"], """takes several: --device rtx-4090 --device "rtx 3090"."""),
+        ([*ASK, "--model", "gpt2-xl"], "--model is given 2 times: gpt2, gpt2-xl."),
+        (["estimate", "-m", "llama", "3", "8b", "-d", "rtx", "4090"], """quotes: -m "llama 3 8b" -d "rtx 4090"."""),
+        (["estimate", "-m", "./Meta-Llama.gguf", "-d", "t4"], "./Meta-Llama.gguf: there is no such file"),
+        (["estimate", "-m", "gemma 4", "-d", "t4"], "unknown model 'gemma 4'. Did you mean 'gemma-3-4b'?"),
         (["estimate"], "--model is missing. For example: llmfeas estimate"),
         (["estimate", "-m", "gpt2"], "--device is missing."),
         (["estimate", "--model"], "'--model' requires an argument"),
@@ -44,7 +55,7 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
 )
 def test_wrong_use(run: Run, arguments: list[str], said: str) -> None:
     text = run(*arguments)
-    assert text.code == 2
+    assert text.code == (3 if ".gguf" in said else 2)
     assert text.err.startswith("Error: ")
     assert said in text.err
     assert text.err.count("\n") == 1
@@ -58,6 +69,7 @@ def test_wrong_use(run: Run, arguments: list[str], said: str) -> None:
         (["estimate", "--json"], "missing-option"),
         (["estimate", "--json", "--model"], "bad-option"),
         (["estimate", "--json", "surplus"], "usage"),
+        (["--json", "estimate", "-m", "gpt2"], "unknown-option"),
         ([*ASK, "--json", "-f", "csv"], "contradiction"),
         (["devices", "list", "--json", "--min-memory", "12"], "bad-quantity"),
     ],
@@ -227,3 +239,37 @@ def test_a_number_out_of_bounds_is_told_in_words(run: Run, arguments: tuple[str,
 @pytest.mark.parametrize("command", ["estimate", "compare", "plan", "sweep", "backtest", "launch", "check"])
 def test_help_names_values_in_plain_words(run: Run, command: str) -> None:
     assert not re.search(r"\b(TEXT|INTEGER)\b", run(command, "--help").out)
+
+
+def test_a_device_said_twice_in_the_same_words_is_one(run: Run) -> None:
+    assert run(*ASK, "-d", "rtx-4090", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"_LLMFEAS_COMPLETE": "bash_complete"},
+        {"_LLMFEAS_COMPLETE": "bash_complete", "COMP_WORDS": "llmfeas esti", "COMP_CWORD": "x"},
+        {"_LLMFEAS_COMPLETE": "no such instruction\x1b[31m"},
+    ],
+)
+def test_broken_variables_of_completion_are_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    for name in ("COMP_WORDS", "COMP_CWORD"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    result = run()
+    assert result.code == 2
+    assert "is nothing that a shell asks" in result.err
+    assert "\x1b" not in result.err
+
+
+def test_an_interrupt_while_the_program_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys, builtins\nreal = builtins.__import__\n"
+    code += "def stop(name, *rest):\n    if name == 'app' or 'app' in (rest[2] or ()): raise KeyboardInterrupt\n"
+    code += "    return real(name, *rest)\n"
+    code += "from llmfeas.cli import main\nbuiltins.__import__ = stop\nsys.exit(main(['--help']))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "Interrupted.\n")

@@ -60,6 +60,7 @@ def test_a_scenario_without_id_has_its_line_number(sweep: Callable[..., Outcome]
     [
         ("{", None, "bad-line", "is not JSON"),
         ("[1]", None, "bad-line", "is not an object"),
+        ('{"id": 7, "model": "x", "device": "rtx-4090", "model": "y"}', None, "bad-line", "says 'model' twice"),
         ('{"id": 7, "model": "x", "device": "nothing"}', 7, "unknown-device", "unknown device"),
         ('{"id": 7, "model": "x", "device": "rtx-4090", "tokens": -1}', 7, "bad-quantity", "--tokens"),
         ('{"id": 7, "model": "x", "device": "rtx-4090", "tokens": NaN}', 7, "bad-quantity", "--tokens"),
@@ -268,3 +269,19 @@ def test_an_id_of_several_parts_is_echoed_in_csv_too(sweep: Callable[..., Outcom
     line = '{"id": {"run": 3, "of": ["a"]}, "model": "gpt2", "device": "rtx-4090"}\n'
     (row,) = csv.DictReader(io.StringIO(sweep(line, "-f", "csv").out))
     assert json.loads(row["id"]) == {"run": 3, "of": ["a"]}
+
+
+def test_a_broken_first_line_is_answered_like_any_other(
+    sweep: Callable[..., Outcome], tmp_path: Path, run: Any
+) -> None:
+    result = sweep("id: 1, no JSON\n" + GOOD)
+    assert result.code == 3
+    assert [line.get("error", {}).get("code") for line in lines(result)] == ["bad-line", None]
+    (tmp_path / "in.jsonl").write_text("nonsense\n", encoding="utf-8")
+    result = run("sweep", str(tmp_path / "in.jsonl"))
+    assert [line["error"]["code"] for line in lines(result)] == ["bad-line"]
+
+
+def test_an_empty_list_crosses_to_nothing_and_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="2: 'device' is an empty list"):
+        items(tmp_path, "model: [a, b]\ndevice: []\n")

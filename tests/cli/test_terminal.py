@@ -91,3 +91,28 @@ def test_saying_something_never_fails(monkeypatch: pytest.MonkeyPatch, stream: i
     if stream is not None:
         stream.seek(0)
         assert stream.read() == "n\\xe9\\ud800\n"
+
+
+def test_long_work_says_that_it_goes_on_until_something_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", 0.001)
+    with terminal.patience():
+        while "\rStill at work" not in screen.getvalue():
+            continue
+        terminal.say("a note")
+        shown = screen.getvalue()
+        assert shown.endswith("\ra note\n")
+        assert shown.removesuffix("\ra note\n").endswith("\r" + " " * len("Still at work, 0 s; Ctrl-C ends it."))
+    assert screen.getvalue() == shown
+
+
+@pytest.mark.parametrize(("stream", "wanted"), [(Terminal(), False), (io.StringIO(), True)])
+def test_nobody_is_asked_for_patience_who_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wanted: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", 0.0)
+    with terminal.patience(wanted):
+        terminal.settled()
+    assert stream.getvalue() == ""

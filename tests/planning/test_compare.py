@@ -130,3 +130,8 @@ def test_what_holds_on_most_devices_is_said_once(asked: dict[str, object], codes
     model = str(request.pop("model"))
     found = comparison(request, [model], ["rtx-4090", "rx-7900xtx", "h100-sxm", "m4-pro"], catalog())
     assert [note.code for note in found.warnings] == codes
+
+
+def test_a_row_names_the_offer_that_was_asked_for() -> None:
+    rows = comparison({"task": "qlora"}, ["gpt2"], ["kaggle-2xt4", "t4"], catalog()).rows
+    assert {row.ranked(1).offer for row in rows} == {"kaggle-2xt4", None}

@@ -164,9 +164,26 @@ def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
 
 
 def holds(name: Tokens, wanted: Tokens) -> bool:
-    """Whether the words stand in the name in this order."""
+    """Whether the words stand in the name in this order; a version is no size: `gemma 4` is not in `gemma-3-4b`."""
     words = iter(name)
-    return all(word in words for word in wanted)
+    if not all(word in words for word in wanted):
+        return False
+    version, place = _version(wanted), 0
+    for index, word in enumerate(wanted):
+        while name[place : place + 1] not in ((word,), ()) or (
+            index == version and name[place + 1 : place + 2] in SIZES
+        ):
+            place += 1
+        place += 1
+    return place <= len(name)
+
+
+def _version(wanted: Tokens) -> int | None:
+    """Where the first number asked for stands, if it is small and has no unit of a size behind it."""
+    place = next((place for place, word in enumerate(wanted) if word[0].isdigit()), None)
+    if place is None or float(wanted[place]) >= NO_VERSION or wanted[place + 1 : place + 2] in SIZES:
+        return None
+    return place
 
 
 def taken_note(text: str, chosen: str, others: tuple[str, ...]) -> str:
@@ -199,6 +216,10 @@ def unknown(index: Index, kind: str, text: str, near: list[str] | None = None) -
 Tokens = tuple[str, ...]
 
 LONGEST: Final = 200
+SIZES: Final = (("b",), ("m",))
+"""What follows a number of parameters: billions or millions."""
+NO_VERSION: Final = 10
+"""From this number on it is no model's version."""
 UNNUMBERED: Final = 0.1
 """How much less a name without a number resembles one that has it."""
 OTHER_DIGIT: Final = 0.65

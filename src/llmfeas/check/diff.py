@@ -16,6 +16,7 @@ from ..text import printable
 
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 30
+LONGEST_INTEGER = 300
 LISTS = ("ladder", "uses", "remedies")
 """Parts of a result that say what else is possible; compared by their labels."""
 
@@ -68,7 +69,7 @@ def stored_estimate(path: str) -> Stored:
     if len(raw) > MAX_BYTES:
         raise DataError("file-too-large", f"{name}: larger than {MAX_BYTES // 10**6} MB", "Is it an estimate?")
     try:
-        envelope = json.loads(raw.decode("utf-8-sig"), parse_constant=_not_finite)
+        envelope = json.loads(raw.decode("utf-8-sig"), parse_constant=_not_finite, parse_int=_in_bounds)
     except json.JSONDecodeError as error:
         text = f"{name}:{error.lineno}:{error.colno}: not JSON: {printable(error.msg, 80)}"
         raise DataError("bad-json", text, "Write it with 'llmfeas estimate --json -o FILE'.") from None
@@ -80,6 +81,13 @@ def stored_estimate(path: str) -> Stored:
 
 def _not_finite(text: str) -> float:
     raise ValueError(text)
+
+
+def _in_bounds(text: str) -> int:
+    """A whole number that is also a floating-point number, as every number of an estimate is."""
+    if len(text) > LONGEST_INTEGER:
+        raise ValueError(text)
+    return int(text)
 
 
 def _checked(envelope: object, name: str) -> Stored:

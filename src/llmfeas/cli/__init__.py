@@ -11,20 +11,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: answered, whatever the verdict. 1: a bug of ours. 2: usage. 3: bad data. 4: a check failed. 130: interrupted.
     128 + n: ended by signal n.
     """
-    import gc
-    import sys
-
     from .ending import Ended, heed
 
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
-        gc.disable()  # one answer makes no garbage worth a search; what answers many turns it on again
-        heed()
+    given: list[str] = []
     try:
+        import gc
+        import sys
+
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        if arguments is None:
+            gc.disable()  # one answer makes no garbage worth a search; what answers many turns it on again
+            heed()
         from . import output
         from .app import run
 
-        code = run(given)
+        code = run([*given])
         output.flush()
         return code
     except (Exception, KeyboardInterrupt, Ended) as error:

@@ -107,15 +107,31 @@ def run(arguments: list[str]) -> int:
     group = app()
     instruction = os.environ.get(COMPLETION_VARIABLE)
     if instruction:
-        from click.shell_completion import shell_complete
-
-        return shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
+        return _completed(group, instruction)
     try:
         with group.make_context(PROGRAM, arguments) as context:
             group.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     return 0
+
+
+def _completed(group: click.Group, instruction: str) -> int:
+    """Answer the shell.
+
+    Raises:
+        UsageError: what the shell's variables say makes no sense.
+    """
+    from click.shell_completion import shell_complete
+
+    try:
+        answered = shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, instruction) == 0
+    except (KeyError, ValueError):
+        answered = False
+    if answered:
+        return 0
+    text = f"{COMPLETION_VARIABLE}={printable(instruction, 40)!r}, or what goes with it, is nothing that a shell asks."
+    raise UsageError("bad-completion", text, f"Unset {COMPLETION_VARIABLE}; 'llmfeas completion' sets completion up.")
 
 
 def app() -> click.Group:

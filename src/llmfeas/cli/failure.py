@@ -12,6 +12,7 @@ from click import Choice, Context, IntRange
 from click.exceptions import BadOptionUsage, BadParameter, ClickException, MissingParameter, NoSuchOption
 from click.exceptions import UsageError as ClickUsageError
 
+from ..elsewhere import ours
 from ..errors import CheckFailedError, LlmfeasError, UsageError
 from ..text import printable
 from . import output, terminal
@@ -47,7 +48,7 @@ def report_error(error: BaseException, arguments: Sequence[str]) -> int:
         ended = LlmfeasError("ended", f"Ended by {error.name}.")
         terminal.say(_as_json(ended) if wants_json(arguments) else ended.message)
         return error.exit_code
-    known = error if isinstance(error, LlmfeasError) else translated(error) or _from_system(error)
+    known = error if isinstance(error, LlmfeasError) else translated(error, arguments) or _from_system(error)
     if known is None:
         if os.environ.get("LLMFEAS_DEBUG"):
             raise error
@@ -116,8 +117,8 @@ def _from_system(error: BaseException) -> LlmfeasError | None:
     return UsageError("system-error", f"{where}{error.strerror}.", "Check the path, and what you may do there.")
 
 
-def translated(error: BaseException) -> LlmfeasError | None:
-    """Our error for one of click's; None if it is not click's."""
+def translated(error: BaseException, arguments: Sequence[str] = ()) -> LlmfeasError | None:
+    """Our error for one of click's, at a command of these `arguments`; None if it is not click's."""
     if not isinstance(error, ClickException):
         return None
     see = f"See '{error.ctx.command_path} --help'." if isinstance(error, ClickUsageError) and error.ctx else ""
@@ -133,13 +134,40 @@ def translated(error: BaseException) -> LlmfeasError | None:
         return UsageError("bad-value", f"{_name(error)} must be a whole number {_bounds(error.param.type)}.", see)
     if isinstance(error, BadParameter):
         return UsageError("bad-value", f"{_name(error)}: {_sentence(error.message)}", see)
-    return UsageError("usage", _sentence(error.format_message()), see)
+    message = error.format_message()
+    if message.startswith(_SURPLUS):
+        return _surplus_words(message, arguments, see)
+    return UsageError("usage", _sentence(message), see)
+
+
+_SURPLUS = "Got unexpected extra argument"
+NAMED = ("-m", "--model", "-d", "--device")
+"""Options whose value is a name, which may have spaces."""
+
+
+def _surplus_words(message: str, arguments: Sequence[str], see: str) -> UsageError:
+    """The error of words that belong to no option: most often a name with spaces and without quotes."""
+    quoted = []
+    for place, word in enumerate(arguments):
+        if word in NAMED:
+            name = list(itertools.takewhile(lambda each: not each.startswith("-"), arguments[place + 1 :]))
+            quoted.append(f'{word} "{printable(" ".join(name), 60)}"' if len(name) > 1 else "")
+    meant = " ".join(filter(None, quoted))
+    words = printable(message.partition("(")[2].removesuffix(")"), 80)
+    hint = f"A name with spaces needs quotes: {meant}" if meant else see
+    return UsageError("usage", f"no option takes these words: {words}.", hint)
 
 
 def _unknown_option(error: NoSuchOption, see: str) -> UsageError:
-    near = _near(error.option_name, error.ctx)
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
     message = f"there is no option {printable(error.option_name, 40)}."
+    known = _flags(error.ctx)
+    said = ours(error.option_name)
+    if said is not None and set(said.flags) <= set(known):
+        return UsageError("unknown-option", message, f"Here it is {said.text}. {see}", said.flags)
+    if error.option_name == "--json" and error.ctx is not None and error.ctx.parent is None:
+        return UsageError("unknown-option", message, "Write it behind the command: llmfeas estimate ... --json")
+    near = _near(error.option_name, known)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return UsageError("unknown-option", message, meant + see, near)
 
 
@@ -152,10 +180,13 @@ def _not_a_choice(error: BadParameter, choices: list[str], see: str) -> UsageErr
     return UsageError("bad-choice", f"{_name(error)}: {_sentence(error.message)}", meant + see, near)
 
 
-def _near(name: str, ctx: Context | None) -> list[str]:
+def _flags(ctx: Context | None) -> list[str]:
+    return [flag for parameter in ctx.command.params for flag in parameter.opts] if ctx else []
+
+
+def _near(name: str, known: Sequence[str]) -> list[str]:
     from difflib import get_close_matches
 
-    known = [flag for parameter in ctx.command.params for flag in parameter.opts] if ctx else []
     return get_close_matches(name[:40], known, n=2)
 
 

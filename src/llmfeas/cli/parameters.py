@@ -10,6 +10,7 @@ import click
 from ..errors import UsageError
 from ..options import OPTIONS, Option, flag_of
 from ..record import dataclass
+from ..text import printable
 from . import output, terminal
 
 if TYPE_CHECKING:
@@ -31,6 +32,22 @@ class Grouped(click.Option):
 class Command(click.Command):
     """A command whose help lists options under headings; it runs on the catalog with the user's overlays."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; an option of another tool with one dash (`-ngl 35`) is refused as a whole.
+
+        Raises:
+            click.NoSuchOption: what would else be taken for short options of ours in a row.
+        """
+        before = args[: args.index("--")] if "--" in args else args
+        bundled = [word for word in before if len(word) > 2 and word[0] == "-" != word[1]]
+        if bundled:
+            from ..elsewhere import ours
+
+            for word in bundled:
+                if ours(word) is not None:
+                    raise click.NoSuchOption(word, ctx=ctx)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Lay the overlays over the catalog, then run.
 
@@ -41,7 +58,8 @@ class Command(click.Command):
 
         files, alone = ctx.params.pop("catalog_files", ()), ctx.params.pop("no_user_catalog", False)
         use_overlays(overlay_paths(files, user=not alone))
-        return super().invoke(ctx)
+        with terminal.patience(not ctx.params.get("quiet")):
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options heading by heading, in the order in which the headings first occur."""
@@ -63,14 +81,32 @@ def settings(hidden: Sequence[str] = ()) -> list[click.Parameter]:
 def _of_row(row: Option) -> list[click.Parameter]:
     flags = [*([row.short] if row.short else []), *(flag_of(name) for name in (row.name, *row.aliases))]
     default = "" if row.required else f"  [{row.default}]"
+    single: dict[str, Any] = {"multiple": True, "callback": _only_one} if row.required else {}
     main = Grouped(
         [row.name, *flags],
         group=row.group,
+        **single,
         help=row.help + default,
         metavar=row.metavar or _metavar(row),
         shell_complete=_completion(row),
     )
     return [main, *(_switch(row, name) for name in row.switches)]
+
+
+def _only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The value of an option that may be given once.
+
+    Raises:
+        UsageError: it is given several times with several values.
+    """
+    different = tuple(dict.fromkeys(values))
+    if len(different) < 2:
+        return different[0] if different else None
+    flag = parameter.opts[-1]
+    shown = ", ".join(printable(value, 40) for value in different[:4])
+    several = " ".join(f'{flag} "{each}"' if " " in each else f"{flag} {each}" for each in different[:4])
+    hint = f"One is asked about at a time; 'llmfeas compare' takes several: {printable(several, 200)}"
+    raise UsageError("contradiction", f"{flag} is given {len(values)} times: {shown}.", hint)
 
 
 def _switch(row: Option, name: str) -> click.Parameter:
@@ -173,6 +209,7 @@ class Output:
         """
         if self.quiet and self.path is None:
             return
+        terminal.settled()
         output.write(self._rendered(envelope, report), self.path)
         if self.verbose:
             for line in _remarks(envelope):

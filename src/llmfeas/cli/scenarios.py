@@ -17,6 +17,8 @@ from ..text import printable
 
 MAX_LINE_BYTES = 1_000_000
 BLOCK_BYTES, BLOCK_SCENARIOS = 1 << 16, 256
+LINES = (".ndjson", ".jsonl")
+"""Endings of files that hold one object a line."""
 MAX_CROSSED = 10_000_000
 """Scenarios that a YAML file may expand to."""
 
@@ -48,7 +50,9 @@ class Source:
 
 
 def source(path: str) -> Source:
-    """Open a file of scenarios; `-` is stdin. What begins with `{` is NDJSON, everything else YAML.
+    """Open a file of scenarios; `-` is stdin. NDJSON begins with `{` in its first line, or a broken one and its second.
+
+    What is called .ndjson or .jsonl is NDJSON too, everything else YAML.
 
     Raises:
         DataError: no such file, unreadable, no YAML, or a product of more than 10,000,000 scenarios.
@@ -58,9 +62,17 @@ def source(path: str) -> Source:
     first = stream.readline(MAX_LINE_BYTES + 1)
     while first.strip() in (b"", b"\xef\xbb\xbf") and first:
         first = stream.readline(MAX_LINE_BYTES + 1)
-    if not first or first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+    if not first or _is_object(first):
         return Source(_from_lines(first, stream))
+    second = stream.readline(MAX_LINE_BYTES + 1)
+    if _is_object(second) or path.endswith(LINES):
+        return Source(_from_lines(first + second, stream))
+    first += second
     return _crossed_source(first, stream, name)
+
+
+def _is_object(line: bytes) -> bool:
+    return line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
 def _opened(path: str) -> BufferedReader:
@@ -108,7 +120,9 @@ def _too_long(number: int) -> Item:
 def item_of_line(raw: bytes, number: int) -> Item:
     """Read one line of NDJSON; a line that cannot be read becomes an item with its error."""
     try:
-        settings = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
+        settings = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"), object_pairs_hook=_once_each)
+    except _TwiceError as twice:
+        return Item(None, number, {}, _bad_line(f"says {printable(twice, 40)!r} twice"))
     except UnicodeDecodeError:
         return Item(None, number, {}, _bad_line("is not UTF-8"))
     except (ValueError, RecursionError) as error:
@@ -120,6 +134,17 @@ def item_of_line(raw: bytes, number: int) -> Item:
     if not _is_json(named):
         return Item(None, number, {}, _bad_line("has an id with a number out of bounds"))
     return Item(named, number, settings)
+
+
+class _TwiceError(Exception):
+    """A key that an object has twice: nobody knows which of its values was meant."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _TwiceError(next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])))
+    return found
 
 
 def _is_json(value: object) -> bool:
@@ -154,6 +179,10 @@ def _crossed_source(first: bytes, stream: BufferedReader, name: str) -> Source:
         if not isinstance(block, dict):
             problem = f"{name}:{document.line(place)}: no mapping of settings."
             raise DataError("bad-scenario", problem, "Write settings as in 'model: [gpt2, gpt2-xl]'.")
+        empty = next((name for name, values in block.items() if values == []), None)
+        if empty is not None:
+            problem = f"{name}:{document.line((*place, empty))}: {printable(empty, 40)!r} is an empty list."
+            raise DataError("bad-scenario", problem, "Give it values, or leave the setting out.")
         axes.append((document.line(place), _axes(block)))
     total = sum(math.prod(len(values) for values in block.values()) for _, block in axes)
     if total > MAX_CROSSED:

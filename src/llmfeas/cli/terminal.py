@@ -12,6 +12,7 @@ SMALLEST_WIDTH = 32
 
 def say(text: str) -> None:
     """Write a line to stderr; where nobody can read it, nothing happens."""
+    settled()
     stream = sys.stderr
     if stream is None:
         return
@@ -54,12 +55,66 @@ def is_terminal(stream: object) -> bool:
         return False
 
 
+PATIENCE_SECONDS = 1.0
+"""Work that takes longer says that it goes on."""
+
+_waiting: list[Callable[[], None]] = []
+"""What ends the line that says so; empty where there is none."""
+
+
+@contextlib.contextmanager
+def patience(wanted: bool = True) -> Iterator[None]:
+    """Where stderr is a terminal, say there from the first second on that the work goes on, until there is a result."""
+    if not wanted or not is_terminal(sys.stderr):
+        yield
+        return
+    from threading import Event, Thread
+    from time import monotonic
+
+    done, begin = Event(), monotonic()
+
+    def show() -> None:
+        shown = ""
+        while not done.wait(PATIENCE_SECONDS):
+            shown = f"Still at work, {monotonic() - begin:.0f} s; Ctrl-C ends it."
+            _rewrite(shown)
+        if shown:
+            _rewrite(" " * len(shown))
+            _rewrite("")
+
+    thread = Thread(target=show, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        done.set()
+        thread.join()
+
+    _waiting.append(end)
+    try:
+        yield
+    finally:
+        settled()
+
+
+def settled() -> None:
+    """End the line that asks for patience: something else is about to be written."""
+    while _waiting:
+        _waiting.pop()()
+
+
+def _rewrite(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"\r{line}")
+        sys.stderr.flush()
+
+
 @contextlib.contextmanager
 def bar(total: int | None, wanted: bool) -> Iterator[Callable[[int], None]]:
     """A function that takes how many pieces of work were done since; it draws only where stderr is a terminal.
 
     Where results go to the terminal too they are the progress, and no bar is drawn among them.
     """
+    settled()
     if not wanted or not is_terminal(sys.stderr) or is_terminal(sys.stdout):
         yield lambda done: None
         return

@@ -92,7 +92,7 @@ def _reached(path: str | Path) -> Path:
         return place
     if not there:
         _refuse_ending(place)
-        raise bad_file(place, "there is no such file", hint="Check the path.")
+        raise bad_file(printable(path, 200), "there is no such file", hint="Check the path.")
     raise bad_file(place, "no regular file", hint="Give a .gguf, a .safetensors or a config.json.")
 
 

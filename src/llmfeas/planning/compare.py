@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
-from ..contract import Published
+from ..contract import Added, Published
 from ..errors import UsageError
 from ..feasibility.bounds import memory_lower_bound
 from ..feasibility.core import estimate
@@ -54,6 +54,8 @@ class ComparedDevice(Published):
     rank: int
     model: str
     device: str
+    offer: Added[str | None]
+    """The offer that the device was named by; null where it is no part of one."""
     num_devices: int
     backend: str
     devices_needed: int | None
@@ -91,6 +93,7 @@ class Contender:
             rank=rank,
             model=scenario.model.id,
             device=scenario.device.id,
+            offer=scenario.offer,
             num_devices=scenario.num_devices,
             backend=scenario.device.backend,
             devices_needed=needed.num_devices if needed else None,

@@ -1,0 +1,92 @@
+"""What other tools call our settings: who types one of their options is told ours, by its meaning.
+
+Adding a name is adding a word to a row. Names are those of transformers, TRL, Axolotl, torchrun, DeepSpeed, Megatron,
+vLLM, SGLang, llama.cpp, Ollama and of calculators on the web; our own aliases (`--ctx-size`) need no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What says the same here: flags, as they are typed, and one line for people."""
+
+    flags: tuple[str, ...]
+    text: str
+
+
+BATCH = Ours(("--micro-batch", "--concurrency"), "--micro-batch in training, --concurrency in inference")
+ACCUMULATED = Ours(("--global-batch",), "--global-batch, the sequences of a whole step over all devices")
+DEVICES = Ours(("--num-devices",), "--num-devices, or the number before the device: -d 8xh100-sxm")
+LOADED = Ours(("--quant",), "--task qlora to train adapters, --quant nf4 in inference")
+EIGHT = Ours(("--quant",), "--quant int8")
+GENERATED = Ours(("--context", "--prompt"), "--context, which counts the tokens of --prompt and those that are written")
+STEPS = Ours(("--tokens",), "--tokens: steps x --global-batch x --seq-len")
+HEADS = Ours(("--memory", "--host-memory"), "--memory for the device's, --host-memory for the computer's")
+
+_ROWS: tuple[tuple[str, Ours | str], ...] = (
+    ("batch-size batch bs bsz b per-device-train-batch-size train-batch-size micro-batch-size "
+     "train-micro-batch-size-per-gpu per-device-batch-size mbs", BATCH),
+    ("gradient-accumulation-steps gradient-accumulation grad-accum accumulate global-batch-size gbs "
+     "total-batch-size", ACCUMULATED),
+    ("gpus gpu-count num-gpus n-gpus ngpus ngpu gpus-per-node nproc-per-node nproc world-size num-processes cards "
+     "num-accelerators devices count", DEVICES),
+    ("nodes nnodes num-nodes machines hosts num-machines", DEVICES),
+    ("gpu card hardware accelerator gpu-type gpu-name gpu-model chip device-type", "--device"),
+    ("model-name model-id model-path model-name-or-path pretrained-model repo-id hf-model checkpoint", "--model"),
+    ("mode job use-case training-type method", "--task"),
+    ("users clients parallel np requests streams max-num-seqs max-batch-size max-running-requests num-parallel "
+     "max-concurrency sequences sessions", "--concurrency"),
+    ("ctx context-length context-size context-window n-ctx num-ctx c max-context max-total-tokens", "--context"),
+    ("max-seq-length max-seq-len max-length sequence-length seq-length seqlen sequence-len cutoff-len block-size "
+     "model-max-length max-source-length", "--seq-len"),
+    ("input-len input-length input-tokens prompt-len prompt-length prompt-tokens isl pp-tokens", "--prompt"),
+    ("max-tokens max-new-tokens output-len output-length output-tokens n-predict num-predict osl", GENERATED),
+    ("tensor-parallel-size tensor-model-parallel-size tensor-parallel tp-size", "--tp"),
+    ("pipeline-parallel-size pipeline-model-parallel-size pipeline-parallel pp-size", "--pp"),
+    ("context-parallel-size context-parallel cp-size sequence-parallel-size", "--cp"),
+    ("expert-parallel-size expert-model-parallel-size enable-expert-parallel ep-size expert-parallel", "--ep"),
+    ("load-in-4bit load-4bit use-4bit 4bit bnb-4bit", LOADED),
+    ("load-in-8bit load-8bit use-8bit 8bit", EIGHT),
+    ("quantization quantize quantisation bits wbits q-bits quant-type weight-format", "--quant"),
+    ("dtype torch-dtype data-type bf16 fp16 half mixed-precision compute-dtype", "--precision"),
+    ("kv-cache-dtype kv-cache-type cache-type-k cache-type-v ctk ctv kv-quant kv-bits", "--kv-dtype"),
+    ("n-gpu-layers ngl num-gpu-layers num-gpu offload-layers", "--gpu-layers"),
+    ("flash-attn flash-attention fa use-flash-attention use-flash-attn attn-implementation attn", "--attention"),
+    ("activation-checkpointing recompute recompute-granularity grad-checkpointing use-gradient-checkpointing",
+     "--checkpointing"),
+    ("optim optimizer-type optimiser opt", "--optimizer"),
+    ("lora-r r rank lora-dim adapter-rank", "--lora-rank"),
+    ("target-modules lora-target-modules lora-target", "--lora-targets"),
+    ("zero-stage deepspeed-stage stage zero-optimization sharding-strategy", "--zero"),
+    ("cpu-offload offload-optimizer offload-params cpu-offload-gb offload-param offload-to-cpu", "--offload"),
+    ("vram gpu-memory gpu-vram unified-memory memory-size device-memory mem", "--memory"),
+    ("ram system-ram cpu-memory cpu-ram host-ram main-memory", HEADS),
+    ("backend framework runtime software launcher", "--engine"),
+    ("max-steps steps train-iters iterations iters num-train-steps", STEPS),
+    ("num-tokens train-tokens total-tokens dataset-tokens", "--tokens"),
+    ("price-per-hour cost-per-hour hourly-price hourly gpu-price rent cost", "--price"),
+    ("electricity-price kwh-price power-price", "--electricity"),
+    ("max-time time-limit timeout max-days", "--deadline"),
+    ("max-cost max-price max-usd money", "--budget"),
+    ("utilization flops-utilization mfu-percent efficiency", "--mfu"),
+    ("interconnect bandwidth network-bandwidth link", "--network"),
+)  # fmt: skip
+
+
+def _table() -> dict[str, Ours]:
+    rows = ((names, Ours((ours,), ours) if isinstance(ours, str) else ours) for names, ours in _ROWS)
+    return {name: ours for names, ours in rows for name in names.split()}
+
+
+ELSEWHERE: Mapping[str, Ours] = _table()
+"""Other tools' names, without the dashes before them."""
+
+
+def ours(name: str) -> Ours | None:
+    """What a name of another tool is called here: `--batch-size`, `-ngl`, `n_ctx`."""
+    return ELSEWHERE.get(name.lstrip("-").lower().replace("_", "-"))

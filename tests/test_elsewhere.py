@@ -1,0 +1,47 @@
+"""Options of other tools are answered with ours, by their meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.elsewhere import ELSEWHERE, ours
+from llmfeas.errors import UsageError
+from llmfeas.options import BY_NAME, OPTIONS, flag_of
+from llmfeas.planning.answer import bare_answer
+
+FLAGS = {flag_of(name) for option in OPTIONS for name in option.names}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_is_offered_is_an_option_of_ours(name: str) -> None:
+    assert ELSEWHERE[name].flags
+    assert set(ELSEWHERE[name].flags) <= FLAGS
+    assert any(flag in ELSEWHERE[name].text for flag in ELSEWHERE[name].flags)
+
+
+def test_our_own_options_are_not_called_foreign() -> None:
+    assert not {name.replace("_", "-") for name in BY_NAME} & ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("--batch-size", ("--micro-batch", "--concurrency")),
+        ("--per_device_train_batch_size", ("--micro-batch", "--concurrency")),
+        ("--gpus", ("--num-devices",)),
+        ("--users", ("--concurrency",)),
+        ("--tensor-parallel-size", ("--tp",)),
+        ("--load-in-4bit", ("--quant",)),
+        ("-ngl", ("--gpu-layers",)),
+        ("n_ctx", ("--context",)),
+    ],
+)
+def test_other_spellings_are_read(name: str, flags: tuple[str, ...]) -> None:
+    found = ours(name)
+    assert found is not None and found.flags == flags
+
+
+def test_a_setting_of_another_tool_is_answered_in_python_and_in_a_sweep() -> None:
+    with pytest.raises(UsageError) as caught:
+        bare_answer({"model": "gpt2", "device": "t4", "batch_size": 4})
+    assert caught.value.candidates == ("micro_batch", "concurrency")
