@@ -198,7 +198,10 @@ def test_a_slice_of_a_server_has_its_share() -> None:
 def test_an_unknown_generation_is_unknown() -> None:
     found = parse_cpuinfo(recorded.CPUINFO_I9_9900K.replace("9900K", "9123Y"))
     assert (found.generation, found.cores, found.clock_ghz) == (None, 8, 3.6)
-    assert device_of(matched(found, catalog()), catalog()) is None
+    device = device_of(matched(found, catalog()), catalog())
+    assert device is not None
+    assert device.by_rule == ("tflop_per_s", "bandwidth_gb_per_s")
+    assert device.tflop_per_s.fp32 == pytest.approx(8 * 3.6 * 32 / 1000, rel=1e-3)
 
 
 def test_memory_modules() -> None:
@@ -224,9 +227,9 @@ def test_this_hardware_prefers_an_accelerator_and_counts_it() -> None:
 
 
 def test_a_machine_of_which_nothing_is_known() -> None:
-    strange = parse_cpuinfo(recorded.CPUINFO_I9_9900K.replace("9900K", "9123Y"))
-    with pytest.raises(UsageError, match="i9-9123Y") as caught:
-        this_hardware(catalog(), Machine((), strange))
+    (strange,) = parse_nvidia_smi(recorded.NVIDIA_UNKNOWN)
+    with pytest.raises(UsageError, match="RTX 4060 Max-Q") as caught:
+        this_hardware(catalog(), Machine((strange,), None))
     assert caught.value.code == "unknown-this-device"
     assert "--catalog" in caught.value.hint
 

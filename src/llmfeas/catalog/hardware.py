@@ -29,6 +29,8 @@ class Hardware:
     """Of a machine sold in several sizes, the one that its name says (`m4 16gb`); None: not said."""
     provider: str | None = None
     """From whom it is rented (`runpod 4090`); None: not said."""
+    host_memory_bytes: int | None = None
+    """Main memory of the machine that it is in; None: not known."""
 
 
 @functools.lru_cache(maxsize=4096)

@@ -37,7 +37,10 @@ def run(**values: Any) -> None:
     host = machine.processor
     result = {**rows[0], "host_memory_bytes": None if host is None else host.memory_bytes, "others": rows[1:]}
     warnings = [Note("device-unknown", stranger(row)) for row in rows if row["matched"] is None]
-    output.write(envelope("detect", catalog().digest, {}, result, warnings), lambda: report(rows))
+    warnings += [Note("silent-device", each) for each in machine.trouble]
+    warnings += [Note("limited-device", limit) for device in machine.devices for limit in device.limits]
+    said = [warning.message for warning in warnings if warning.code != "device-unknown"]
+    output.write(envelope("detect", catalog().digest, {}, result, warnings), lambda: report(rows, said))
 
 
 def _entries(matches: list[Matched]) -> list[object]:

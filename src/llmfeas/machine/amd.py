@@ -8,22 +8,37 @@ from pathlib import Path
 
 from ..text import printable
 from .nvidia import number
-from .probe import Found, grouped, output, text_of
+from .probe import Found, Trouble, grouped, output, text_of
 
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 MIB = 2**20
 
 
-def amd_devices() -> list[Found]:
-    """Ask the tools, newest first, then the kernel; empty where there is no AMD GPU."""
-    devices = parse_amd_smi(output(["amd-smi", "static", "--asic", "--vram", "--json"]))
-    if devices:
-        return devices
-    devices = parse_rocm_smi(output(["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"]))
-    return devices or parse_kfd(_kfd_nodes(KFD_NODES))
+def amd_devices(trouble: Trouble | None = None, visible: str | None = None) -> list[Found]:
+    """Ask the tools, newest first, then the kernel; empty where there is no AMD GPU.
+
+    `visible` is HIP_VISIBLE_DEVICES: those that it names by number; None: all.
+    """
+    failed: Trouble = []
+    devices = parse_amd_smi(output(["amd-smi", "static", "--asic", "--vram", "--json"], trouble=failed), visible)
+    if not devices:
+        command = ["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"]
+        devices = parse_rocm_smi(output(command, trouble=failed), visible)
+    devices = devices or parse_kfd(_kfd_nodes(KFD_NODES), visible)
+    if trouble is not None and not devices:
+        trouble += failed
+    return devices
 
 
-def parse_amd_smi(text: str) -> list[Found]:
+def _seen(devices: list[Found], visible: str | None) -> list[Found]:
+    """The devices whose numbers are named, with equal ones together."""
+    if visible is None:
+        return grouped(devices)
+    named = [name.strip() for name in visible.split(",")]
+    return grouped([device for place, device in enumerate(devices) if str(place) in named])
+
+
+def parse_amd_smi(text: str, visible: str | None = None) -> list[Found]:
     """Read `amd-smi static --asic --vram --json`: a list of GPUs, or that list under `gpu_data`."""
     content = _json(text)
     rows = content.get("gpu_data") if isinstance(content, dict) else content
@@ -45,10 +60,10 @@ def parse_amd_smi(text: str) -> list[Found]:
                 source="amd-smi",
             )
         )
-    return grouped(devices)
+    return _seen(devices, visible)
 
 
-def parse_rocm_smi(text: str) -> list[Found]:
+def parse_rocm_smi(text: str, visible: str | None = None) -> list[Found]:
     """Read `rocm-smi --showproductname --showmeminfo vram --json`; the keys changed their case over the versions."""
     content = _json(text)
     devices = []
@@ -67,10 +82,10 @@ def parse_rocm_smi(text: str) -> list[Found]:
                 source="rocm-smi",
             )
         )
-    return grouped(devices)
+    return _seen(devices, visible)
 
 
-def parse_kfd(nodes: Iterable[Mapping[str, str]]) -> list[Found]:
+def parse_kfd(nodes: Iterable[Mapping[str, str]], visible: str | None = None) -> list[Found]:
     """Read the KFD topology: one mapping a node, `properties` and `memory` as the kernel prints them, and `name`.
 
     `gfx_target_version 90402` is gfx942: major, minor, stepping in decimal pairs, the last two in hexadecimal.
@@ -92,7 +107,7 @@ def parse_kfd(nodes: Iterable[Mapping[str, str]]) -> list[Found]:
                 source="KFD topology",
             )
         )
-    return grouped(devices)
+    return _seen(devices, visible)
 
 
 def _kfd_nodes(root: Path) -> Iterator[Mapping[str, str]]:

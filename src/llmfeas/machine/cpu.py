@@ -6,10 +6,12 @@ import os
 import platform
 import re
 import sys
+from dataclasses import replace
 
 from ..text import printable
 from .apple import SYSCTL, sysctl_values
-from .probe import Found, output, text_of
+from .limits import affinity, allowed_bytes, allowed_processors, limited
+from .probe import Found, output, parse_meminfo, text_of
 
 SIMD = (
     ("amx_bf16", "AMX bf16"), ("amx_int8", "AMX int8"), ("avx512_bf16", "AVX-512 bf16"), ("avx512f", "AVX-512"),
@@ -47,7 +49,20 @@ def cpu_devices() -> list[Found]:
     if sys.platform == "win32":
         return [_windows()]
     memory = parse_meminfo(text_of("/proc/meminfo"))
-    return [parse_cpuinfo(text_of("/proc/cpuinfo"), memory, output(["dmidecode", "-t", "memory"]))]
+    found = parse_cpuinfo(text_of("/proc/cpuinfo"), memory, output(["dmidecode", "-t", "memory"]))
+    if found.clock_ghz is None:
+        found = replace(found, clock_ghz=_frequency_ghz())
+    return [limited(found, affinity(), allowed_processors(), allowed_bytes())]
+
+
+def _frequency_ghz() -> float | None:
+    """The clock that the kernel's scaling driver calls the base, else the highest; GHz."""
+    folder = "/sys/devices/system/cpu/cpu0/cpufreq"
+    for name in ("base_frequency", "cpuinfo_max_freq"):
+        text = text_of(f"{folder}/{name}").strip()
+        if text.isdigit() and 0 < int(text) < 10**8:
+            return int(text) / 1e6
+    return None
 
 
 def parse_cpuinfo(cpuinfo: str, memory_bytes: int | None = None, dmi: str = "") -> Found:
@@ -68,7 +83,9 @@ def parse_cpuinfo(cpuinfo: str, memory_bytes: int | None = None, dmi: str = "") 
         count=1,
         memory_bytes=memory_bytes,
         cores=cores,
+        threads=processors or None,
         clock_ghz=float(clock[1]) if clock else None,
+        vector_units=_vector_units(flags, _generation(first)),
         simd=tuple(name for flag, name in SIMD if flag in flags),
         generation=_generation(first),
         memory_type=kind,
@@ -76,6 +93,29 @@ def parse_cpuinfo(cpuinfo: str, memory_bytes: int | None = None, dmi: str = "") 
         memory_mt_per_s=speed,
         source="/proc/cpuinfo",
     )
+
+
+VECTOR_UNITS: tuple[tuple[str, str], ...] = (
+    ("amx_bf16", "amx"),
+    ("avx512_bf16", "avx512-half"),
+    ("avx512_vnni", "avx512-vnni"),
+    ("avx512f", "avx512"),
+    ("avx_vnni", "avx2-vnni"),
+    ("avx2", "avx2"),
+    ("avx", "avx"),
+    ("sse2", "sse"),
+    ("i8mm", "neon-bf16"),
+    ("asimddp", "neon"),
+    ("asimd", "neon-small"),
+)
+"""The first of a processor's flags that it has -> vector units as data/processors.yaml names them."""
+OF_GENERATION = {"zen5": "avx512-bf16", "neoverse-v1": "neon-4x128", "neoverse-v2": "neon-4x128"}
+"""Where the generation tells more than the flags do: how wide the units behind the same instructions are."""
+
+
+def _vector_units(flags: set[str], generation: str | None) -> str | None:
+    units = next((units for flag, units in VECTOR_UNITS if flag in flags), None)
+    return None if units is None else OF_GENERATION.get(generation or "", units)
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -99,12 +139,6 @@ def _generation(fields: dict[str, str]) -> str | None:
         ),
         None,
     )
-
-
-def parse_meminfo(text: str) -> int | None:
-    """Read MemTotal of /proc/meminfo, in bytes."""
-    match = re.search(r"^MemTotal:\s*(\d{1,15})\s*kB", text, re.MULTILINE)
-    return int(match[1]) * 1024 if match else None
 
 
 def parse_dmidecode(text: str) -> tuple[str | None, int | None, float | None]:

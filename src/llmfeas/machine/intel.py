@@ -7,12 +7,12 @@ import re
 
 from ..text import printable
 from .nvidia import number
-from .probe import Found, grouped, output
+from .probe import Found, Trouble, grouped, output
 
 
-def intel_devices() -> list[Found]:
+def intel_devices(trouble: Trouble | None = None) -> list[Found]:
     """Ask xpu-smi for its devices, then for each one's memory; empty where there is none."""
-    listed = _records(output(["xpu-smi", "discovery", "-j"]))
+    listed = _records(output(["xpu-smi", "discovery", "-j"], trouble=trouble))
     ids = [record.get("device_id") for record in listed][:16]
     details = [output(["xpu-smi", "discovery", "-d", str(number), "-j"]) for number in ids if isinstance(number, int)]
     return parse_xpu_smi("\n".join(details)) if any(details) else _found(listed)
@@ -23,9 +23,10 @@ def parse_xpu_smi(text: str) -> list[Found]:
     return _found(_records(text))
 
 
-def gaudi_devices() -> list[Found]:
+def gaudi_devices(trouble: Trouble | None = None) -> list[Found]:
     """Ask hl-smi; empty where there is none."""
-    return parse_hl_smi(output(["hl-smi", "-Q", "name,memory.total,driver_version", "-f", "csv,noheader,nounits"]))
+    command = ["hl-smi", "-Q", "name,memory.total,driver_version", "-f", "csv,noheader,nounits"]
+    return parse_hl_smi(output(command, trouble=trouble))
 
 
 def parse_hl_smi(text: str) -> list[Found]:

@@ -1,27 +1,21 @@
-"""From what was found to a device of the catalog: same name, nearest memory, rates scaled where cores differ; and as an
-entry, with null wherever nothing told.
-"""
+"""From what was found to an entry of the catalog: the same name, the nearest memory; and where they differ."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, TypedDict, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..catalog.device import Device
-from ..catalog.search import find_device, index_of, tokens_of
+from ..catalog.search import core_of, find_device, index_of, joined, tokens_of
 from ..errors import UsageError
 from ..record import dataclass
-from ..units import GIB, MIB
+from ..units import GIB
 from .probe import Found
+from .processor import memory_type
 
 if TYPE_CHECKING:
     from ..catalog.store import Catalog
-
-CORE_GB_PER_S = 15.0
-"""What one core of a server streams alone, at least: 30 GB/s were measured for two in matrix-vector products (fp32,
-8192 x 8192, 2 virtual cores of a server with AMX, torch 2.13)."""
 
 NOISE = re.compile(
     r"\b\d+(?:st|nd|rd|th) Gen\b|\bwith .*|\bw/.*|\b\w+-Core\b|\bProcessor\b|\bCPU\b|\(R\)|\(TM\)|@.*", re.IGNORECASE
@@ -57,32 +51,81 @@ def matched(probed: Found, catalog: Catalog) -> Matched:
 
 
 def _candidates(probed: Found, catalog: Catalog) -> list[Device]:
-    if not any(character.isdigit() for character in probed.name):
-        return []
-    for name in _names(probed.name):
-        try:
-            match = find_device(name, catalog)
-            ids = [match.record.id, *match.others]
-        except UsageError as error:
-            ids = list(error.candidates) if error.code == "ambiguous-device" else _same_words(name, catalog)
-        devices = [catalog.devices[key] for key in ids if key in catalog.devices]
-        devices = [device for device in devices if device.backend == probed.backend]
+    """The entries that a name may mean: by its spellings, the fullest first, else by its ROCm target alone."""
+    for names in _spellings(probed.name):
+        ids = [key for name in names for key in _ids(name, probed.backend, catalog)]
+        devices = [catalog.devices[key] for key in dict.fromkeys(ids) if key in catalog.devices]
+        devices = [device for device in devices if device.backend == probed.backend and not device.assumption]
         if devices:
             return devices
-    return []
+    return _of_target(probed, catalog) if probed.backend == "rocm" else []
 
 
-def _names(name: str) -> Iterator[str]:
-    """Spellings under which the catalog may know a name, the fullest first."""
-    yield name
-    plain = " ".join(NOISE.sub(" ", name).split())
-    yield plain
+def _ids(name: str, backend: str, catalog: Catalog) -> list[str]:
+    """What a spelling means. A processor or a name without a number must be the very name of an entry."""
+    if backend == "cpu" or not any(character.isdigit() for character in name):
+        index = index_of(catalog.devices)
+        tokens = tokens_of(name)
+        own = index.exact.get(joined(tokens))
+        if own is not None:
+            return [own]
+        numbered = any(word[0].isdigit() for word in core_of(tokens))
+        return list(index.short.get(joined(core_of(tokens)), ())) if numbered and backend == "cpu" else []
+    try:
+        match = find_device(name, catalog)
+        return [match.record.id, *match.others]
+    except UsageError as error:
+        return list(error.candidates) if error.code == "ambiguous-device" else _same_words(name, catalog)
+
+
+def _of_target(probed: Found, catalog: Catalog) -> list[Device]:
+    """Devices of the same ROCm target whose memory is the same, or shared with the processor."""
+    if probed.target is None:
+        return []
+    devices = catalog.devices
+    same = [devices[key] for key in devices.first() if devices.peek(key, "target") == probed.target]
+    size = probed.memory_bytes
+    return [
+        device
+        for device in same
+        if device.kind == "apu" or (size and abs(size / (device.reported_bytes or device.memory_bytes) - 1) < 0.04)
+    ]
+
+
+GIVEN_AWAY = re.compile(
+    r"\b(?:OAM|AC|SXM6|480GB|HBM3e?|Edition|Graphics|Workstation|Developer Kit|Engineering Reference|Super)$"
+    r"|\b(?:OAM|AC|SXM6|480GB|HBM3e?|Edition|Graphics|Workstation|Developer Kit|Engineering Reference)\b",
+    re.IGNORECASE,
+)
+"""What drivers write into the names of accelerators without telling one from another."""
+MAX_Q = re.compile(r"\s+with Max-Q Design|\s+Max-Q Workstation Edition", re.IGNORECASE)
+
+
+def _spellings(name: str) -> Iterator[tuple[str, ...]]:
+    """Spellings under which the catalog may know a name, the fullest first; several where a name lists several."""
     inside = re.search(r"\[([^\]]+)\]", name)
     if inside:
-        yield inside[1]
+        yield tuple(_listed(inside[1]))
+    elif " / " in name:
+        yield tuple(_listed(name))
+    if MAX_Q.search(name):
+        yield (MAX_Q.sub(" Max-Q", name),)
+        return
+    yield (name,)
+    plain = " ".join(NOISE.sub(" ", name).split())
+    yield (plain,)
+    yield (re.sub(r"\b(\d+)G\b", r"\1GB", " ".join(GIVEN_AWAY.sub(" ", plain).split())),)
     # EPYC 9654P is the 9654 for one socket.
     if re.search(r"\d{4}P$", plain):
-        yield plain[:-1]
+        yield (plain[:-1],)
+
+
+def _listed(text: str) -> Iterator[str]:
+    """The names in `Radeon RX 7900 XT/7900 XTX/7900M`: what stands before the first number stands before each."""
+    parts = [part.strip() for part in text.split("/")]
+    front = re.match(r"\D*", parts[0])
+    yield parts[0]
+    yield from (part if re.match(r"\D", part) else f"{front[0] if front else ''}{part}" for part in parts[1:])
 
 
 def _same_words(name: str, catalog: Catalog) -> list[str]:
@@ -124,183 +167,3 @@ def _memory_difference(probed: Found, entry: Device) -> tuple[Deviation, ...]:
     if any(abs(here / size - 1) < 0.02 for size in sold):
         return ()
     return (Deviation("memory_gib", entry.memory_gib, round(here, 2)),)
-
-
-def memory_type(probed: Found) -> str | None:
-    """The type of memory as the catalog writes it, such as `DDR5-4800`; None where nothing told."""
-    if probed.memory_type is None or probed.memory_mt_per_s is None:
-        return probed.memory_type
-    return f"{probed.memory_type}-{probed.memory_mt_per_s:.0f}"
-
-
-def device_of(match: Matched, catalog: Catalog) -> Device | None:
-    """Make the device that this machine really is: the catalog's entry with this machine's memory, cores and links.
-
-    A processor that the catalog does not have takes the rates of one of its generation, by cores and clock. None: the
-    catalog has nothing that it could stand on.
-    """
-    probed, entry = match.found, match.entry
-    if probed.backend == "cpu":
-        base = entry or _of_generation(probed, catalog)
-        return None if base is None else _processor(probed, base, known=entry is not None)
-    if entry is None:
-        return None
-    memory = probed.memory_bytes
-    if memory is None:
-        return entry
-    if entry.backend == "metal":
-        share = (probed.gpu_cores / entry.gpu_cores) if probed.gpu_cores and entry.gpu_cores else 1.0
-        size = float(round(memory / GIB))
-        return replace(
-            entry,
-            memory_gib=size,
-            memory_options_gib=(size,),
-            gpu_cores=probed.gpu_cores or entry.gpu_cores,
-            tflop_per_s=entry.tflop_per_s if share == 1 else entry.tflop_per_s.scaled(share),
-        )
-    changed = any(difference.field == "memory_gib" for difference in match.differences)
-    reported = memory / MIB
-    return replace(
-        entry,
-        memory_reported_mib=reported,
-        memory_gib=max(entry.memory_gib, memory / GIB) if changed else entry.memory_gib,
-    )
-
-
-def _of_generation(probed: Found, catalog: Catalog) -> Device | None:
-    """The catalog's processor of this generation that is nearest in cores."""
-    same = [
-        catalog.devices[key]
-        for key in catalog.devices
-        if catalog.devices[key].backend == "cpu" and catalog.devices[key].generation == probed.generation
-    ]
-    return min(same, key=lambda device: abs((device.cores or 1) - (probed.cores or 1)), default=None)
-
-
-def _processor(probed: Found, base: Device, *, known: bool) -> Device:
-    """Scale a processor to the cores, clock and memory that are here (a slice of a server has few of its cores)."""
-    cores = probed.cores or base.cores or 1
-    share = cores / (base.cores or cores)
-    clock = 1.0
-    if not known and probed.clock_ghz and base.clock_ghz:
-        clock = probed.clock_ghz / base.clock_ghz
-    same = share == 1 and clock == 1
-    bandwidth = base.bandwidth_gb_per_s
-    if probed.memory_channels and probed.memory_mt_per_s:
-        bandwidth = probed.memory_channels * probed.memory_mt_per_s * 8 / 1000
-    elif share < 1:
-        bandwidth = min(bandwidth, max(bandwidth * share, CORE_GB_PER_S * cores))
-    size = (probed.memory_bytes or base.memory_bytes) / GIB
-    return replace(
-        base,
-        id=base.id if known else "this",
-        name=base.name if known else probed.name,
-        memory_gib=size,
-        memory_options_gib=(size,),
-        memory_type=memory_type(probed) or base.memory_type,
-        memory_channels=probed.memory_channels or base.memory_channels,
-        bandwidth_gb_per_s=bandwidth,
-        cores=cores,
-        tflop_per_s=base.tflop_per_s if same else base.tflop_per_s.scaled(share * clock),
-        power_w=base.power_w if same or base.power_w is None else base.power_w * min(1.0, share),
-        prices=base.prices if known and same else (),
-        notes=base.notes if known else f"rates of {base.id} by cores and clock",
-    )
-
-
-UNKNOWN_RATES = {"fp32": None, "fp16": None, "bf16": None}
-KINDS = {"cpu": "cpu", "metal": "unified"}
-
-
-class DeviceEntry(TypedDict, total=False):
-    """A device's entry; null where neither catalog nor machine tells. Those of the catalog have further fields."""
-
-    id: str
-    name: str
-    backend: str
-    vendor: str
-    kind: str | None
-    generation: str | None
-    target: str | None
-    memory_gib: float | None
-    memory_reported_mib: float | None
-    memory_type: str | None
-    memory_channels: int | None
-    bandwidth_gb_per_s: float | None
-    tflop_per_s: Mapping[str, float | None]
-    cores: int | None
-    gpu_cores: int | None
-    clock_ghz: float | None
-    power_w: float | None
-    notes: str
-
-
-class DetectedDevice(DeviceEntry, total=False):
-    """A device of this machine: its entry, what it was matched to, and what the machine said."""
-
-    matched: str | None
-    """Its id in the catalog."""
-    count: int
-    differences: Sequence[Mapping[str, object]]
-    """Where the machine is not as the catalog says."""
-    detected: Mapping[str, object]
-
-
-class DetectedMachine(DetectedDevice, total=False):
-    """The device that this machine would be taken for, with what else there is."""
-
-    host_memory_bytes: float | None
-    others: Sequence[Mapping[str, object]]
-    """Further devices of this machine."""
-
-
-def entry_of(match: Matched, catalog: Catalog) -> DeviceEntry:
-    """The device entry of a found device: the catalog's with this machine's figures, or one with gaps."""
-    device = device_of(match, catalog)
-    if device is not None:
-        return cast(DeviceEntry, asdict(device))
-    probed = match.found
-    return {
-        "id": re.sub(r"[^a-z0-9]+", "-", probed.name.lower()).strip("-")[:100] or "this",
-        "name": probed.name,
-        "backend": probed.backend,
-        "vendor": probed.vendor,
-        "kind": KINDS.get(probed.backend),
-        "generation": probed.generation,
-        "target": probed.target,
-        "memory_gib": None if probed.memory_bytes is None else round(probed.memory_bytes / GIB, 2),
-        "memory_reported_mib": _reported(probed),
-        "memory_type": memory_type(probed),
-        "memory_channels": probed.memory_channels,
-        "bandwidth_gb_per_s": bandwidth_gb_per_s(probed),
-        "tflop_per_s": dict(UNKNOWN_RATES),
-        "cores": probed.cores,
-        "gpu_cores": probed.gpu_cores,
-        "clock_ghz": probed.clock_ghz,
-        "power_w": probed.power_w,
-    }
-
-
-def _reported(probed: Found) -> int | None:
-    if probed.memory_bytes is None or probed.backend in KINDS:
-        return None
-    return round(probed.memory_bytes / MIB)
-
-
-def bandwidth_gb_per_s(probed: Found) -> float | None:
-    """The bandwidth that channels and transfers a second make (8 bytes a transfer), in 10^9 bytes a second."""
-    if probed.memory_channels is None or probed.memory_mt_per_s is None:
-        return None
-    return probed.memory_channels * probed.memory_mt_per_s * 8 / 1000
-
-
-def detected(match: Matched, catalog: Catalog) -> DetectedDevice:
-    """A found device as `detect` reports it."""
-    probed = match.found
-    return {
-        **entry_of(match, catalog),
-        "matched": match.entry.id if match.entry is not None else None,
-        "count": probed.count,
-        "differences": [asdict(difference) for difference in match.differences],
-        "detected": asdict(probed),
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 from ..catalog.device import BackendId
 from ..record import dataclass
+from ..text import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +33,19 @@ class Found:
     target: str | None = None
     """CUDA compute capability or ROCm target."""
     cores: int | None = None
+    threads: int | None = None
+    """Hardware threads of all cores."""
     gpu_cores: int | None = None
     clock_ghz: float | None = None
     simd: tuple[str, ...] = ()
     generation: str | None = None
     """Micro-architecture where the processor's family and model number tell it."""
+    vector_units: str | None = None
+    """What its flags say of its vector units: a key of `vector_units` in data/processors.yaml."""
+    share: float = 1.0
+    """Part of the device's arithmetic that is here: 2/7 of a card's in a slice `2g.10gb`."""
+    limits: tuple[str, ...] = ()
+    """What keeps this process from using all of it, in words."""
     memory_type: str | None = None
     memory_channels: int | None = None
     memory_mt_per_s: float | None = None
@@ -46,17 +56,23 @@ class Found:
 
 
 def grouped(devices: list[Found]) -> list[Found]:
-    """Put equal devices together, with their count; order of first appearance."""
-    counts: dict[Found, int] = {}
-    for device in devices:
-        counts[device] = counts.get(device, 0) + device.count
-    return [_with_count(device, count) for device, count in counts.items()]
+    """Put equal devices together, with their count; order of first appearance.
 
-
-def _with_count(device: Found, count: int) -> Found:
+    A limit on its power makes no other device: the lowest one is kept.
+    """
     from dataclasses import replace
 
-    return replace(device, count=count)
+    groups: dict[Found, list[Found]] = {}
+    for device in devices:
+        groups.setdefault(replace(device, power_w=None, count=1), []).append(device)
+    return [
+        replace(
+            alike[0],
+            count=sum(each.count for each in alike),
+            power_w=min((each.power_w for each in alike if each.power_w is not None), default=None),
+        )
+        for alike in groups.values()
+    ]
 
 
 LIMIT_SECONDS = 2.0
@@ -65,32 +81,48 @@ MAX_CHARACTERS = 4 * 2**20
 T = TypeVar("T")
 
 
-def output(command: Sequence[str], timeout: float = LIMIT_SECONDS) -> str:
+Trouble = list[str]
+"""What tools that are there failed with, one sentence each."""
+NOTHING = ("no devices were found", "no device", "not found", "no gpu")
+"""How tools say that there is nothing, which is no trouble."""
+
+
+def output(command: Sequence[str], timeout: float = LIMIT_SECONDS, trouble: Trouble | None = None) -> str:
     """What a command prints, empty where it is missing, fails or takes longer than `timeout` seconds.
 
-    A process that does not even die (a stuck driver) is left behind instead of being waited for.
+    What a tool that is there fails with goes to `trouble`. A process that does not even die (a stuck driver) is left
+    behind instead of being waited for.
     """
     program = shutil.which(command[0])
     if program is None:
         return ""
     environment = {**os.environ, "LC_ALL": "C"}
+    said = [] if trouble is None else trouble
     try:
         process = subprocess.Popen(
             [program, *command[1:]],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if trouble is None else subprocess.STDOUT,
             env=environment,
             start_new_session=True,
         )
-    except OSError:
+    except OSError as error:
+        said.append(f"{command[0]} cannot be started ({printable(error.strerror or error, 80)})")
         return ""
     try:
         raw, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         _kill(process)
+        said.append(f"{command[0]} does not answer within {timeout:g} s")
         return ""
-    return raw.decode("utf-8", "replace")[:MAX_CHARACTERS] if process.returncode == 0 else ""
+    text = raw.decode("utf-8", "replace")[:MAX_CHARACTERS]
+    if process.returncode == 0:
+        return text
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if not any(word in first.lower() for word in NOTHING):
+        said.append(f"{command[0]} fails ({printable(first, 160) or f'exit code {process.returncode}'})")
+    return ""
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -110,6 +142,12 @@ def text_of(path: str | Path) -> str:
             return stream.read(MAX_CHARACTERS)
     except (OSError, ValueError):
         return ""
+
+
+def parse_meminfo(text: str) -> int | None:
+    """Read MemTotal of /proc/meminfo, in bytes."""
+    match = re.search(r"^MemTotal:\s*(\d{1,15})\s*kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 def together(probes: Sequence[Callable[[], T]], limit: float = LIMIT_SECONDS + 0.5) -> list[T | None]:

@@ -14,10 +14,14 @@ OPEN = "; write 'llmfeas detect --yaml' to a file, fill in what is null, and giv
 """What to do with a device of which neither the catalog nor the machine tells enough."""
 
 
-def report(rows: Sequence[Row]) -> Report:
-    """The devices of a machine as `llmfeas detect` matched them, the first one field by field."""
+def report(rows: Sequence[Row], notes: Sequence[str] = ()) -> Report:
+    """The devices of a machine as `llmfeas detect` matched them, the first one field by field, with notes."""
     shown = {name: value for name, value in rows[0].items() if name not in ("sources", "unverified", "notes")}
-    return entry(f"This machine: {_counted(rows[0])}", shown, [_sentence(row) for row in rows])
+    return entry(
+        f"This machine: {_counted(rows[0])}",
+        shown,
+        [*(_sentence(row) for row in rows), *(f"{note[:1].upper()}{note[1:]}." for note in notes)],
+    )
 
 
 def stranger(row: Row) -> str:

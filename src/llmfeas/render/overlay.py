@@ -15,8 +15,26 @@ def overlay(section: str, records: Iterable[object]) -> str:
     for record in records:
         fields = record if isinstance(record, Mapping) else plain(record)
         for place, (name, value) in enumerate(fields.items()):
-            lines.append(f"{'- ' if place == 0 else '  '}{name}: {_value(value)}")
+            lines.append(f"{'- ' if place == 0 else '  '}{name}: {_value(value)}{_to_fill(name, value)}")
     return "\n".join(lines) + "\n"
+
+
+FILL_IN = {
+    "kind": "consumer, workstation, datacenter, unified, cpu, apu or edge",
+    "generation": "micro-architecture: one of `generations` in data/hardware.yaml, such as ada",
+    "memory_gib": "GiB",
+    "memory_type": "such as GDDR6 or DDR5-5600",
+    "bandwidth_gb_per_s": "10^9 bytes a second",
+    "tflop_per_s": "dense peaks, 10^12 a second; fp32 at least, null where it has none",
+    "power_w": "watts",
+}
+"""What to write where nothing is known."""
+
+
+def _to_fill(name: str, value: object) -> str:
+    """A comment behind a value that is to be filled in, or holds one that is."""
+    empty = value is None or (isinstance(value, Mapping) and None in value.values())
+    return f"  # fill in: {FILL_IN.get(name, 'or leave out')}" if empty else ""
 
 
 def plain(record: object) -> dict[str, object]:

@@ -159,8 +159,10 @@ def _settle_memory(draft: Draft, match: Hardware) -> None:
         default = default_host_bytes(device, draft.values["memory_bytes"], together)
         if device.kind not in SHARED_MEMORY_KINDS and offer is not None and offer.host_memory_gib:
             default = offer.host_memory_gib * GIB
+        if device.kind not in SHARED_MEMORY_KINDS and match.host_memory_bytes is not None:
+            default = float(match.host_memory_bytes)
         draft.values["host_memory_bytes"] = default
-        draft.origins["host_memory"] = "default"
+        draft.origins["host_memory"] = "default" if match.host_memory_bytes is None else "device"
     else:
         draft.values["host_memory_bytes"] = host
         draft.origins["host_memory"] = draft.origin_of_given("host_memory")
