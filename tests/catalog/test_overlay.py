@@ -8,11 +8,11 @@ from llmfeas.catalog.overlay import (
     OverlaidCatalog,
     overlay_paths,
     project_file,
-    read_overlay,
     use_overlays,
     user_folder,
     with_overlays,
 )
+from llmfeas.catalog.overlay_file import read_overlay
 from llmfeas.catalog.search import find_device
 from llmfeas.catalog.store import Catalog, built_in, catalog
 from llmfeas.errors import DataError
@@ -191,3 +191,32 @@ def test_an_installed_catalog_is_that_of_the_process(tmp_path: Path) -> None:
 
 def test_a_home_that_nobody_has_is_left_as_it_stands() -> None:
     assert overlay_paths(["~no-such-user/mine.yaml"], user=False)[-1] == Path("~no-such-user/mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("devices:\n- {extends: rtx-4090, generation: {a: 1}}\n", ":2: devices[0].generation"),
+        ("devices:\n- {extends: rtx-4090, aliases: 5}\n", ":2: devices[0].aliases"),
+        ("devices:\n- {extends: rtx-4090, backend: [cuda]}\n", ":2: devices[0].backend"),
+        ("models:\n- {extends: gpt2, family: [a]}\n", ":2: models[0].family"),
+        ("generations: {ada: {target: [1]}}\n", ":1: generations[ada].target"),
+        ("generations: {ada: {memory: 5}}\n", ":1: generations[ada].memory"),
+        ("generations: {mine: 5}\n", ":1: generations[mine]"),
+        ("families: {llama: {architecture: {layers: 0}}}\n", ":1: families[llama].architecture.layers"),
+        ("efficiency:\n  parameters: {training.matrix: {value: 1.58}}\n", "training.matrix is 1.58"),
+        ("efficiency:\n  parameters: {memory.stream: {value: 0}}\n", "memory.stream.value: must be greater than 0"),
+        ("efficiency:\n  parameters: {memory.stream: {value: null}}\n", "memory.stream.value"),
+        ("efficiency:\n  parameters: {memory.stream: {value: -1}}\n", "memory.stream.value"),
+        ("efficiency:\n  parametres: {}\n", "parametres"),
+    ],
+)
+def test_whatever_an_overlay_says_is_checked(text: str, place: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        overlaid = with_overlays(catalog(), [path])
+        messages = [error.message for error in getattr(overlaid, "problems", list)()]
+    except DataError as error:
+        messages = [error.message]
+    assert any(place in message for message in messages), messages

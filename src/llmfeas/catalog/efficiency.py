@@ -26,6 +26,20 @@ class Parameter:
     note: str = ""
 
 
+SHARES = {
+    f"{part}.{name}"
+    for part, names in {
+        "training": ("matrix", "attention", "attention_eager", "moe", "moe_local"),
+        "link": ("share", "exposed", "offload", "pcie_consumer"),
+        "memory": ("stream",),
+        "decode": ("read", "unpack", "unpack_cpu", "compute", "service"),
+        "prefill": ("half", "compiled", "vector", "cpu_quantized", "attention", "moe"),
+    }.items()
+    for name in names
+}
+"""Parameters that are shares of a peak or of a whole: no machine has more than all of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """What devices of one generation have in common for software."""
@@ -76,11 +90,14 @@ class Efficiency:
     """Device id -> kind (training, decode, prefill, memory) -> kind of run -> what was measured there."""
 
     def __post_init__(self) -> None:
-        """Refuse a generation that names a parameter which there is not.
+        """Refuse a share of a peak above all of it, and a generation that names a parameter which there is not.
 
         Raises:
-            ValueError: naming the generation.
+            ValueError: naming the parameter or the generation.
         """
+        for name in SHARES & self.parameters.keys():
+            if self.parameters[name].value > 1:
+                raise ValueError(f"parameters.{name} is {self.parameters[name].value:g}: a share is at most 1")
         for name, traits in self.generations.items():
             needed = [
                 f"training.generation.{traits.training}",

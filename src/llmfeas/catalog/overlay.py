@@ -18,15 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DataError
-from ..record import dataclass
 from ..text import printable
+from .overlay_file import BASES, MAPPINGS, MAX_CHAIN, NOT_INHERITED, SECTIONS, WRITTEN, Overlay, bad, read_overlay
 from .records import EntryKind, merged
 from .store import (
-    BACKENDS,
-    DEVICES,
-    ENGINES,
-    MODELS,
-    OFFERS,
     Catalog,
     ReadFile,
     Records,
@@ -39,96 +34,6 @@ if TYPE_CHECKING:
     from .tables import Tables
 
 R = TypeVar("R")
-
-SECTIONS: Mapping[str, EntryKind[Any]] = {
-    section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
-}
-BASES = {"generations": "hardware", "families": "models"}
-"""Sections of defaults that entries share -> the data file that they belong to."""
-MAPPINGS = ("efficiency", "runtime", "quantization", "implementations", "power")
-"""Whole data files that an overlay may change key by key."""
-WRITTEN = {"efficiency": ("calibration",)}
-"""What the program itself writes into an overlay of those."""
-LISTS = ("measurements",)
-"""Lists that others read: the user's own measurements (`backtest`)."""
-NOT_INHERITED = ("aliases", "default_for", "representative")
-"""What a new entry does not take from the one it extends: names that would then mean two things."""
-MAX_CHAIN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """One file of overlaid data."""
-
-    path: Path
-    document: Document
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """The file's sections."""
-        sections: Mapping[str, Any] = self.document.data
-        return sections
-
-    def entries(self, key: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The entries of a section with their place in the list."""
-        yield from enumerate(self.data.get(key) or ())
-
-    @property
-    def name(self) -> str:
-        """The file, and what it holds in short: `llmfeas.yaml@1a2b3c4d`."""
-        import hashlib
-
-        return f"{printable(self.path, 120)}@{hashlib.sha256(self.document.text.encode()).hexdigest()[:8]}"
-
-
-def read_overlay(path: Path) -> Overlay:
-    """Read an overlay and check its outline: known sections, lists of entries that each have an id or extend one.
-
-    Raises:
-        DataError: with file and line.
-    """
-    from difflib import get_close_matches
-
-    from .source import Document, read_yaml
-
-    document = read_yaml(path)
-    data = document.data if document.data is not None else {}
-    if not isinstance(data, dict):
-        raise _bad(document, (), "not a mapping of sections", "Begin with 'devices:' and a list of entries.")
-    document = Document(document.name, data, document.text)
-    known = [*SECTIONS, *BASES, *MAPPINGS, *LISTS]
-    for key, value in data.items():
-        if key not in known:
-            near = get_close_matches(str(key), known, 2)
-            hint = f"Did you mean '{near[0]}'?" if near else f"Known sections: {', '.join(known)}."
-            raise _bad(document, (key,), "unknown section", hint, near)
-        if value is not None and not isinstance(value, list if key in SECTIONS or key in LISTS else dict):
-            shape = "a list of entries" if key in SECTIONS or key in LISTS else "a mapping"
-            raise _bad(document, (key,), f"must be {shape}", "See the header of the catalog's own files.")
-    for key in SECTIONS:
-        _check_entries(document, key, data.get(key) or [])
-    return Overlay(path, document)
-
-
-def _check_entries(document: Document, key: str, entries: Iterable[Any]) -> None:
-    seen: set[str] = set()
-    for index, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            raise _bad(document, (key, index), "an entry must be a mapping", "Begin it with '- id: ...'.")
-        for field in ("id", "extends"):
-            if field in entry and not isinstance(entry[field], str):
-                raise _bad(document, (key, index, field), "must be text", "Write it in quotes.")
-        name = entry.get("id", entry.get("extends"))
-        if name is None:
-            hint = "Begin it with '- id: ...', or with '- extends: ...' to change an entry of the catalog."
-            raise _bad(document, (key, index), "an entry needs an id or extends one", hint)
-        if name in seen:
-            raise _bad(document, (key, index), f"duplicate id '{printable(name)}'", "Rename or remove one of the two.")
-        seen.add(name)
-
-
-def _bad(document: Document, place: tuple[str | int, ...], text: str, hint: str, near: Sequence[str] = ()) -> DataError:
-    return DataError("bad-data", f"{document.where(place)}: {text}", hint, near)
 
 
 class OverlaidRecords(Records[R]):
@@ -178,7 +83,7 @@ class OverlaidRecords(Records[R]):
         if wanted is None:
             return {**entry, "id": key}
         if depth > MAX_CHAIN:
-            raise _bad(
+            raise bad(
                 overlay.document, (self.section.key, index, "extends"), "leads back to itself", "Break the circle."
             )
         if wanted == key:
@@ -192,7 +97,7 @@ class OverlaidRecords(Records[R]):
             near = get_close_matches(wanted, [known for known in self if known != key], 3)
             hint = f"Did you mean '{near[0]}'?" if near else f"See 'llmfeas {self.section.key} list'."
             place = (self.section.key, index, "extends")
-            raise _bad(overlay.document, place, f"there is no '{printable(wanted)}' to extend", hint, near)
+            raise bad(overlay.document, place, f"there is no '{printable(wanted)}' to extend", hint, near)
         own = {name: value for name, value in entry.items() if name != "extends"}
         return {**merged(base, own), "id": key}
 
@@ -279,8 +184,17 @@ class OverlaidCatalog(Catalog):
                     records[key]
                 except DataError as error:
                     yield error
-        wrong = list(self._number_problems())
+        wrong = [*self._base_problems(), *self._number_problems()]
         yield from wrong or self._dangling_names()
+
+    def _base_problems(self) -> Iterator[DataError]:
+        """Check the defaults that overlays give, by themselves: an entry that uses them may be in another file."""
+        from .validation import part_problems
+
+        for section in SECTIONS.values():
+            for overlay in self.overlays if section.base in BASES else ():
+                for name, fields in (overlay.data.get(section.base) or {}).items():
+                    yield from part_problems(section.record, fields, overlay.document, (section.base, name))
 
     def _dangling_names(self) -> Iterator[DataError]:
         assert isinstance(self.engines, OverlaidRecords)
@@ -288,7 +202,7 @@ class OverlaidCatalog(Catalog):
             document, place = self.engines.place(key)
             assert document is not None
             for fault in self.tables.faults(self.engines[key]):
-                yield _bad(document, place, fault, "Mend the name, or add what it names.")
+                yield bad(document, place, fault, "Mend the name, or add what it names.")
 
 
 def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:

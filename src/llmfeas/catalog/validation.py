@@ -7,7 +7,7 @@ import difflib
 import functools
 import json
 import typing
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -63,6 +63,29 @@ def validated(record: type[T], raw: object, document: Document, place: Place = (
         raise _data_error(record, problems, document, place, base) from None
     except (TypeError, ValueError, RecursionError):
         raise DataError("bad-data", f"{document.where(place)}: cannot be used", "See the header of the file.") from None
+
+
+def part_problems(record: Any, raw: object, document: Document, place: Place) -> Iterator[DataError]:
+    """Check some fields of a record, those of records in it too; none has to be there."""
+    if not isinstance(raw, Mapping):
+        yield DataError("bad-data", f"{document.where(place)}: must be a mapping", "Write it as KEY: VALUE.")
+        return
+    hints = typing.get_type_hints(record, include_extras=True)
+    for name, value in raw.items():
+        inner = _record_in(hints.get(name))
+        if name not in hints or name.startswith("_"):
+            known = sorted(field.name for field in dataclasses.fields(record))
+            near = difflib.get_close_matches(str(name), known, 2, 0.5)
+            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known keys: {', '.join(known)}."
+            yield DataError("bad-data", f"{document.where((*place, name))}: unknown key", hint, near)
+        elif inner is not None and isinstance(value, Mapping):
+            yield from part_problems(inner, value, document, (*place, name))
+        else:
+            try:
+                _adapter(typing.cast("Hashable", hints[name])).validate_json(json.dumps(value), strict=True)
+            except ValidationError as error:
+                text, hint, near = _explained(record, error.errors(include_url=False)[0], ())
+                yield DataError("bad-data", f"{document.where((*place, name))}: {text}", hint, near)
 
 
 def validated_entry(section: EntryKind[Any], key: str, raw: Mapping[str, Any], document: Document) -> Any:

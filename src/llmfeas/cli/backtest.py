@@ -82,27 +82,31 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
 
     from ..catalog.overlay import use_overlays
     from ..catalog.store import catalog
-    from ..evidence.own import added, calibrated_file, measured_file, parsed_measurement, read_own, written
+    from ..evidence.own import added, alone, calibrated_file, measured_file, parsed_measurement, read_own, written
+    from ..evidence.plausible import check
 
     path = Path(file) if file else measured_file()
     rows = [parsed_measurement(text) for text in new]
-    data = read_own(path)
     for row in rows:
-        data = added(data, row, date.today().isoformat())
+        check(row)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             "cannot-write", f"cannot make {path.parent}: {error.strerror}.", "Name another file."
         ) from None
-    if rows:
-        write(written(data), str(path))
-        output.note(f"Kept {len(rows)} measurement{'s' * (len(rows) > 1)} in {path}.")
-    if not calibrate:
-        return
     others = [overlay for overlay in catalog().overlay_paths if overlay.resolve() != path.resolve()]
-    data, narrowed, errors = calibrated_file(path, others)
-    write(written(data), str(path))
+    with alone(path.parent):
+        if rows:
+            data = read_own(path)
+            for row in rows:
+                data = added(data, row, date.today().isoformat())
+            write(written(data), str(path))
+            output.note(f"Kept {len(rows)} measurement{'s' * (len(rows) > 1)} in {path}.")
+        if not calibrate:
+            return
+        data, narrowed, errors = calibrated_file(path, others)
+        write(written(data), str(path))
     use_overlays([*others, path])
     _write_calibration(output, narrowed, str(path), errors)
     _report_errors(output, errors)

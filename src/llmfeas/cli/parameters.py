@@ -54,10 +54,17 @@ class Command(click.Command):
         Raises:
             DataError: an overlay is missing or cannot be used.
         """
-        from ..catalog.overlay import overlay_paths, use_overlays
+        from ..catalog.overlay import MEASURED_FILE, overlay_paths, use_overlays
 
         files, alone = ctx.params.pop("catalog_files", ()), ctx.params.pop("no_user_catalog", False)
-        use_overlays(overlay_paths(files, user=not alone))
+        paths = overlay_paths(files, user=not alone)
+        if any(path.name == MEASURED_FILE for path in paths):
+            from ..catalog.measured import usable
+
+            paths, errors = usable(paths)
+            for error in errors:
+                terminal.say(f"Note: {error.message}. {error.hint}")
+        use_overlays(paths)
         with terminal.patience(not ctx.params.get("quiet")):
             return super().invoke(ctx)
 

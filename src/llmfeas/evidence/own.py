@@ -6,9 +6,11 @@ The file is an overlay with two sections, `measurements` (as in data/measurement
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from ..text import printable
 from ..units import parse_bytes, parse_count
 from .compare import ComparedFigure, compared
 from .measurements import Measurement, read_measurements
+from .plausible import faults_of
 
 NORMAL_90 = 1.2816
 T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.35, 1.345, 1.341)
@@ -113,6 +116,27 @@ def written(data: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """While this lasts nobody else of us reads and writes own measurements in a folder.
+
+    Where the system or its file system knows no locks, nothing keeps others out.
+    """
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def added(data: Mapping[str, Any], row: Mapping[str, Any], day: str) -> dict[str, Any]:
     """The data with one more row; its id is its number."""
     rows = [*data["measurements"], {"id": f"own-{len(data['measurements']) + 1}", "as_of": day, **row}]
@@ -186,6 +210,11 @@ def calibrated_file(path: Path, others: Iterable[Path]) -> tuple[dict[str, Any],
         bad: list[LlmfeasError] = list(errors)
         for row in rows:
             try:
+                wrong = faults_of(row)
+                if wrong:
+                    raise DataError(
+                        "impossible-measurement", f"{row.where} ({row.id}): {'; '.join(wrong)}", "Correct it."
+                    )
                 pairs += _placed(row)
             except LlmfeasError as error:
                 bad.append(error)

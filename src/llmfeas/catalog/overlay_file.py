@@ -1,0 +1,114 @@
+"""One file that is laid over the catalog: its outline, checked as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataError
+from ..record import dataclass
+from ..text import printable
+from .records import EntryKind
+from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
+
+if TYPE_CHECKING:
+    from .source import Document
+
+SECTIONS: Mapping[str, EntryKind[Any]] = {
+    section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
+}
+BASES = {"generations": "hardware", "families": "models"}
+"""Sections of defaults that entries share -> the data file that they belong to."""
+MAPPINGS = ("efficiency", "runtime", "quantization", "implementations", "power")
+"""Whole data files that an overlay may change key by key."""
+WRITTEN = {"efficiency": ("calibration",)}
+"""What the program itself writes into an overlay of those."""
+LISTS = ("measurements",)
+"""Lists that others read: the user's own measurements (`backtest`)."""
+NOT_INHERITED = ("aliases", "default_for", "representative")
+"""What a new entry does not take from the one it extends: names that would then mean two things."""
+PLAIN_TEXT = ("id", "extends", "name", "backend", "kind", "device")
+PLAIN_LISTS = ("aliases", "default_for", "machines")
+"""What is read of entries that nobody has asked for: searches and listings go by it."""
+MAX_CHAIN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One file of overlaid data."""
+
+    path: Path
+    document: Document
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The file's sections."""
+        sections: Mapping[str, Any] = self.document.data
+        return sections
+
+    def entries(self, key: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The entries of a section with their place in the list."""
+        yield from enumerate(self.data.get(key) or ())
+
+    @property
+    def name(self) -> str:
+        """The file, and what it holds in short: `llmfeas.yaml@1a2b3c4d`."""
+        import hashlib
+
+        return f"{printable(self.path, 120)}@{hashlib.sha256(self.document.text.encode()).hexdigest()[:8]}"
+
+
+def read_overlay(path: Path) -> Overlay:
+    """Read an overlay and check its outline: known sections, lists of entries that each have an id or extend one.
+
+    Raises:
+        DataError: with file and line.
+    """
+    from difflib import get_close_matches
+
+    from .source import Document, read_yaml
+
+    document = read_yaml(path)
+    data = document.data if document.data is not None else {}
+    if not isinstance(data, dict):
+        raise bad(document, (), "not a mapping of sections", "Begin with 'devices:' and a list of entries.")
+    document = Document(document.name, data, document.text)
+    known = [*SECTIONS, *BASES, *MAPPINGS, *LISTS]
+    for key, value in data.items():
+        if key not in known:
+            near = get_close_matches(str(key), known, 2)
+            hint = f"Did you mean '{near[0]}'?" if near else f"Known sections: {', '.join(known)}."
+            raise bad(document, (key,), "unknown section", hint, near)
+        if value is not None and not isinstance(value, list if key in SECTIONS or key in LISTS else dict):
+            shape = "a list of entries" if key in SECTIONS or key in LISTS else "a mapping"
+            raise bad(document, (key,), f"must be {shape}", "See the header of the catalog's own files.")
+    for key in SECTIONS:
+        _check_entries(document, key, data.get(key) or [])
+    return Overlay(path, document)
+
+
+def _check_entries(document: Document, key: str, entries: Iterable[Any]) -> None:
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            raise bad(document, (key, index), "an entry must be a mapping", "Begin it with '- id: ...'.")
+        for field in (*PLAIN_TEXT, SECTIONS[key].base_field):
+            if field in entry and not isinstance(entry[field], str):
+                raise bad(document, (key, index, field), "must be text", "Write it in quotes.")
+        for field in PLAIN_LISTS:
+            texts = entry.get(field, [])
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise bad(document, (key, index, field), "must be a list of texts", "Write it as [one, two].")
+        name = entry.get("id", entry.get("extends"))
+        if name is None:
+            hint = "Begin it with '- id: ...', or with '- extends: ...' to change an entry of the catalog."
+            raise bad(document, (key, index), "an entry needs an id or extends one", hint)
+        if name in seen:
+            raise bad(document, (key, index), f"duplicate id '{printable(name)}'", "Rename or remove one of the two.")
+        seen.add(name)
+
+
+def bad(document: Document, place: tuple[str | int, ...], text: str, hint: str, near: Sequence[str] = ()) -> DataError:
+    """The error of what stands at a place in a document."""
+    return DataError("bad-data", f"{document.where(place)}: {text}", hint, near)
