@@ -69,7 +69,7 @@ class Option:
     @property
     def names(self) -> tuple[str, ...]:
         """Every name under which the setting may be given, its own first."""
-        return (self.name, *self.aliases, *self.switches)
+        return tuple(dict.fromkeys((self.name, *self.aliases, *self.switches)))
 
     @property
     def flag(self) -> str:
@@ -145,8 +145,18 @@ OPTIONS: tuple[Option, ...] = (
            "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8")),
     Option("gpu_layers", SERVING, "llama.cpp: layers on the device, the rest on the host.",
            "all that fit", INFERENCE, minimum=0, maximum=10**5),
+    Option("gpu_memory_utilization", SERVING, "Share of a device that a server takes for weights, passes and cache.",
+           "the server's own: vllm 0.92", INFERENCE, kind="fraction", minimum=0.01, maximum=1,
+           aliases=("mem_fraction_static", "free_gpu_memory_fraction")),
+    Option("max_num_seqs", SERVING, "Requests that a server runs at the same time at most.",
+           "the server's own, by device", INFERENCE, aliases=("max_running_requests",)),
+    Option("max_num_batched_tokens", SERVING, "Tokens that a server takes in one pass.",
+           "the server's own, by device", INFERENCE, maximum=10**7, aliases=("chunked_prefill_size",)),
+    Option("enforce_eager", SERVING, "A server captures no graphs.",
+           "it captures them", INFERENCE, kind="text", choices=("false", "true"), switches={"enforce_eager": "true"}),
     Option("engine", SYSTEM, "Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ...",
            "what people use on that backend", kind="text"),
+    Option("engine_version", SYSTEM, "Release of that software, such as 0.19.0.", "today's", INFERENCE, kind="text"),
     Option("memory", SYSTEM, "What one device really has, such as 16GiB.",
            "the device's own; the smallest common size of a Mac", kind="bytes", unit="bytes", metavar="SIZE",
            minimum=2**20, maximum=2**50),

@@ -79,7 +79,15 @@ class Scenario:
     prompt: int = 0
     concurrency: int = 1
     kv_dtype: str = "fp16"
+    gpu_memory_utilization: float | None = None
+    """Share of a device that a server takes; None where the engine has no such share."""
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    enforce_eager: bool | None = None
+    """A server captures no graphs; None where nobody could tell it."""
     engine: str = "pytorch"
+    engine_version: str | None = None
+    """Release of the engine; None: today's."""
     mfu: float | None = None
     price_usd_per_hour: float | None = None
     price_provider: str | None = None

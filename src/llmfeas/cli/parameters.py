@@ -90,7 +90,8 @@ def _of_row(row: Option) -> list[click.Parameter]:
         metavar=row.metavar or _metavar(row),
         shell_complete=_completion(row),
     )
-    return [main, *(_switch(row, name) for name in row.switches)]
+    switches = [_switch(row, name) for name in row.switches]
+    return switches if row.name in row.switches else [main, *switches]
 
 
 def _only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
@@ -112,7 +113,8 @@ def _only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[str,
 def _switch(row: Option, name: str) -> click.Parameter:
     """An option that may stand alone: `--fsdp`, `--gradient-checkpointing`."""
     value = row.switches[name]
-    help_text = f"The same as {row.flag} {value}."
+    own = f"{row.help}  [{row.default}]"
+    help_text = own if name == row.name else f"The same as {row.flag} {value}."
     return Grouped(
         [name, flag_of(name)], group=row.group, is_flag=False, flag_value=value, help=help_text, metavar="[VALUE]"
     )

@@ -84,7 +84,8 @@ def estimate(settled: Resolution) -> Estimate:
         memory=counted.memory,
         time=time,
         cost=cost,
-        verdict=verdict(scenario, counted.memory, total, cost, software, reasons),
+        verdict=verdict(scenario, counted.memory, total, cost, software, reasons, counted.serving),
+        serving=counted.serving,
         warnings=(
             *settled.warnings,
             *counted.notes,

@@ -8,6 +8,7 @@ from typing import Literal
 from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, written
 from ..contract import Note as Note
 from ..memory.peak import Memory
+from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, Task
@@ -132,6 +133,8 @@ class Estimate(Published):
     time: TrainingTime | InferenceTime
     cost: Cost
     verdict: Verdict
+    serving: Added[ServingRoom | None] = None
+    """What a server makes of its share of the device; null where the engine takes no share, and in training."""
     warnings: tuple[Note, ...] = hidden(default=())
     ladder: tuple[Rung, ...] = ()
     """What else this model can do on this device, from pre-training down to 4-bit inference."""
