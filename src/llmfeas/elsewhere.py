@@ -39,7 +39,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("gpu card hardware accelerator gpu-type gpu-name gpu-model chip device-type", "--device"),
     ("model-name model-id model-path model-name-or-path pretrained-model repo-id hf-model checkpoint", "--model"),
     ("mode job use-case training-type method", "--task"),
-    ("users clients parallel np requests streams max-num-seqs max-batch-size max-running-requests num-parallel "
+    ("users clients parallel np requests streams max-batch-size num-parallel "
      "max-concurrency sequences sessions", "--concurrency"),
     ("ctx context-length context-size context-window n-ctx num-ctx c max-context max-total-tokens", "--context"),
     ("max-seq-length max-seq-len max-length sequence-length seq-length seqlen sequence-len cutoff-len block-size "

@@ -76,7 +76,8 @@ class ServingPool:
     sequences: tuple[Step, ...]
     """Requests that run at once at most."""
     whole_prompts: CountOrZero = 0
-    """Contexts up to this length go through in one pass."""
+    """Contexts up to this length go through in one pass; longer ones in parts, and then nothing samples in the pass
+    that is measured. 0: every context goes in parts, and the pass samples."""
     captured: tuple[Step, ...]
     """The largest batch that graphs are captured for."""
     modest: tuple[Identifier, ...] = ()

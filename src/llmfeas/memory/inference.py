@@ -207,7 +207,7 @@ def _profiled(s: Serving, pool: ServingPool, part: Part) -> dict[str, dict[str, 
             quant=s.quant,
             tp=s.tp,
             expert_ranks=s.expert_ranks,
-            samples=part.makes_logits,
+            samples=part.makes_logits and s.context <= (pool.whole_prompts or s.context),
         )
     )
     held = {
