@@ -65,6 +65,8 @@ class Option:
     switches: Mapping[str, str] = field(default_factory=dict)
     """Other names that may stand without a value, and the value that they then mean."""
     required: bool = False
+    taken: bool = False
+    """The command line means something else by its name: there its first alias stands for it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,7 +76,12 @@ class Option:
     @property
     def flag(self) -> str:
         """The name on the command line, such as `--micro-batch`."""
-        return flag_of(self.name)
+        return flag_of(self.aliases[0] if self.taken else self.name)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Every spelling of it on the command line but its switches."""
+        return tuple(flag_of(name) for name in (self.name, *self.aliases)[self.taken :])
 
 
 def flag_of(name: str) -> str:
@@ -140,7 +147,22 @@ OPTIONS: tuple[Option, ...] = (
            "the model's, up to 4096", INFERENCE, maximum=10**8, aliases=("ctx_size", "max_model_len")),
     Option("prompt", SERVING, "Tokens in the prompt.",
            "a short chat; 0 if context is given", INFERENCE, minimum=0, maximum=10**8),
+    Option("output", SERVING, "Tokens in the answer, on average.",
+           "context less prompt where both are given, else 512", INFERENCE, maximum=10**8,
+           aliases=("output_tokens",), taken=True),
     Option("concurrency", SERVING, "Requests served at the same time.", "1", INFERENCE),
+    Option("rate", SERVING, "Requests that come each second, at random; --concurrency then limits them.",
+           "none", INFERENCE, kind="number", unit="requests/s", metavar="PER_SECOND", minimum=1e-6, maximum=1e6),
+    Option("requests", SERVING, "How many requests a load has; without a rate they begin at once, as a benchmark does.",
+           "without end", INFERENCE, maximum=10**5, aliases=("num_prompts",)),
+    Option("length_spread", SERVING, "Standard deviation of prompts' and answers' lengths over their means; chats: 1.",
+           "0: all are alike", INFERENCE, kind="number", minimum=0, maximum=10),
+    Option("prefix_hit", SERVING, "Share of each prompt that is found in the cache.",
+           "0", INFERENCE, kind="fraction", minimum=0, maximum=1),
+    Option("ttft", SERVING, "Longest wait for the first token that 95 % of requests may have, such as 500ms.",
+           "no target", INFERENCE, kind="duration", unit="seconds", metavar="TIME", minimum=1e-6, maximum=1e6),
+    Option("tpot", SERVING, "Longest time per token after the first that 95 % of requests may have, such as 50ms.",
+           "no target", INFERENCE, kind="duration", unit="seconds", metavar="TIME", minimum=1e-6, maximum=1e6),
     Option("kv_dtype", SERVING, "Number format of the cache.",
            "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8")),
     Option("gpu_layers", SERVING, "llama.cpp: layers on the device, the rest on the host.",

@@ -133,6 +133,8 @@ class ServingTraits:
     """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """The server's own settings at their defaults, by its own names."""
+    scheduler: Literal["vllm", "vllm-v0", "sglang", "tensorrt-llm"] = "vllm"
+    """The engine in whose order it takes prompts and decodes."""
     speed: ServingSpeed
     memory: ServingMemory
 

@@ -11,7 +11,7 @@ from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..scenario import Scenario
 from ..units import digits, format_bytes, format_duration, format_usd
-from .result import Cost, Note, Status, Verdict
+from .result import Cost, LoadVerdict, Note, Status, Verdict
 
 IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
 """Without a deadline, training longer than this is called impractical."""
@@ -111,8 +111,9 @@ def verdict(
     software: Software,
     software_reasons: Iterable[Note],
     serving: ServingRoom | None = None,
+    load: tuple[LoadVerdict, tuple[Note, ...]] = ("not_asked", ()),
 ) -> Verdict:
-    """Join the four judgements; the worst wins: unsupported > infeasible > tight > feasible."""
+    """Join the five judgements; the worst wins: unsupported > infeasible > tight > feasible."""
     time, time_reasons = time_verdict(scenario, total_seconds)
     budget, budget_reasons = budget_verdict(scenario, cost)
     host = host_exceeds(scenario, memory)
@@ -124,21 +125,24 @@ def verdict(
         memory_status = "tight"
     told = refusal or memory_reason(scenario, memory, serving)
     reasons = [*software_reasons, told, *([doubt] if doubt and not refusal else []), *([host] if host else [])]
-    status: Status
-    if software == "unsupported":
-        status = "unsupported"
-    elif memory_status == "exceeds" or time in ("over_deadline", "impractical") or budget == "over_budget":
-        status = "infeasible"
-    else:
-        status = "tight" if memory_status == "tight" else "feasible"
     return Verdict(
-        status=status,
+        status=_status(software, memory_status, time, budget, load[0]),
         memory=memory_status,
         time=time,  # type: ignore[arg-type]
         budget=budget,  # type: ignore[arg-type]
         software=software,
-        reasons=(*reasons, *time_reasons, *budget_reasons),
+        load=load[0],
+        reasons=(*reasons, *time_reasons, *budget_reasons, *load[1]),
     )
+
+
+def _status(software: Software, *judgements: str) -> Status:
+    """The worst of all judgements."""
+    if software == "unsupported":
+        return "unsupported"
+    if {"exceeds", "over_deadline", "impractical", "over_budget", "missed", "overloaded"}.intersection(judgements):
+        return "infeasible"
+    return "tight" if "tight" in judgements else "feasible"
 
 
 _HARMLESS = ("memory-fits", "software-limited", "weekly-hours")

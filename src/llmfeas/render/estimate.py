@@ -18,6 +18,7 @@ from ..units import (
     format_usd,
 )
 from .assumptions import assumptions, context
+from .load import load_topics
 from .report import Bar, Heading, Pair, Phrase, Report, Topic, glued
 from .uses import uses_topic
 from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, judged, rate, sentence, verdict_words
@@ -42,6 +43,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         _room(inputs, result.get("serving")),
         _compute(result["flops"], inputs["task"]["value"]),
         *_time(inputs, result),
+        *load_topics(inputs, result),
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),

@@ -30,6 +30,7 @@ from . import engine as engines
 from . import layout, lengths, recipe
 from .draft import Draft
 from .hardware import settle_hardware
+from .load import settle_load
 from .server import settle_server
 
 if TYPE_CHECKING:
@@ -195,9 +196,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         lengths.settle_tokens(draft, model, parameters(model).active)
         draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
     else:
-        lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
-        draft.settle("gpu_layers", None, "derived")
-        settle_server(draft, engine, catalog)
+        _settle_serving(draft, model, backend, engine, catalog)
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
@@ -205,6 +204,13 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     if not is_open:
         scenario = _laid_out(scenario, draft)
     return Question(scenario, backend, engine, tuple(draft.warnings), catalog.digest, draft if is_open else None)
+
+
+def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
+    lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
+    draft.settle("gpu_layers", None, "derived")
+    settle_server(draft, engine, catalog)
+    settle_load(draft)
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
