@@ -15,6 +15,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     {"contract", "errors", "ranges", "record", "text", "units"},
     {"autograd"},
+    {"load"},
     {"catalog", "elsewhere", "options", "request", "scenario"},
     {"model", "importers", "machine"},
     {"walk"},

@@ -24,7 +24,6 @@ ACCUMULATED = Ours(("--global-batch",), "--global-batch, the sequences of a whol
 DEVICES = Ours(("--num-devices",), "--num-devices, or the number before the device: -d 8xh100-sxm")
 LOADED = Ours(("--quant",), "--task qlora to train adapters, --quant nf4 in inference")
 EIGHT = Ours(("--quant",), "--quant int8")
-GENERATED = Ours(("--context", "--prompt"), "--context, which counts the tokens of --prompt and those that are written")
 STEPS = Ours(("--tokens",), "--tokens: steps x --global-batch x --seq-len")
 HEADS = Ours(("--memory", "--host-memory"), "--memory for the device's, --host-memory for the computer's")
 
@@ -39,13 +38,16 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("gpu card hardware accelerator gpu-type gpu-name gpu-model chip device-type", "--device"),
     ("model-name model-id model-path model-name-or-path pretrained-model repo-id hf-model checkpoint", "--model"),
     ("mode job use-case training-type method", "--task"),
-    ("users clients parallel np requests streams max-num-seqs max-batch-size max-running-requests num-parallel "
+    ("users clients parallel np streams max-batch-size num-parallel "
      "max-concurrency sequences sessions", "--concurrency"),
     ("ctx context-length context-size context-window n-ctx num-ctx c max-context max-total-tokens", "--context"),
     ("max-seq-length max-seq-len max-length sequence-length seq-length seqlen sequence-len cutoff-len block-size "
      "model-max-length max-source-length", "--seq-len"),
     ("input-len input-length input-tokens prompt-len prompt-length prompt-tokens isl pp-tokens", "--prompt"),
-    ("max-tokens max-new-tokens output-len output-length output-tokens n-predict num-predict osl", GENERATED),
+    ("max-tokens max-new-tokens output-len output-length n-predict num-predict osl", "--output-tokens"),
+    ("request-rate qps rps requests-per-second arrival-rate", "--rate"),
+    ("time-to-first-token first-token-latency ttft-slo", "--ttft"),
+    ("time-per-output-token inter-token-latency itl tpot-slo", "--tpot"),
     ("tensor-parallel-size tensor-model-parallel-size tensor-parallel tp-size", "--tp"),
     ("pipeline-parallel-size pipeline-model-parallel-size pipeline-parallel pp-size", "--pp"),
     ("context-parallel-size context-parallel cp-size sequence-parallel-size", "--cp"),

@@ -65,16 +65,23 @@ class Option:
     switches: Mapping[str, str] = field(default_factory=dict)
     """Other names that may stand without a value, and the value that they then mean."""
     required: bool = False
+    taken: bool = False
+    """The command line means something else by its name: there its first alias stands for it."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name under which the setting may be given, its own first."""
-        return (self.name, *self.aliases, *self.switches)
+        return tuple(dict.fromkeys((self.name, *self.aliases, *self.switches)))
 
     @property
     def flag(self) -> str:
         """The name on the command line, such as `--micro-batch`."""
-        return flag_of(self.name)
+        return flag_of(self.aliases[0] if self.taken else self.name)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Every spelling of it on the command line but its switches."""
+        return tuple(flag_of(name) for name in (self.name, *self.aliases)[self.taken :])
 
 
 def flag_of(name: str) -> str:
@@ -140,13 +147,38 @@ OPTIONS: tuple[Option, ...] = (
            "the model's, up to 4096", INFERENCE, maximum=10**8, aliases=("ctx_size", "max_model_len")),
     Option("prompt", SERVING, "Tokens in the prompt.",
            "a short chat; 0 if context is given", INFERENCE, minimum=0, maximum=10**8),
+    Option("output", SERVING, "Tokens in the answer, on average.",
+           "context less prompt where both are given, else 512", INFERENCE, maximum=10**8,
+           aliases=("output_tokens",), taken=True),
     Option("concurrency", SERVING, "Requests served at the same time.", "1", INFERENCE),
+    Option("rate", SERVING, "Requests that come each second, at random; --concurrency then limits them.",
+           "none", INFERENCE, kind="number", unit="requests/s", metavar="PER_SECOND", minimum=1e-6, maximum=1e6),
+    Option("requests", SERVING, "How many requests a load has; without a rate they begin at once, as a benchmark does.",
+           "without end", INFERENCE, maximum=10**5, aliases=("num_prompts",)),
+    Option("length_spread", SERVING, "Standard deviation of prompts' and answers' lengths over their means; chats: 1.",
+           "0: all are alike", INFERENCE, kind="number", minimum=0, maximum=10),
+    Option("prefix_hit", SERVING, "Share of each prompt that is found in the cache.",
+           "0", INFERENCE, kind="fraction", minimum=0, maximum=1),
+    Option("ttft", SERVING, "Longest wait for the first token that 95 % of requests may have, such as 500ms.",
+           "no target", INFERENCE, kind="duration", unit="seconds", metavar="TIME", minimum=1e-6, maximum=1e6),
+    Option("tpot", SERVING, "Longest time per token after the first that 95 % of requests may have, such as 50ms.",
+           "no target", INFERENCE, kind="duration", unit="seconds", metavar="TIME", minimum=1e-6, maximum=1e6),
     Option("kv_dtype", SERVING, "Number format of the cache.",
            "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8")),
     Option("gpu_layers", SERVING, "llama.cpp: layers on the device, the rest on the host.",
            "all that fit", INFERENCE, minimum=0, maximum=10**5),
+    Option("gpu_memory_utilization", SERVING, "Share of a device that a server takes for weights, passes and cache.",
+           "the server's own: vllm 0.92", INFERENCE, kind="fraction", minimum=0.01, maximum=1,
+           aliases=("mem_fraction_static", "free_gpu_memory_fraction")),
+    Option("max_num_seqs", SERVING, "Requests that a server runs at the same time at most.",
+           "the server's own, by device", INFERENCE, aliases=("max_running_requests",)),
+    Option("max_num_batched_tokens", SERVING, "Tokens that a server takes in one pass.",
+           "the server's own, by device", INFERENCE, maximum=10**7, aliases=("chunked_prefill_size",)),
+    Option("enforce_eager", SERVING, "A server captures no graphs.",
+           "it captures them", INFERENCE, kind="text", choices=("false", "true"), switches={"enforce_eager": "true"}),
     Option("engine", SYSTEM, "Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ...",
            "what people use on that backend", kind="text"),
+    Option("engine_version", SYSTEM, "Release of that software, such as 0.19.0.", "today's", INFERENCE, kind="text"),
     Option("memory", SYSTEM, "What one device really has, such as 16GiB.",
            "the device's own; the smallest common size of a Mac", kind="bytes", unit="bytes", metavar="SIZE",
            minimum=2**20, maximum=2**50),

@@ -77,9 +77,27 @@ class Scenario:
     gpu_layers: int | None = None
     context: int | None = None
     prompt: int = 0
+    output: int | None = None
+    """Mean tokens of an answer; None in training."""
     concurrency: int = 1
+    rate: float | None = None
+    """Requests a second."""
+    requests: int | None = None
+    """None: a load that goes on."""
+    length_spread: float = 0.0
+    prefix_hit: float = 0.0
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
     kv_dtype: str = "fp16"
+    gpu_memory_utilization: float | None = None
+    """Share of a device that a server takes; None where the engine has no such share."""
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    enforce_eager: bool | None = None
+    """A server captures no graphs; None where nobody could tell it."""
     engine: str = "pytorch"
+    engine_version: str | None = None
+    """Release of the engine; None: today's."""
     mfu: float | None = None
     price_usd_per_hour: float | None = None
     price_provider: str | None = None
@@ -137,6 +155,12 @@ class Scenario:
     def is_training(self) -> bool:
         """Whether weights change."""
         return self.task != "inference"
+
+    @property
+    def has_load(self) -> bool:
+        """Whether several requests, or targets for one, are asked for: then it is a server that is judged."""
+        targets = self.ttft_seconds is not None or self.tpot_seconds is not None
+        return not self.is_training and (targets or bool(self.rate or self.requests) or self.concurrency > 1)
 
     @property
     def states_on_host(self) -> bool:

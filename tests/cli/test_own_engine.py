@@ -23,7 +23,7 @@ engines:
   like: vllm
   launchers: [rapid, vllm]
   backends: {cuda: [{status: limited, note: is young}]}
-  serving: {partial: true, memory: {like: vllm, fixed_bytes: 2.0e+9}}
+  serving: {partial: true, memory: {like: vllm-2023, fixed_bytes: 2.0e+9}}
 - id: steady
   name: Steady Trainer
   does: [training]
@@ -106,7 +106,7 @@ def test_the_record_says_what_the_answer_rests_on(run: Run) -> None:
     served = json.loads(run("estimate", *SERVED[:-1], "rapid-serve", "--json").out)
     assert served["inputs"]["engine"]["value"] == "rapid"
     assert "rapid on GeForce RTX 4090: is young" in [one["message"] for one in served["result"]["verdict"]["reasons"]]
-    plain = json.loads(run("estimate", *SERVED[:-1], "vllm", "--json").out)
+    plain = json.loads(run("estimate", *SERVED[:-1], "vllm-2023", "--json").out)
     more = [one["result"]["memory"]["components"]["runtime_bytes"] for one in (served, plain)]
     assert more[0] - more[1] == pytest.approx(1.2e9)
     trained = json.loads(run("estimate", *TRAINED, "--json").out)

@@ -43,7 +43,7 @@ CHANGES = {
         "  implementations: {hf-llama: {norm: wide-scale-cast}}\n",
         "memory",
     ),
-    "runtime": ("runtime: {contexts: {cuda: 3.0e+9}}\n", "memory"),
+    "runtime": ("runtime: {contexts: {cuda: 3.0e+9}, unseen: {cuda: 3.0e+9}}\n", "memory"),
     "power": ("power: {power_share: {compute: {expected: 0.75}, bandwidth: {expected: 0.6}}}\n", "cost"),
 }
 """Overlays by the file that they change, and what of an answer follows from it."""

@@ -10,6 +10,7 @@ from ..record import dataclass
 from .backend import WORKS, Backend, Support, named_support, unending
 from .device import BackendId, Device
 from .quantization import Format
+from .serving_pool import ServingPool
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
 
 Style = Literal["plain", "tuned", "native"]
@@ -76,6 +77,8 @@ class ServingMemory:
     fixed_bytes: PositiveOrZero = 0.0
     slack: Fraction = 0.0
     cache_slack: PositiveOrZero = 0.0
+    pool: ServingPool | None = None
+    """How a server sizes the room for its cache; None: it has no share of its own."""
     log_spread: Fraction = 0.15
     groups: CountOrZero = 0
     rows: CountOrZero = 0
@@ -130,6 +133,8 @@ class ServingTraits:
     """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """The server's own settings at their defaults, by its own names."""
+    scheduler: Literal["vllm", "vllm-v0", "sglang", "tensorrt-llm"] = "vllm"
+    """The engine in whose order it takes prompts and decodes."""
     speed: ServingSpeed
     memory: ServingMemory
 

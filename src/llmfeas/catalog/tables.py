@@ -34,6 +34,8 @@ class Runtime:
     """Bytes of the driver's context and loaded kernels of one process."""
     usable: Mapping[str, PositiveOrZero]
     """Share of a device's memory that one process can take where the driver's own figure is not known."""
+    unseen: Mapping[BackendId, PositiveOrZero] = field(default_factory=dict)
+    """Bytes of what the driver reports that no process sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

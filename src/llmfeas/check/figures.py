@@ -153,6 +153,13 @@ def _component(key: str) -> Callable[[Estimate], float]:
     return lambda estimate: estimate.memory.components.get(key, 0.0)
 
 
+def _room(key: str) -> Callable[[Estimate], Range | None]:
+    def read(estimate: Estimate) -> Range | None:
+        return None if estimate.serving is None else getattr(estimate.serving, key)
+
+    return read
+
+
 def _headroom(estimate: Estimate) -> Range:
     usable, peak = estimate.memory.usable_bytes, estimate.memory.peak_bytes
     return Range(usable - peak.high, usable - peak.expected, usable - peak.low)
@@ -183,6 +190,11 @@ FIGURES: Mapping[str, Figure] = {figure.name: figure for figure in (
     *_in_gib_and_gb("usable", "What one device lets a process use", lambda e: e.memory.usable_bytes),
     Figure(name="headroom_gib", unit=GIBIBYTES, worst="low", read=_headroom,
            help="Usable memory that the peak leaves free, in GiB."),
+    *_in_gib_and_gb("kv_pool", "Room that a server finds for its cache on one device", _room("kv_pool_bytes")),
+    Figure(name="kv_pool_tokens", unit=COUNT, worst="low", read=_room("kv_pool_tokens"), tasks=INFERENCE,
+           help="Tokens that a server's cache has room for."),
+    Figure(name="requests_at_once", unit=COUNT, worst="low", read=_room("requests_at_once"), tasks=INFERENCE,
+           help="Requests of the whole context that a server runs at the same time."),
     Figure(name="parameters", unit=COUNT, help="All parameters.", read=lambda e: e.parameters.total),
     Figure(name="active_parameters", unit=COUNT, help="Parameters active for a token.",
            read=lambda e: e.parameters.active),

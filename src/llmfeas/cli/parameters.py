@@ -86,7 +86,7 @@ def settings(hidden: Sequence[str] = ()) -> list[click.Parameter]:
 
 
 def _of_row(row: Option) -> list[click.Parameter]:
-    flags = [*([row.short] if row.short else []), *(flag_of(name) for name in (row.name, *row.aliases))]
+    flags = [*([row.short] if row.short else []), *row.flags]
     default = "" if row.required else f"  [{row.default}]"
     single: dict[str, Any] = {"multiple": True, "callback": _only_one} if row.required else {}
     main = Grouped(
@@ -97,7 +97,8 @@ def _of_row(row: Option) -> list[click.Parameter]:
         metavar=row.metavar or _metavar(row),
         shell_complete=_completion(row),
     )
-    return [main, *(_switch(row, name) for name in row.switches)]
+    switches = [_switch(row, name) for name in row.switches]
+    return switches if row.name in row.switches else [main, *switches]
 
 
 def _only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
@@ -119,7 +120,8 @@ def _only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[str,
 def _switch(row: Option, name: str) -> click.Parameter:
     """An option that may stand alone: `--fsdp`, `--gradient-checkpointing`."""
     value = row.switches[name]
-    help_text = f"The same as {row.flag} {value}."
+    own = f"{row.help}  [{row.default}]"
+    help_text = own if name == row.name else f"The same as {row.flag} {value}."
     return Grouped(
         [name, flag_of(name)], group=row.group, is_flag=False, flag_value=value, help=help_text, metavar="[VALUE]"
     )
@@ -155,7 +157,11 @@ def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[cl
     return [
         Grouped(["format_", "-f", "--format"], type=click.Choice(formats), help=f"Format of the output.  [{default}]"),
         Grouped(["json_", "--json"], is_flag=True, help="The same as --format json."),
-        Grouped(["path", "-o", "--output"], metavar="FILE", help="Write to a file, whole or not at all."),
+        Grouped(
+            ["path", "-o", "--output"],
+            metavar="FILE",
+            help="Write to a file, whole or not at all; a bare number is --output-tokens.",
+        ),
         Grouped(["quiet", "-q", "--quiet"], is_flag=True, help="Print no result and no notes, only errors."),
         Grouped(
             ["verbose", "-v", "--verbose"], is_flag=True, help="Say what answered and what was assumed, on stderr."
@@ -195,9 +201,12 @@ class Output:
         chosen, as_json = values.pop("format_"), values.pop("json_")
         if as_json and chosen not in (None, "json"):
             raise UsageError("contradiction", f"--json and --format {chosen} exclude each other.", "Give one of them.")
+        path = values.pop("path")
+        if path is not None and path.isdecimal() and values.get("output", "") is None:
+            values["output"], path = path, None
         return cls(
             format="json" if as_json else chosen or default,
-            path=values.pop("path"),
+            path=path,
             quiet=values.pop("quiet"),
             verbose=values.pop("verbose"),
             no_color=values.pop("no_color"),

@@ -154,15 +154,30 @@ def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
         count = scenario.num_devices
         ours = _peak(measurement, estimate).scaled(count)
         yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, ours, thumb * count
+    yield from _room(measurement, estimate)
     size = measured.file_bytes or (measured.weights_bytes if scenario.quant != "none" else None)
     if size is not None:
         yield "file-size", "file_bytes", size, Range.exact(estimate.memory.weights_file_bytes), None
 
 
+def _room(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
+    """The room of a server's cache; the rule of thumb has nothing beside the weights in its share of the device."""
+    serving, scenario, memory = estimate.serving, estimate.scenario, estimate.memory
+    if serving is None:
+        return
+    thumb = (scenario.gpu_memory_utilization or 1.0) * memory.capacity_bytes - memory.components["weights_bytes"]
+    for name in ("kv_pool_bytes", "kv_pool_tokens", "requests_at_once"):
+        value = getattr(measurement.measured, name)
+        if value is not None:
+            ours: Range = getattr(serving, name)
+            naive = max(thumb, 1.0) * ours.expected / max(serving.kv_pool_bytes.expected, 1.0)
+            yield "server-memory", name, value, ours, naive
+
+
 def _both(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     measured, memory = measurement.measured, estimate.memory
     if measured.fits is not None:
-        ours = Range.exact(float(memory.verdict != "exceeds"))
+        ours = Range.exact(float(estimate.verdict.memory != "exceeds"))
         yield "fits", "fits", float(measured.fits), ours, None
     tensors = Range.exact(memory.peak_bytes.expected - memory.components.get("runtime_bytes", 0.0))
     for name in ("peak_tensor_bytes", "prefill_peak_tensor_bytes"):

@@ -24,6 +24,7 @@ Kind = Literal[
     "prefill",
     "training-memory",
     "inference-memory",
+    "server-memory",
     "fits",
     "file-size",
     "tensor-memory",
@@ -36,6 +37,7 @@ KINDS: tuple[Kind, ...] = (
     "prefill",
     "training-memory",
     "inference-memory",
+    "server-memory",
     "fits",
     "file-size",
     "tensor-memory",
@@ -62,6 +64,9 @@ class Measured:
     prefill_tokens_per_second: Positive | None = None
     peak_bytes: Positive | None = None
     peak_total_bytes: Positive | None = None
+    kv_pool_bytes: Positive | None = None
+    kv_pool_tokens: Positive | None = None
+    requests_at_once: Positive | None = None
     fits: bool | None = None
     weights_bytes: Positive | None = None
     file_bytes: Positive | None = None

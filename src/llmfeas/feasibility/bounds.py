@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..memory.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
+from ..memory.serving_room import seen_bytes
 from ..memory.usable import usable_part
 from ..scenario import TRAINING_TASKS, Scenario
 from ..settle.hardware import default_host_bytes, default_memory_bytes
@@ -153,8 +154,10 @@ def _memory(settings: Mapping[str, object], requested: Scenario, device: Device)
 def memory_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
     """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
     device = _device(settings, requested, catalog)
-    runtime = requested.tables.runtime
-    return usable_part(runtime, device, _memory(settings, requested, device)) - runtime.contexts[device.backend]
+    runtime, memory = requested.tables.runtime, _memory(settings, requested, device)
+    # a server takes its share of all that it sees
+    usable = max(usable_part(runtime, device, memory), seen_bytes(runtime, device, memory))
+    return usable - runtime.contexts[device.backend]
 
 
 def host_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:

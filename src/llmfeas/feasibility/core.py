@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..memory.peak import memory
 from ..memory.runtime import own_memory
-from ..ranges import Range
 from ..scenario import Scenario, whatever_the_batch
 from ..settle import Resolution
 from ..timing.inference import InferenceTime, inference_time
@@ -14,7 +13,9 @@ from ..timing.training import TrainingTime, training_time
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.parameters import Parameters, parameters
 from .cost import serving_cost, training_cost
+from .load_verdict import load_verdict
 from .result import Estimate, Note
+from .served_load import served_load
 from .software import software_support
 from .verdict import verdict
 
@@ -43,8 +44,10 @@ def flops(scenario: Scenario) -> Flops:
     """Count the FLOPs: of all tokens in training, of one request times concurrency in inference."""
     if not scenario.is_training:
         architecture = scenario.model.architecture
-        context = scenario.context or 1
-        return inference_flop(architecture, scenario.prompt, context - scenario.prompt, scenario.concurrency)
+        answer = (scenario.context or 1) - scenario.prompt
+        if scenario.said("output"):
+            answer = min(answer, scenario.output or answer)
+        return inference_flop(architecture, scenario.prompt, answer, scenario.concurrency)
     return _training_flops(scenario)
 
 
@@ -64,9 +67,8 @@ def _training_flops(scenario: Scenario) -> Flops:
 
 def estimate(settled: Resolution) -> Estimate:
     """Answer one settled question."""
-    scenario = settled.scenario
+    scenario, total = settled.scenario, None
     counted = memory(scenario)
-    total: Range | None = None
     time: TrainingTime | InferenceTime
     if scenario.is_training:
         time = training_time(scenario)
@@ -76,6 +78,8 @@ def estimate(settled: Resolution) -> Estimate:
         time = inference_time(scenario)
         cost = serving_cost(scenario, time.decode_tokens_per_second, time.decode_bound_by)
     software, reasons = software_support(scenario, settled.backend)
+    under_load = lru_cache(maxsize=1)(partial(served_load, scenario)) if scenario.has_load else None
+    load = load_verdict(scenario, under_load)
     return Estimate(
         scenario=scenario,
         catalog=settled.digest,
@@ -84,13 +88,15 @@ def estimate(settled: Resolution) -> Estimate:
         memory=counted.memory,
         time=time,
         cost=cost,
-        verdict=verdict(scenario, counted.memory, total, cost, software, reasons),
+        verdict=verdict(scenario, counted.memory, total, cost, software, reasons, counted.serving, load),
+        serving=counted.serving,
         warnings=(
             *settled.warnings,
             *counted.notes,
             *(_thin_evidence(time.regime) if time.thin else ()),
             *_calibrated(scenario, time.own_rows),
         ),
+        under_load=under_load,
     )
 
 

@@ -20,6 +20,8 @@ _FIELDS = {
     "electricity": "electricity_usd_per_kwh",
     "deadline": "deadline_seconds",
     "budget": "budget_usd",
+    "ttft": "ttft_seconds",
+    "tpot": "tpot_seconds",
 }
 """Settings whose field in a Scenario carries a unit in its name."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
-from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, written
+from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, published, written
 from ..contract import Note as Note
 from ..memory.peak import Memory
+from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, Task
@@ -18,6 +19,42 @@ from ..workload.parameters import Parameters
 from .purchase import Purchase
 
 SCHEMA = "llmfeas.estimate/1"
+
+LoadBound = Literal["compute", "queue", "max_num_seqs", "pool"]
+"""What slow first tokens wait for most: their own prompt, the prompts of others, a place in the batch, room in the
+cache."""
+LoadVerdict = Literal["ok", "tight", "missed", "overloaded", "not_asked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles(Published):
+    """What half of the requests, and what 19 of 20, stay below; null where that grows without end."""
+
+    p50: Range | None
+    p95: Range | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedLoad(Published):
+    """What a server does for the requests that come, all replicas together."""
+
+    ttft_seconds: Percentiles
+    """From sending a request to its first token, over requests."""
+    tpot_seconds: Percentiles
+    """Per token after the first, over requests."""
+    output_tokens_per_second: Range
+    requests_per_second: Range
+    """Requests that are finished."""
+    waiting: Range | None
+    """Requests that wait to be let in, on average; null where they grow without end."""
+    running: Range
+    """Requests that are worked on at once, on average."""
+    largest_requests_per_second: Range
+    """What can be finished at most, with these lengths."""
+    bound_by: LoadBound
+    is_stable: bool = hidden()
+    """Requests do not come faster than they are finished."""
+
 
 Status = Literal["feasible", "tight", "infeasible", "unsupported"]
 
@@ -53,6 +90,8 @@ class Verdict(Published):
     time: Literal["ok", "over_deadline", "impractical", "not_asked"]
     budget: Literal["ok", "over_budget", "not_asked"]
     software: Literal["supported", "limited", "unsupported"]
+    load: Added[LoadVerdict] = "not_asked"
+    """Whether the server keeps up with the rate, and its users' waits with the targets."""
     reasons: tuple[Note, ...] = ()
 
 
@@ -135,6 +174,8 @@ class Estimate(Published):
     time: TrainingTime | InferenceTime
     cost: Cost
     verdict: Verdict
+    serving: Added[ServingRoom | None] = None
+    """What a server makes of its share of the device; null where the engine takes no share, and in training."""
     warnings: tuple[Note, ...] = hidden(default=())
     ladder: tuple[Rung, ...] = ()
     """What else this model can do on this device, from pre-training down to 4-bit inference."""
@@ -143,6 +184,8 @@ class Estimate(Published):
     remedies: tuple[Remedy, ...] = ()
     """The nearest ways to yes, where it is not feasible as asked."""
     explanation: tuple[Term, ...] = hidden(default=())
+    under_load: Callable[[], ServedLoad] | None = hidden(default=None)
+    """Gives the figures of the load, where there is one: they cost more than all others together."""
 
     @property
     def total_seconds(self) -> Range | None:
@@ -154,6 +197,11 @@ class Estimate(Published):
         """Tokens a second: of the training, or of decoding, all requests together."""
         time = self.time
         return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
+
+    @published
+    def load(self) -> ServedLoad | Absent:
+        """The server under its load; there where a rate, several requests or a target are given."""
+        return ABSENT if self.under_load is None else self.under_load()
 
     def to_dict(self) -> Json:
         """The whole envelope: schema, version, catalog digest, inputs, result, warnings, derivation if there is one."""

@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Literal
 
 from ..memory.peak import Memory
+from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..scenario import Scenario
 from ..units import digits, format_bytes, format_duration, format_usd
-from .result import Cost, Note, Status, Verdict
+from .result import Cost, LoadVerdict, Note, Status, Verdict
 
 IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
 """Without a deadline, training longer than this is called impractical."""
@@ -19,8 +20,8 @@ Software = Literal["supported", "limited", "unsupported"]
 _SOFTWARE_ORDER: tuple[Software, ...] = ("supported", "limited", "unsupported")
 
 
-def memory_reason(scenario: Scenario, memory: Memory) -> Note:
-    """Say how the peak compares with what is usable."""
+def memory_reason(scenario: Scenario, memory: Memory, serving: ServingRoom | None = None) -> Note:
+    """Say how the peak compares with what is usable, and where a server starts how many requests it takes at once."""
     peak = memory.peak_bytes
     usable = _usable(memory.usable_bytes)
     device = scenario.device.name
@@ -32,6 +33,10 @@ def memory_reason(scenario: Scenario, memory: Memory) -> Note:
             f"needs {format_bytes(peak.expected)}, at worst {format_bytes(peak.high)}, of the {usable} usable "
             f"on {device}: it may run out",
         )
+    if serving is not None and serving.starts:
+        at_once, most = int(serving.requests_at_once.expected), scenario.concurrency
+        text = f"the cache has room for {at_once} of {most} requests of {scenario.context} tokens at once"
+        return Note("memory-exceeds", text)
     missing = format_bytes(peak.expected - memory.usable_bytes)
     return Note(
         "memory-exceeds",
@@ -105,28 +110,39 @@ def verdict(
     cost: Cost,
     software: Software,
     software_reasons: Iterable[Note],
+    serving: ServingRoom | None = None,
+    load: tuple[LoadVerdict, tuple[Note, ...]] = ("not_asked", ()),
 ) -> Verdict:
-    """Join the four judgements; the worst wins: unsupported > infeasible > tight > feasible."""
+    """Join the five judgements; the worst wins: unsupported > infeasible > tight > feasible."""
     time, time_reasons = time_verdict(scenario, total_seconds)
     budget, budget_reasons = budget_verdict(scenario, cost)
     host = host_exceeds(scenario, memory)
     memory_status = "exceeds" if host else memory.verdict
-    reasons = [*software_reasons, memory_reason(scenario, memory), *([host] if host else [])]
-    status: Status
-    if software == "unsupported":
-        status = "unsupported"
-    elif memory_status == "exceeds" or time in ("over_deadline", "impractical") or budget == "over_budget":
-        status = "infeasible"
-    else:
-        status = "tight" if memory_status == "tight" else "feasible"
+    refusal, doubt = (serving.refusal, serving.doubt) if serving is not None else (None, None)
+    if refusal is not None:
+        memory_status = "exceeds"
+    elif doubt is not None and memory_status == "fits":
+        memory_status = "tight"
+    told = refusal or memory_reason(scenario, memory, serving)
+    reasons = [*software_reasons, told, *([doubt] if doubt and not refusal else []), *([host] if host else [])]
     return Verdict(
-        status=status,
+        status=_status(software, memory_status, time, budget, load[0]),
         memory=memory_status,
         time=time,  # type: ignore[arg-type]
         budget=budget,  # type: ignore[arg-type]
         software=software,
-        reasons=(*reasons, *time_reasons, *budget_reasons),
+        load=load[0],
+        reasons=(*reasons, *time_reasons, *budget_reasons, *load[1]),
     )
+
+
+def _status(software: Software, *judgements: str) -> Status:
+    """The worst of all judgements."""
+    if software == "unsupported":
+        return "unsupported"
+    if {"exceeds", "over_deadline", "impractical", "over_budget", "missed", "overloaded"}.intersection(judgements):
+        return "infeasible"
+    return "tight" if "tight" in judgements else "feasible"
 
 
 _HARMLESS = ("memory-fits", "software-limited", "weekly-hours")

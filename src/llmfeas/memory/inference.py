@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.engine import ServingMemory
+from ..catalog.serving_pool import ServingPool
 from ..model.build import build
 from ..model.layer import Layer
 from ..model.operator import Operator
@@ -16,7 +17,9 @@ from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, serving_of
 from ..workload.stages import stages
 from ..workload.weights import weight_bytes
+from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
+from .profile_pass import WidestPass, rank_parts, widest_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +92,9 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     """What each pipeline stage holds, and what stays on the host."""
     weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
     tape = build(s.architecture)
-    caches = [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
-    held = zip(weights.layers, tape.layers, strict=True)
-    layers = [(layer.on_rank(s.tp, s.expert_ranks), *caches[kind]) for layer, kind in held]
+    caches = _pages(s, behaviour) or [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
+    held, padded = zip(weights.layers, tape.layers, strict=True), _padding(s)
+    layers = [(layer.on_rank(s.tp, s.expert_ranks / padded), *caches[kind]) for layer, kind in held]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
     tables, head = weights.tables / s.tp, weights.head / s.tp
     chosen = s.tables.quantization.format(s.quant, s.dialect)
@@ -106,7 +109,7 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
         layers = [(0.0, cache, prompt) for _, cache, prompt in layers]
     kept = layers[s.host_layers :]
     parts: list[Part] = []
-    for stage in stages(len(kept), s.pp, head=int(head > 0)):
+    for stage in stages(len(kept), s.pp, head=int(head > 0 and s.pool is None)):
         own = kept[stage.first : stage.end]
         edge = (tables if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
         own_caches = [cache for _, cache, _ in own]
@@ -120,6 +123,32 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
             )
         )
     return parts, host
+
+
+def _padding(s: Serving) -> float:
+    """By which factor a server's kernels pad the width of a rank's routed experts."""
+    experts = s.architecture.experts
+    if s.pool is None or experts is None or s.quant not in s.pool.padded:
+        return 1.0
+    width = experts.width / rank_parts(s.tp, s.expert_ranks)
+    return -(-width // s.pool.padded_to) * s.pool.padded_to / width
+
+
+def _pages(s: Serving, behaviour: ServingMemory) -> list[tuple[float, float]]:
+    """Bytes of one layer of each kind in a server's pool, on one rank; nothing where there is none."""
+    if s.pool is None:
+        return []
+    pages = PagedCache(
+        pool=s.pool,
+        architecture=s.architecture,
+        block_tokens=behaviour.block_tokens,
+        context=s.context,
+        pass_tokens=s.pool.batches * s.pass_tokens,
+        value=s.value,
+        tp=s.tp,
+    )
+    held = [s.sequences * each for each in request_bytes(pages)]
+    return list(zip(held, held, strict=True))
 
 
 def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, float]:
@@ -144,6 +173,8 @@ def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool)
 
 def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:
     """Components of the two moments on one device."""
+    if s.pool is not None:
+        return _profiled(s, s.pool, part)
     value = behaviour.value_bytes or s.native
     logit = (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp if part.makes_logits else 0.0
     layers, logits = _prompt_pass(s, behaviour, value, logit)
@@ -162,6 +193,30 @@ def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict
         "workspace_bytes": _appended(s, part) if behaviour.appends else 0.0,
     }
     return {"prefill": prefill, "decode": decode}
+
+
+def _profiled(s: Serving, pool: ServingPool, part: Part) -> dict[str, dict[str, float]]:
+    """Components on one device of a server, which has room for its widest pass at any moment."""
+    widest = widest_bytes(
+        WidestPass(
+            pool=pool,
+            architecture=s.architecture,
+            tokens=s.pass_tokens,
+            sequences=min(s.pass_sequences, s.pass_tokens),
+            value=s.native,
+            quant=s.quant,
+            tp=s.tp,
+            expert_ranks=s.expert_ranks,
+            samples=part.makes_logits and s.context <= (pool.whole_prompts or s.context),
+        )
+    )
+    held = {
+        "weights_bytes": part.weights,
+        "kv_cache_bytes": part.cache,
+        "activations_bytes": widest.activations,
+        "logits_bytes": widest.logits,
+    }
+    return {"prefill": held, "decode": held}
 
 
 def _appended(s: Serving, part: Part) -> float:

@@ -9,9 +9,11 @@ from ..contract import Keys, MayBeNull, Note, Published, published
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
+from ..workload.serving import pool_of
 from ..workload.weights import weights_file_bytes
 from .inference import inference_memory
 from .runtime import runtime_memory
+from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes
 from .training import training_memory
 from .usable import usable_bytes
@@ -75,6 +77,8 @@ class CountedMemory:
 
     memory: Memory
     notes: tuple[Note, ...] = ()
+    serving: ServingRoom | None = None
+    """What a server makes of its share of the device; None where there is no such share."""
 
 
 def memory(scenario: Scenario) -> CountedMemory:
@@ -106,19 +110,24 @@ def _training(scenario: Scenario) -> CountedMemory:
 
 def _serving(scenario: Scenario) -> CountedMemory:
     tensors = inference_memory(scenario)
-    runtime = runtime_memory(scenario, tensors.components)
+    served = served_memory(scenario, tensors) if pool_of(scenario) is not None else None
+    if served is None:
+        runtime = runtime_memory(scenario, tensors.components)
+        beside, peak, usable = runtime.expected, runtime.shifted(tensors.bytes), usable_bytes(scenario)
+    else:
+        beside, peak, usable = served.runtime_bytes, served.peak_bytes, served.usable_bytes
     found = Memory(
-        components=components_of({**tensors.components, "runtime_bytes": runtime.expected}),
-        peak_bytes=runtime.shifted(tensors.bytes),
+        components=components_of({**tensors.components, "runtime_bytes": beside}),
+        peak_bytes=peak,
         peak_moment=tensors.moment,
         runner_up_moment=tensors.runner_up,
         kv_cache_bytes=tensors.kv_cache_bytes,
         weights_file_bytes=_file_bytes(scenario),
         host_bytes=tensors.host_bytes,
         capacity_bytes=scenario.memory_bytes,
-        usable_bytes=usable_bytes(scenario),
+        usable_bytes=usable,
     )
-    return CountedMemory(found, stack_notes(scenario))
+    return CountedMemory(found, stack_notes(scenario), None if served is None else served.room)
 
 
 @whatever_the_batch

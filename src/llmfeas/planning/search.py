@@ -20,8 +20,7 @@ from ..feasibility.bounds import (
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate, Remedy
 from ..feasibility.software import software_support
-from ..memory.peak import memory, peak_bytes
-from ..memory.usable import usable_bytes
+from ..memory.peak import memory
 from ..record import dataclass
 from ..scenario import Scenario
 from ..settle import Resolution, hardware_named, resolution
@@ -91,7 +90,7 @@ class Way:
 def miss(estimated: Estimate) -> float:
     """Say how far an estimate is from feasible: the largest of needed over allowed; at most 1 where it is."""
     verdict, scenario, peak = estimated.verdict, estimated.scenario, estimated.memory.peak_bytes.expected
-    shares = [peak / estimated.memory.usable_bytes]
+    shares = [peak / max(estimated.memory.usable_bytes, 1.0)]
     on_host = estimated.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
     shares.append(on_host / scenario.host_memory_bytes)
     total, usd = estimated.total_seconds, estimated.cost.usd
@@ -173,7 +172,8 @@ class Search:
         settled = self.settled(changes)
         if settled is None:
             return True
-        share = peak_bytes(settled.scenario).expected / usable_bytes(settled.scenario)
+        tried = memory(settled.scenario).memory
+        share = tried.peak_bytes.expected / max(tried.usable_bytes, 1.0)
         if share > 1:
             self.note(changes, share + self._unsupported(settled))
         return share <= 1
@@ -189,7 +189,8 @@ class Search:
         if settled is None:
             return None
         hopeless = self._unsupported(settled)
-        counted, usable = memory(settled.scenario).memory, usable_bytes(settled.scenario)
+        counted = memory(settled.scenario).memory
+        usable = max(counted.usable_bytes, 1.0)
         share = counted.peak_bytes.expected / usable
         if len(changes) == 1:
             self._shares[changes[0]] = share

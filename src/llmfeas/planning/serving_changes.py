@@ -8,6 +8,7 @@ from ..catalog.backend import default_engine, support
 from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
+from ..workload.serving import replicas
 from .change import AUTO, Change, Source
 
 FORMATS = {
@@ -29,6 +30,12 @@ LOSS = {
     2: ("2-bit weights: a large loss of quality", 7.0),
 }
 """What weights of so many bits give up, and how much that hurts."""
+
+FEW_REQUESTS = 16
+"""Requests at once that a server is limited to where its cache finds too little room."""
+
+LARGE_SHARE = 0.95
+"""Of a device, for a server that is alone there; what is beyond it runs short of memory after the start."""
 
 PARTS = (0.75, 0.5, 0.25, 0.0)
 """Shares of the layers that stay on the device; a plan then finds the most that fit."""
@@ -78,6 +85,22 @@ def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
         yield Change({"concurrency": requests}, "fewer requests at once")
 
 
+def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield what a server may be told where it finds too little room: to run fewer requests, to take more."""
+    scenario = estimate.scenario
+    share, most = scenario.gpu_memory_utilization, scenario.max_num_seqs
+    if share is None or most is None:
+        return
+    fewer = max(FEW_REQUESTS, -(-scenario.concurrency // replicas(scenario)))
+    if most > fewer:
+        yield Change({"max_num_seqs": fewer}, f"at most {fewer} requests at once", 0.5)
+    if share < LARGE_SHARE:
+        yield Change({"gpu_memory_utilization": LARGE_SHARE}, "hardly anything stays free beside the server", 1)
+        if most > fewer:
+            both: dict[str, object] = {"max_num_seqs": fewer, "gpu_memory_utilization": LARGE_SHARE}
+            yield Change(both, f"at most {fewer} requests at once, hardly anything free beside the server", 1.5)
+
+
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield shorter contexts, down to 1024 tokens."""
     scenario = estimate.scenario
@@ -110,6 +133,7 @@ def host_pain(kept: int, layers: int) -> float:
 
 
 SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
+    ("max_num_seqs", server_changes),
     ("concurrency", concurrency_changes),
     ("kv_dtype", kv_dtype_changes),
     ("quant", quant_changes),

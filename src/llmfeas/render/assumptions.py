@@ -59,6 +59,12 @@ def _inference(value: Any) -> Iterator[str]:
         yield f"room for {value('context')} tokens ({value('kv_dtype')})"
     if value("prompt"):
         yield f"prompt of {value('prompt')} tokens"
+    if value("rate") or value("requests"):
+        yield f"answers of {value('output')} tokens"
+    if value("rate"):
+        yield f"{digits(value('rate'))} requests/s"
+    if value("requests"):
+        yield f"{value('requests')} requests"
     if (value("concurrency") or 1) > 1:
         yield f"{value('concurrency')} requests at once"
 

@@ -18,6 +18,7 @@ from ..units import (
     format_usd,
 )
 from .assumptions import assumptions, context
+from .load import load_topics
 from .report import Bar, Heading, Pair, Phrase, Report, Topic, glued
 from .uses import uses_topic
 from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, judged, rate, sentence, verdict_words
@@ -39,8 +40,10 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
     sections = (
         _reasons(result["verdict"]),
         _memory(inputs, result["memory"]),
+        _room(inputs, result.get("serving")),
         _compute(result["flops"], inputs["task"]["value"]),
         *_time(inputs, result),
+        *load_topics(inputs, result),
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),
@@ -81,6 +84,25 @@ def _memory(inputs: Json, memory: Json) -> Topic:
         lines.append(f"and {glued(format_bytes(memory['host_bytes']))} in the memory of the host")
     lines.append(f"at the peak, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
     return Topic(label="Memory", paragraphs=tuple((Phrase(line),) for line in lines), bars=_components(memory))
+
+
+def _room(inputs: Json, serving: Json | None) -> Topic | None:
+    """What a server makes of its share of the device."""
+    if serving is None:
+        return None
+    pool, tokens, at_once = (serving[name] for name in ("kv_pool_bytes", "kv_pool_tokens", "requests_at_once"))
+    each = " on each device" if inputs["num_devices"]["value"] > 1 else ""
+    room = f"room for {figure(pool, format_bytes)}{each}, {glued(format_count(tokens['expected']) + ' tokens')}"
+    context = glued(f"{inputs['context']['value']} tokens")
+    held = f"{_whole(at_once)} requests of {context} at once"
+    text = f"{room}: {held}" if serving["starts"] else f"{room}: the server does not start"
+    return Topic(label="Cache", paragraphs=((Phrase(text),),), apart=False)
+
+
+def _whole(at_once: Json) -> str:
+    """Whole requests, with their range."""
+    low, expected, high = (int(at_once[name]) for name in ("low", "expected", "high"))
+    return f"{expected}" if low == high else glued(f"{expected} ({low} – {high})")
 
 
 def _components(memory: Json) -> tuple[Bar, ...]:

@@ -13,7 +13,7 @@ from ..scenario import BATCH, Origin, Scenario, whatever_the_batch
 from .ndjson import encoded
 
 SERVING_REST = tuple(key for key in keys_of(Estimate) if key != "parameters")
-TRAINING_REST = tuple(key for key in SERVING_REST if key != "flops")
+TRAINING_REST = tuple(key for key in SERVING_REST if key not in ("flops", "load"))
 """What of a result depends on the batch."""
 _HOLE = "\0"
 """Stands for a setting of the batch; no text of a request holds it."""

@@ -26,10 +26,13 @@ from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
 from ..text import printable
 from ..timing.training import layout_tokens_per_second
 from ..workload.parameters import parameters
+from ..workload.serving import replicas
 from . import engine as engines
 from . import layout, lengths, recipe
 from .draft import Draft
 from .hardware import settle_hardware
+from .load import settle_load
+from .server import settle_server
 
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
@@ -158,6 +161,7 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         lengths.settle_batches(draft, scenario)
     else:
         draft.settle("concurrency", 1)
+        _widened(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
     return Resolution(settled, question.backend, (*question.warnings, *draft.warnings), question.digest)
 
@@ -184,8 +188,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     recipe.settle_precision(draft, model, draft.values["device"])
     recipe.settle_quant(draft, model, engine, catalog)
     recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
-    draft.settle("mfu", None)
-    for name, default in (("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
+    for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
     if draft.values["task"] in TRAINING_TASKS:
         layout.check_engine(draft, engine)
@@ -194,8 +197,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         lengths.settle_tokens(draft, model, parameters(model).active)
         draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
     else:
-        lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
-        draft.settle("gpu_layers", None, "derived")
+        _settle_serving(draft, model, backend, engine, catalog)
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
@@ -203,6 +205,13 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     if not is_open:
         scenario = _laid_out(scenario, draft)
     return Question(scenario, backend, engine, tuple(draft.warnings), catalog.digest, draft if is_open else None)
+
+
+def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
+    lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
+    draft.settle("gpu_layers", None, "derived")
+    settle_server(draft, engine, catalog)
+    settle_load(draft)
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
@@ -229,6 +238,13 @@ def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
     )
     probe = layout.fitted_layout(probe, question.draft, judge, batch)
     return _laid_out(probe, question.draft)
+
+
+def _widened(scenario: Scenario, draft: Draft) -> None:
+    """Have a server run as many requests at once as are asked for, where nobody says how many it may."""
+    asked = -(-draft.values["concurrency"] // replicas(scenario))
+    if scenario.max_num_seqs is not None and not scenario.said("max_num_seqs") and asked > scenario.max_num_seqs:
+        draft.put("max_num_seqs", asked, "derived")
 
 
 def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:

@@ -15,6 +15,7 @@ from ..catalog.store import Catalog
 from ..errors import DataError, UsageError
 from ..text import printable
 from .draft import Draft
+from .server import asks_for_server, has_pool
 
 SOME_GGUF_FORMAT = "q8_0"
 """Stands for all formats of GGUF where only the software matters."""
@@ -22,6 +23,8 @@ STREAMING = "transformers"
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
+SERVER = "vllm"
+"""Who is meant where a server's settings are given and no engine."""
 
 
 def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
@@ -47,6 +50,8 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
             and _reads(STREAMING, str(quant), catalog)
         ):
             default = STREAMING
+        elif asks_for_server(draft) and not has_pool(catalog.tables.engine(default), device):
+            default = SERVER
     named = engine_named(draft.settle("engine", default, "backend"), catalog)
     draft.values["engine"] = named
     engine = catalog.tables.engine(named)

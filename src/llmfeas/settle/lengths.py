@@ -13,6 +13,9 @@ CHINCHILLA_TOKENS_PER_PARAMETER = 20
 FINETUNE_TOKENS = 10e6
 PRETRAIN_BATCH_TOKENS = 2**19
 MICRO_BATCH_TOKENS = 8192
+CHAT_PROMPT_TOKENS = 256
+CHAT_ANSWER_TOKENS = 512
+"""What a request of a short chat has where only the load is described."""
 MANY = 10**9
 """A global batch that feeds all ranks, where none is settled yet."""
 
@@ -52,13 +55,13 @@ def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
 
 
 def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = False) -> None:
-    """Settle `context`, `prompt`, `kv_dtype`; a context without a prompt means prompt 0.
+    """Settle `context`, `prompt`, `output`, `kv_dtype`; a context without a prompt means prompt 0.
 
     Raises:
         UsageError: for a prompt longer than the context.
     """
     context = draft.settle("context", min(model.context, 4096), "model" if model.context < 4096 else "default")
-    prompt = draft.settle("prompt", 0)
+    prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.said("context") else 0)
     if prompt > context:
         if draft.said("context"):
             raise UsageError(
@@ -68,9 +71,31 @@ def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = Fa
             )
         draft.put("context", prompt, "derived")
         context = prompt
+    output = _settle_output(draft, context, prompt)
+    if draft.said("output") and prompt + output > context:
+        if draft.said("context"):
+            wanted = f"--prompt {prompt} and --output-tokens {output}"
+            draft.warn("answer-cut", f"{wanted} are more than --context {context}: answers are cut there")
+        else:
+            draft.put("context", prompt + output, "derived")
+            context = prompt + output
     _within_positions(draft, model, context, "--context")
     sixteen = "bf16" if draft.values["precision"] == "bf16" else "fp16"
     draft.settle("kv_dtype", "fp8" if fp8_cache and draft.values["quant"] == "fp8" else sixteen, "derived")
+
+
+def _has_lengths(draft: Draft) -> bool:
+    """Whether the question is about requests, whose prompts have a length, be it said or not."""
+    return any(draft.said(name) for name in ("output", "rate", "requests", "ttft", "tpot"))
+
+
+def _settle_output(draft: Draft, context: int, prompt: int) -> int:
+    """Settle the tokens of an answer: what a given context leaves, else a short answer."""
+    if draft.said("context") and context > prompt:
+        output: int = draft.settle("output", context - prompt, "derived")
+    else:
+        output = draft.settle("output", CHAT_ANSWER_TOKENS)
+    return output
 
 
 def global_batch(scenario: Scenario, micro_batch: int) -> int:

@@ -22,7 +22,6 @@ from .rates import peak_flop_per_s
 
 CHAT_CACHED_TOKENS = 256
 """Mean cached length of a short chat, for which speed is quoted when nothing is said."""
-CHAT_ANSWER_TOKENS = 512
 SHARP = 3
 SMALL_CACHE_TYPES = ("fp8", "int8")
 SLOW_LINK_BYTES_PER_S = 64e9
@@ -100,19 +99,14 @@ def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, qu
 
 
 def cached_tokens(scenario: Scenario) -> float:
-    """Mean number of cached tokens while decoding: half way between prompt and context, 256 where neither is given."""
+    """Mean cached tokens while decoding: prompt and half the answer; of a short chat where no length is given."""
+    if scenario.said("output") and scenario.output is not None:
+        return scenario.prompt + scenario.output / 2
     if scenario.said("context") and scenario.context is not None:
         return (scenario.prompt + scenario.context) / 2
     if scenario.said("prompt"):
         return scenario.prompt + CHAT_CACHED_TOKENS
     return float(CHAT_CACHED_TOKENS)
-
-
-def generated_tokens(scenario: Scenario) -> float:
-    """Tokens that one request generates: context less prompt where given, else a short answer."""
-    if scenario.said("context") and scenario.context is not None and scenario.context > scenario.prompt:
-        return float(scenario.context - scenario.prompt)
-    return float(CHAT_ANSWER_TOKENS)
 
 
 def replicas(scenario: Scenario) -> int:
@@ -148,13 +142,13 @@ def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
     return 2 * sums.blocks * rates.reduce_seconds * (1 + 0.25 * (tp > 2) + 0.25 * (tp > 4))
 
 
-def decode_parts(scenario: Scenario, tokens: float) -> dict[str, float]:
-    """Give the seconds of one decoding step after `tokens` tokens, all sequences together, by part; they add up."""
+def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[str, float]:
+    """Seconds of one decoding step of `sequences` on one replica, after `tokens` tokens each, by part; they add up."""
     efficiency = scenario.tables.efficiency
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
     rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
-    sequences, tp = sequences_per_replica(scenario), scenario.tp
+    tp = scenario.tp
     weights = weights_read_bytes(scenario, sequences)
     on_host = host_share(scenario)
     read = weights * (1 - on_host) / rates.read / tp

@@ -11,7 +11,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from ..workload.serving import streams_weights
-from .decode import cached_tokens, decode_parts, decode_rates, generated_tokens, replicas, sequences_per_replica
+from .decode import cached_tokens, decode_parts, decode_rates, replicas, sequences_per_replica
 from .host import host_share, streamed_seconds
 from .prefill import pass_tokens, prefill_parts, prefill_rates, prompt_tokens
 from .rates import peak_flop_per_s
@@ -89,9 +89,14 @@ def sustained_speed(scenario: Scenario, step: float) -> float:
     sequences = sequences_per_replica(scenario)
     if sequences <= 1 or scenario.prompt == 0:
         return replicas(scenario) * sequences / step
-    generated, prompts = generated_tokens(scenario), prompt_work_seconds(scenario, sequences)
+    generated, prompts = float(scenario.output or 1), prompt_work_seconds(scenario, sequences)
     busy = scenario.tables.efficiency.value("decode.service")
     return replicas(scenario) * busy * sequences * generated / (step * generated + prompts)
+
+
+def speed_intervals(scenario: Scenario) -> tuple[Interval, Interval]:
+    """How sure the speed of decoding and that of reading prompts are, with the requests at once that were asked."""
+    return _intervals(scenario, sequences_per_replica(scenario))
 
 
 @whatever_the_batch
@@ -119,7 +124,7 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     """
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
     sequences = sequences_per_replica(scenario)
-    decoding = decode_parts(scenario, cached)
+    decoding = decode_parts(scenario, cached, sequences)
     step = sum(decoding.values())
     reading = prefill_parts(scenario, prompt, sequences)
     token = sum(reading.values())

@@ -14,7 +14,7 @@ from functools import lru_cache
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
-from ..model.sums import architecture_sums
+from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import TERA
@@ -70,7 +70,7 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str)
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
         peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else half
-        return peak * value("decode.compute"), "decode.compute"
+        return peak * value("prefill.server"), "prefill.server"
     if path.family in ("eager", "autoawq"):
         return half * value("prefill.eager"), "prefill.eager"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
@@ -87,9 +87,10 @@ def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, q
     kernel = "_metal" if device.backend == "metal" else ""
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
     element_bytes = 4 if path.family == "llama.cpp" else 2
+    experts = "prefill.server_moe" if path.family == "server" else "prefill.moe"
     return PrefillRates(
         matrix=matrix,
-        experts=1.0 if path.backend == "cpu" else efficiency.value("prefill.moe"),
+        experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
         attention=device.peak16_flop_per_s * efficiency.value(f"prefill.attention{kernel}{flash}"),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
         stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
@@ -122,25 +123,45 @@ def split_gain(scenario: Scenario, tokens: float) -> float:
 
 
 def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
-    """Give the seconds a prompt token by part (matrix, attention, weights, offload, streaming, fixed); they add up."""
+    """Seconds a prompt token by part (matrix, attention, weights, offload, streaming, fixed); they add up."""
+    return read_parts(scenario, prompt * sequences, prompt)
+
+
+def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, float]:
+    """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average."""
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
     rates = prefill_rates(
         scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused
     )
-    batch = min(prompt * sequences, float(BATCH_TOKENS))
+    one_pass = pass_tokens(scenario, tokens)
+    launched = scenario.engine_record.serving.memory.cache == "paged"
+    batch = one_pass if launched else min(tokens, float(BATCH_TOKENS))
     matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
-    attention = sums.attention_flop(prompt) / rates.attention
+    attention = sums.attention_flop(length) / rates.attention
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
     work = matrix + attention
-    gain = split_gain(scenario, prompt * sequences)
-    one_pass = pass_tokens(scenario, prompt * sequences)
-    return {
+    gain = split_gain(scenario, tokens)
+    parts = {
         "matrix": matrix / gain,
         "attention": attention / gain,
         "weights": (math.hypot(work, read) - work) / gain,
         "offload": sent_seconds(scenario, weights) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": sums.stream_width / rates.stream / gain,
-        "fixed": rates.layer_seconds * sums.layers / batch / gain,
     }
+    if launched:
+        fixed = max(0.0, launch_seconds(scenario, sums) / batch - sum(parts.values()))
+    else:
+        fixed = rates.layer_seconds * sums.layers / batch / gain
+    return {**parts, "fixed": fixed}
+
+
+def launch_seconds(scenario: Scenario, sums: Sums) -> float:
+    """Seconds that a serving engine's host needs to start a pass over prompts: its kernels are in no graph.
+
+    The device works meanwhile, so that it shows in short passes only.
+    """
+    value = scenario.tables.efficiency.value
+    experts = value("prefill.launch_moe") - 1
+    return value("prefill.launch") * (sums.layers + experts * sums.moe_layers)

@@ -6,6 +6,7 @@ from ..catalog.architecture import Architecture
 from ..catalog.device import Device
 from ..catalog.engine import ServingMemory
 from ..catalog.quantization import StoredWeights
+from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
 from ..record import dataclass
 from ..scenario import Scenario
@@ -43,6 +44,12 @@ class Serving:
     one_pool: bool
     """Host and device draw on the same memory."""
     stored: StoredWeights | None
+    pool: ServingPool | None
+    """How a server sizes its pool, in the release that runs; None: the engine has none on this device."""
+    pass_tokens: int
+    """Tokens of a server's widest pass."""
+    pass_sequences: int
+    """Requests that a server may run at once."""
 
 
 def shares_memory(scenario: Scenario) -> bool:
@@ -89,7 +96,18 @@ def serving_of(scenario: Scenario) -> Serving:
         streamed=streams_weights(scenario),
         one_pool=one_pool,
         stored=scenario.stored,
+        pool=pool_of(scenario),
+        pass_tokens=scenario.max_num_batched_tokens or 0,
+        pass_sequences=scenario.max_num_seqs or 0,
     )
+
+
+def pool_of(scenario: Scenario) -> ServingPool | None:
+    """Give how the server sizes its pool in its release; None where the engine has none on this device."""
+    if scenario.gpu_memory_utilization is None:
+        return None
+    pool = scenario.engine_record.serving.memory.pool
+    return None if pool is None else pool.of(scenario.engine_version)
 
 
 def _context(scenario: Scenario) -> int:

@@ -58,7 +58,7 @@ class LayerBytes:
         """All of the layer."""
         return self.split + self.routed + self.whole
 
-    def on_rank(self, tp: int, expert_ranks: int) -> float:
+    def on_rank(self, tp: int, expert_ranks: float) -> float:
         """Give the bytes of one rank, where `expert_ranks` share the routed experts (ep x the tp of an expert)."""
         return self.split / tp + self.routed / expert_ranks + self.whole
 

@@ -6,6 +6,7 @@ The tables in data/launch name their sources; test_parsers.py asks the engines t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -129,8 +130,8 @@ def of_llama_cpp(launch: Launch) -> list[str]:
     return wrong
 
 
-def of_vllm(launch: Launch) -> list[str]:
-    table = documented("vllm")
+def of_server(name: str, launch: Launch) -> list[str]:
+    table = documented(name)
     wrong = unknown_options(options(words(launch)), table["flags"])
     for name, behind in options(words(launch)):
         allowed = {"--kv-cache-dtype": "kv_cache_dtype", "--quantization": "quantization", "--dtype": "dtype"}
@@ -149,7 +150,8 @@ CHECKS = {
     "maxtext": of_maxtext,
     "mlx-lm": of_mlx,
     "llama.cpp": of_llama_cpp,
-    "vllm": of_vllm,
+    "vllm": partial(of_server, "vllm"),
+    "sglang": partial(of_server, "sglang"),
 }
 
 

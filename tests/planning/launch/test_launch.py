@@ -27,7 +27,7 @@ def refused(engine: str, /, **request: object) -> UsageError:
 def test_the_engines_of_the_command_line_are_all_there() -> None:
     assert list(LAUNCHERS) == [
         *("accelerate", "axolotl", "deepspeed", "llama.cpp", "maxtext"),
-        *("megatron", "mlx-lm", "torchrun-fsdp", "trl", "vllm"),
+        *("megatron", "mlx-lm", "sglang", "torchrun-fsdp", "trl", "vllm"),
     ]
 
 

@@ -276,7 +276,10 @@ def test_vllm_gets_lengths_layout_and_formats() -> None:
         "--quantization": "fp8",
         "--kv-cache-dtype": "fp8",
         "--max-model-len": "8192",
-        "--max-num-seqs": "16",
+        "--gpu-memory-utilization": "0.92",
+        "--max-num-seqs": "1024",
+        "--max-num-batched-tokens": "8192",
+        "--enforce-eager": None,
         "--tensor-parallel-size": "4",
         "--pipeline-parallel-size": "1",
         "--data-parallel-size": "2",
@@ -285,6 +288,23 @@ def test_vllm_gets_lengths_layout_and_formats() -> None:
     assert words(launch)[:3] == ["vllm", "serve", "meta-llama/Meta-Llama-3-8B"]
     offloaded = launched("vllm", **SERVED, device="rtx-4090", offload="all")
     assert value(offloaded, "--cpu-offload-gb") == "15"
+
+
+def test_a_server_is_told_what_the_estimate_assumed() -> None:
+    said = {
+        "gpu_memory_utilization": 0.85,
+        "max_num_seqs": 64,
+        "max_num_batched_tokens": 4096,
+        "enforce_eager": True,
+    }
+    vllm = launched("vllm", **SERVED, device="h100-sxm", **said)
+    names = ("--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens")
+    assert [value(vllm, name) for name in names] == ["0.85", "64", "4096"]
+    assert "--enforce-eager" in words(vllm)
+    sglang = launched("sglang", **SERVED, device="h100-sxm", **said)
+    names = ("--mem-fraction-static", "--max-running-requests", "--chunked-prefill-size")
+    assert [value(sglang, name) for name in names] == ["0.85", "64", "4096"]
+    assert "--disable-cuda-graph" in words(sglang)
 
 
 def test_vllm_reads_published_formats_from_the_checkpoint() -> None:

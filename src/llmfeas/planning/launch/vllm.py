@@ -36,7 +36,10 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES[scenario.kv_dtype]),
             ("--max-model-len", scenario.context or 1),
-            ("--max-num-seqs", -(-scenario.concurrency // copies)),
+            ("--gpu-memory-utilization", scenario.gpu_memory_utilization),
+            ("--max-num-seqs", scenario.max_num_seqs or -(-scenario.concurrency // copies)),
+            ("--max-num-batched-tokens", scenario.max_num_batched_tokens),
+            ("--enforce-eager", scenario.enforce_eager),
             ("--tensor-parallel-size", scenario.tp),
             ("--pipeline-parallel-size", scenario.pp),
             ("--data-parallel-size", copies if copies > 1 else None),
@@ -61,14 +64,19 @@ def objection(scenario: Scenario) -> Objection | None:
     return None
 
 
-def notes(scenario: Scenario) -> tuple[str, ...]:
-    """Say what the user has to provide."""
+def weights_notes(scenario: Scenario) -> list[str]:
+    """Say which weights and requests the user has to bring."""
     texts = [*model_notes(scenario)]
-    nodes = nodes_of(scenario)
     if scenario.quant in IN_CHECKPOINT and scenario.model.published_quant != scenario.quant:
         texts.append(f"name a version of the model whose weights are in {scenario.quant}")
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+    return texts
+
+
+def notes(scenario: Scenario) -> tuple[str, ...]:
+    """Say what the user has to provide."""
+    texts, nodes = weights_notes(scenario), nodes_of(scenario)
     if nodes.several:
         texts.append(
             f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one and "

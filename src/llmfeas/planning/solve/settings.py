@@ -83,8 +83,10 @@ def _fits(request: Request, catalog: Catalog) -> bool:
         if error.code in REFUSALS:
             return False
         raise
-    counted = memory(scenario).memory
-    return counted.verdict != "exceeds" and host_exceeds(scenario, counted) is None
+    found = memory(scenario)
+    if found.serving is not None and found.serving.refusal is not None:
+        return False
+    return found.memory.verdict != "exceeds" and host_exceeds(scenario, found.memory) is None
 
 
 def _inference(request: Request) -> bool:

@@ -1,0 +1,97 @@
+"""Whether a server keeps up with the requests that come, and whether their waits stay within the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..ranges import Range
+from ..record import dataclass
+from ..scenario import Scenario
+from ..units import digits, format_duration
+from .result import LoadVerdict, Note, Percentiles, ServedLoad
+from .served_load import served_load
+
+WAITS = {
+    "compute": "reading its own prompt",
+    "queue": "the prompts of others",
+    "max_num_seqs": "a place among the sequences of the batch",
+    "pool": "room in the cache",
+}
+"""What slow first tokens wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What 95 % of requests may wait."""
+
+    name: str
+    code: str
+    what: str
+    seconds: float
+    of: Callable[[ServedLoad], Percentiles]
+
+
+def targets_of(scenario: Scenario) -> Iterator[Target]:
+    """The targets that were given."""
+    if scenario.ttft_seconds is not None:
+        yield Target("--ttft", "ttft-missed", "the first token", scenario.ttft_seconds, lambda load: load.ttft_seconds)
+    if scenario.tpot_seconds is not None:
+        yield Target("--tpot", "tpot-missed", "a token", scenario.tpot_seconds, lambda load: load.tpot_seconds)
+
+
+def load_verdict(
+    scenario: Scenario, under_load: Callable[[], ServedLoad] | None
+) -> tuple[LoadVerdict, tuple[Note, ...]]:
+    """Judge a load by its expected figures, with reasons; `tight` where only the pessimistic end misses."""
+    targets = list(targets_of(scenario))
+    if under_load is None or not (targets or scenario.rate):
+        return "not_asked", ()
+    load = under_load()
+    missed = [target for target in targets if (p95 := target.of(load).p95) is None or p95.expected > target.seconds]
+    notes = tuple(_missed(scenario, target, load) for target in missed)
+    if not load.is_stable and scenario.requests is None:
+        return "overloaded", (_overloaded(scenario, load), *(note for note in notes if note.code == "tpot-missed"))
+    if missed:
+        return "missed", notes
+    risky = [target for target in targets if (p95 := target.of(load).p95) and p95.high > target.seconds]
+    return ("tight", tuple(_risky(target, load) for target in risky)) if risky else ("ok", ())
+
+
+def _overloaded(scenario: Scenario, load: ServedLoad) -> Note:
+    most, comes = load.largest_requests_per_second.expected, scenario.rate or 0.0
+    text = (
+        f"{digits(comes)} requests come each second, {digits(most)} can be finished: they pile up, "
+        f"waiting for {WAITS[load.bound_by]}"
+    )
+    return Note("overloaded", text)
+
+
+def _missed(scenario: Scenario, target: Target, load: ServedLoad) -> Note:
+    """Say by how much a target is missed, and what is possible at best: the wait of a request that is alone."""
+    found = target.of(load).p95
+    after = "ever later" if found is None else f"after {format_duration(found.expected)}"
+    text = f"95 % of requests get {target.what} {after}, past the {format_duration(target.seconds)} of {target.name}"
+    best = _best(scenario, target)
+    if best.expected > target.seconds:
+        slow = "reading the prompt" if target.code == "ttft-missed" else "one step of decoding"
+        return Note(target.code, f"{text}; even alone a request takes {format_duration(best.expected)}, for {slow}")
+    waits = f", waiting for {WAITS[load.bound_by]}" if target.code == "ttft-missed" else ""
+    return Note(target.code, f"{text}{waits}; alone it takes {format_duration(best.expected)}")
+
+
+def _best(scenario: Scenario, target: Target) -> Range:
+    alone = served_load(replace(scenario, rate=None, requests=None, concurrency=1))
+    found = target.of(alone).p95
+    assert found is not None
+    return found
+
+
+def _risky(target: Target, load: ServedLoad) -> Note:
+    found = target.of(load).p95
+    assert found is not None
+    text = (
+        f"95 % of requests get {target.what} within {format_duration(found.expected)}, at worst "
+        f"{format_duration(found.high)}, of the {format_duration(target.seconds)} of {target.name}"
+    )
+    return Note(f"{target.code.removesuffix('-missed')}-tight", text)

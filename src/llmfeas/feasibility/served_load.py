@@ -1,0 +1,181 @@
+"""A server under load: what its users wait for and what it gets done, from the seconds of its steps."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from ..load.batch import Batch
+from ..load.figures import Load
+from ..load.finite import finite
+from ..load.points import Quantiles
+from ..load.requests import FIXED, Arrivals, Lengths, Spread
+from ..load.server import POLICIES, Server, StepSeconds
+from ..load.steady import steady
+from ..memory.inference import inference_memory
+from ..memory.peak import memory
+from ..memory.usable import usable_bytes
+from ..ranges import Range
+from ..record import dataclass
+from ..scenario import Scenario, whatever_the_batch
+from ..timing.inference import speed_intervals
+from ..timing.passes import step_seconds
+from ..workload.serving import replicas
+from .result import Percentiles, ServedLoad
+
+SLOTS, PASS_TOKENS = 256, 2048
+"""Requests and tokens of a step of an engine that has no such settings."""
+FAR = 100.0
+"""What stands for a wait that grows without end, as a multiple of the expected one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a replica's batch."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    kv_pool_tokens: float
+    page_tokens: int
+
+
+def served_load(scenario: Scenario) -> ServedLoad:
+    """The figures of a load, with ranges: those of the same server with slower and with faster steps.
+
+    Users who wait for their answers slow down with the server: then all times grow alike.
+    """
+    decoding, reading = speed_intervals(scenario)
+    expected = _load(scenario, decoding.factor, reading.factor)
+    if scenario.rate:
+        slow = _load(scenario, decoding.factor / decoding.width, reading.factor / reading.width)
+        fast = _load(scenario, decoding.factor * decoding.width, reading.factor * reading.width)
+    else:
+        slow, fast = expected.slower(decoding.width), expected.slower(1 / decoding.width)
+    value = scenario.tables.efficiency.value
+    first, token = value("load.ttft"), value("load.tpot")
+    free = 1.0 if scenario.rate and expected.stable and scenario.requests is None else token
+    return ServedLoad(
+        ttft_seconds=_percentiles(fast.ttft_seconds, expected.ttft_seconds, slow.ttft_seconds, first),
+        tpot_seconds=_percentiles(fast.tpot_seconds, expected.tpot_seconds, slow.tpot_seconds, token),
+        output_tokens_per_second=_range(
+            slow.output_tokens_per_second, expected.output_tokens_per_second, fast.output_tokens_per_second, free
+        ),
+        requests_per_second=_range(
+            slow.requests_per_second, expected.requests_per_second, fast.requests_per_second, free
+        ),
+        waiting=_finite(fast.waiting, expected.waiting, slow.waiting),
+        running=_range(fast.running, expected.running, slow.running),
+        largest_requests_per_second=_range(slow.largest_rate, expected.largest_rate, fast.largest_rate, token),
+        bound_by=expected.bound_by,
+        is_stable=expected.stable,
+    )
+
+
+def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
+    factors = decode_factor, read_factor
+    batch = _batch(scenario, *factors) if scenario.rate else _shared(scenario, *factors, scenario.max_num_seqs)
+    arrivals = arrivals_of(scenario)
+    return finite(batch, arrivals) if arrivals.requests is not None else steady(batch, arrivals)
+
+
+def _batch(scenario: Scenario, decode_factor: float, read_factor: float) -> Batch:
+    return Batch(server_of(scenario, decode_factor, read_factor), lengths_of(scenario))
+
+
+@whatever_the_batch
+def _shared(scenario: Scenario, decode_factor: float, read_factor: float, _seqs: int | None) -> Batch:
+    """The same for every number of users, who may widen what the server runs at once."""
+    return _batch(scenario, decode_factor, read_factor)
+
+
+def _percentiles(fast: Quantiles, expected: Quantiles, slow: Quantiles, width: float) -> Percentiles:
+    return Percentiles(
+        p50=_finite(fast.p50, expected.p50, slow.p50, width),
+        p95=_finite(fast.p95, expected.p95, slow.p95, width),
+    )
+
+
+def _range(one: float, expected: float, other: float, width: float = 1.0) -> Range:
+    """A range that reaches at least a factor to both sides; the discrete steps of a queue may turn its ends."""
+    return Range(min(one, expected / width, other), expected, max(one, expected * width, other))
+
+
+def _finite(one: float, expected: float, other: float, width: float = 1.0) -> Range | None:
+    """The same where the expected value is finite; an end that is not counts as far away."""
+    if not math.isfinite(expected):
+        return None
+    far = FAR * max(1.0, expected)
+    return _range(one if math.isfinite(one) else far, expected, other if math.isfinite(other) else far, width)
+
+
+def lengths_of(scenario: Scenario) -> Lengths:
+    """Lengths of prompts and answers; answers end where the context does."""
+    spread = Spread("lognormal", scenario.length_spread) if scenario.length_spread else FIXED
+    room = (scenario.context or 1) - scenario.prompt
+    return Lengths(
+        prompt=max(1, scenario.prompt),
+        output=max(1, min(scenario.output or 1, room)),
+        prompt_spread=spread,
+        output_spread=spread,
+        prefix_hit=scenario.prefix_hit,
+    )
+
+
+def arrivals_of(scenario: Scenario) -> Arrivals:
+    """How requests come: at a rate, else from as many users as are served at once."""
+    if scenario.rate:
+        return Arrivals(rate=scenario.rate, requests=scenario.requests)
+    return Arrivals(users=float(scenario.concurrency), requests=scenario.requests)
+
+
+def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float = 1.0) -> Server:
+    """The engine as its scheduler sees it, with steps that are faster by factors than computed."""
+    limits = limits_of(scenario)
+    steps = step_seconds(scenario, limits.max_num_seqs, limits.max_num_batched_tokens)
+    if not decode_factor == read_factor == 1.0:
+        steps = partial(_faster, steps, decode_factor, read_factor)
+    seqs = limits.max_num_seqs
+    if scenario.rate and scenario.said("concurrency"):
+        seqs = min(seqs, -(-scenario.concurrency // replicas(scenario)))
+    return Server(
+        step_seconds=steps,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=limits.max_num_batched_tokens,
+        kv_pool_tokens=limits.kv_pool_tokens,
+        page_tokens=limits.page_tokens,
+        policy=POLICIES[scenario.engine_record.serving.scheduler],
+        replicas=replicas(scenario),
+        overhead_seconds=scenario.tables.efficiency.value("prefill.request"),
+    )
+
+
+def _faster(
+    steps: StepSeconds, decode: float, read: float, sequences: float, cached: float, tokens: float, attended: float
+) -> float:
+    """A step of which the decoding and the rest are each faster by a factor."""
+    if tokens <= 0.0:
+        return steps(sequences, cached, 0.0, 0.0) / decode
+    alone = steps(sequences, cached, 0.0, 0.0) if sequences > 0.0 else 0.0
+    return alone / decode + max(0.0, steps(sequences, cached, tokens, attended) - alone) / read
+
+
+def limits_of(scenario: Scenario) -> Limits:
+    """What the engine's settings and the memory leave for a batch of one replica.
+
+    Where not even one request fits, the room is without bound: figures are those of a server that had it.
+    """
+    behaviour = scenario.engine_record.serving.memory
+    one = scenario.with_batch({"concurrency": replicas(scenario)}, {})
+    counted = memory(one)
+    if counted.serving is not None:
+        room = counted.serving.kv_pool_tokens.expected
+    else:
+        free = usable_bytes(scenario) - counted.memory.peak_bytes.expected + counted.memory.components["kv_cache_bytes"]
+        held = inference_memory(one).cache_bytes / (scenario.context or 1)
+        room = free / held if held else math.inf
+    return Limits(
+        max_num_seqs=scenario.max_num_seqs or SLOTS,
+        max_num_batched_tokens=scenario.max_num_batched_tokens or behaviour.pass_tokens or PASS_TOKENS,
+        kv_pool_tokens=room if room >= (scenario.context or 1) else math.inf,
+        page_tokens=behaviour.block_tokens,
+    )

@@ -1,0 +1,234 @@
+"""A finite number of requests: all at once, from users who begin together, or faster than they are finished.
+
+A run of one replica's scheduler from event to event: steps in which nothing joins or ends are taken in one stride.
+Lengths and the times between arrivals are spread evenly over their distributions, so nothing is random. What is
+missing against the engine: pages (half of one is counted for each request), and the chance of acceptance (its mean).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from itertools import accumulate
+
+from ..errors import UsageError
+from .batch import Batch
+from .figures import Load
+from .points import cube, quantiles
+from .requests import Arrivals, Lengths
+from .server import Server
+
+MOST = 20_000
+"""Requests of one replica that are taken one by one; a load of more goes on long enough to have no end."""
+
+
+class Request:
+    """One request: its lengths in tokens, what is read and made of it, when its first token came."""
+
+    __slots__ = ("arrival", "end", "first", "last", "left", "made", "output", "prompt", "since")
+
+    def __init__(self, prompt: float, hit: float, output: float) -> None:
+        self.prompt, self.output = prompt, output
+        self.left = prompt - hit
+        """Tokens to read before the next one is made."""
+        self.made = self.arrival = self.first = self.last = self.since = 0.0
+        self.end = -1.0
+        """The step of its last token; negative while it does not decode."""
+
+
+class Run:
+    """One replica that serves a number of requests."""
+
+    def __init__(self, server: Server, lengths: Lengths, arrivals: Arrivals) -> None:
+        count = math.ceil((arrivals.requests or 1) / server.replicas)
+        self.server, self.lengths, self.pace = server, lengths, server.speculation.made
+        self.policy, self.hit = server.policy, lengths.prefix_hit
+        self.requests = [self._request(u) for u in cube(count, 3)]
+        self.coming = deque(self.requests)
+        users = max(1, round(arrivals.users / server.replicas)) if arrivals.users else 0
+        self.users = users
+        if arrivals.rate:
+            gaps = accumulate(-math.log(u[2]) for u in cube(count, 3))
+            for request, gap in zip(self.requests, gaps, strict=True):
+                request.arrival = gap * server.replicas / arrivals.rate
+        self.waiting: deque[Request] = deque()
+        self.reading: list[Request] = []
+        self.decoding: list[tuple[float, int, Request]] = []
+        self.newest: list[Request] = []
+        self.time = self.step = self.tokens = 0.0
+        self.running = 0
+        self.gaps: list[tuple[float, float]] = []
+        self.running_seconds = self.waiting_seconds = self.held_seconds = 0.0
+        self._come(users or count if not arrivals.rate else 0)
+        while self.running or self.waiting or self.coming:
+            self._advance()
+
+    def _request(self, u: tuple[float, ...]) -> Request:
+        lengths = self.lengths
+        prompt = max(1.0, round(lengths.prompt * lengths.prompt_spread.quantile(u[0])))
+        output = max(1.0, round(lengths.output * lengths.output_spread.quantile(u[1])))
+        return Request(prompt, min(prompt - 1, prompt * lengths.prefix_hit), output)
+
+    def _come(self, count: int) -> None:
+        for _ in range(min(count, len(self.coming))):
+            request = self.coming.popleft()
+            request.arrival = max(request.arrival, self.time)
+            self.waiting.append(request)
+
+    def _held(self, request: Request, made: float) -> float:
+        kept = self.policy.reserved * (request.output - made)
+        return request.prompt + made + kept + self.server.page_tokens / 2
+
+    @property
+    def room(self) -> float:
+        """Tokens of the pool that are free."""
+        return self.server.kv_pool_tokens - self.tokens
+
+    def _advance(self) -> None:
+        while self.coming and not self.users and self.coming[0].arrival <= self.time:
+            self.waiting.append(self.coming.popleft())
+        if not self.running and not self.waiting:
+            self.time = self.coming[0].arrival
+            return
+        budget = float(self.server.max_num_batched_tokens)
+        if self.policy.mixed:
+            self._make_room()
+            budget -= len(self.decoding) * (1 + self.server.speculation.tokens)
+        pieces = self._pieces(budget)
+        if pieces:
+            self._read(pieces)
+        else:
+            self._make_room()
+            self._decode()
+        while self.decoding and self.decoding[0][0] <= self.step + 1e-9:
+            self._finish(heapq.heappop(self.decoding)[2])
+
+    def _pieces(self, budget: float) -> list[tuple[Request, float]]:
+        """The prompts that the next step reads, each with its tokens."""
+        pieces = []
+        for request in self.reading:
+            part = min(request.left, budget)
+            if part > 0.0:
+                pieces.append((request, part))
+                budget -= part
+        while self.waiting and budget >= 1.0 and self.running < self.server.max_num_seqs:
+            request = self.waiting[0]
+            whole = request.left <= budget or (not pieces and budget >= self.server.max_num_batched_tokens)
+            if (not self.policy.chunked and not whole) or (
+                self.running and self._held(request, request.made) > self.room
+            ):
+                break
+            part = min(request.left, budget) if self.policy.chunked else request.left
+            self.reading.append(self.waiting.popleft())
+            self.newest.append(request)
+            self.running += 1
+            self.tokens += self._held(request, request.made)
+            pieces.append((request, part))
+            budget -= part
+        return pieces
+
+    def _read(self, pieces: list[tuple[Request, float]]) -> None:
+        """Take one step that reads prompts."""
+        tokens = sum(part for _, part in pieces)
+        attended = sum(part * (one.prompt + one.made - one.left + part / 2) for one, part in pieces) / tokens
+        decoding = len(self.decoding) if self.policy.mixed else 0
+        self._pass(1.0 if decoding else 0.0, decoding, tokens, attended)
+        for request, part in pieces:
+            request.left -= part
+        for request in [one for one, _ in pieces if one.left <= 0.0]:
+            self.reading.remove(request)
+            request.made += 1
+            self.tokens += 1 - self.policy.reserved
+            request.first = request.first or self.time
+            request.since = self.step
+            if request.output <= request.made:
+                self._finish(request)
+            else:
+                steps = math.ceil((request.output - request.made) / self.pace - 1e-9)
+                request.end = self.step + steps
+                heapq.heappush(self.decoding, (request.end, id(request), request))
+
+    def _decode(self) -> None:
+        """Take all decoding steps until something ends, comes, or the pool is full."""
+        steps, count = max(1.0, self.decoding[0][0] - self.step), len(self.decoding)
+        growth = count * self.pace * (1 - self.policy.reserved)
+        if growth > 0.0 and self.room < growth * steps:
+            steps = max(1.0, self.room // growth)
+        if self.coming and not self.users:
+            first = self.server.step_seconds(count, self._cached(0.0), 0.0, 0.0)
+            steps = max(1.0, min(steps, math.ceil((self.coming[0].arrival - self.time) / first)))
+        self._pass(steps, count, 0.0, 0.0)
+
+    def _cached(self, steps: float) -> float:
+        """Mean cached tokens of those who decode, in the middle of some steps."""
+        kept = self.tokens / max(1, self.running) - self.server.page_tokens / 2
+        return kept + steps * self.pace / 2
+
+    def _pass(self, steps: float, decoding: int, tokens: float, attended: float) -> None:
+        """Let steps go by."""
+        each = self.server.step_seconds(decoding, self._cached(steps) if decoding else 0.0, tokens, attended)
+        seconds = each * max(1.0, steps)
+        self.time += seconds
+        self.step += steps
+        self.tokens += steps * decoding * self.pace * (1 - self.policy.reserved)
+        self.gaps.append((each, steps * decoding))
+        self.running_seconds += seconds * self.running
+        self.waiting_seconds += seconds * len(self.waiting)
+        self.held_seconds += seconds * self.tokens
+
+    def _make_room(self) -> None:
+        """Throw out the newest requests while the pool has no room for a token of each."""
+        while self.room < len(self.decoding) * self.pace * (1 - self.policy.reserved) and self.running > 1:
+            request = self.newest.pop()
+            if request.last:
+                continue
+            self._leave(request)
+            if request.end >= 0.0:
+                self.decoding.remove((request.end, id(request), request))
+                heapq.heapify(self.decoding)
+                request.end = -1.0
+            else:
+                self.reading.remove(request)
+            request.left = request.prompt * (1 - self.hit) + request.made
+            self.waiting.appendleft(request)
+
+    def _leave(self, request: Request) -> None:
+        if request.end >= 0.0:
+            request.made = min(request.output, request.made + (self.step - request.since) * self.pace)
+        self.running -= 1
+        self.tokens -= self._held(request, request.made)
+
+    def _finish(self, request: Request) -> None:
+        self._leave(request)
+        request.last = self.time
+        if self.users:
+            self._come(1)
+
+
+def finite(batch: Batch, arrivals: Arrivals) -> Load:
+    """The figures of a number of requests, from the first to the last."""
+    server = batch.server
+    if not 1 <= (arrivals.requests or 0) <= MOST * server.replicas:
+        raise UsageError(
+            "bad-requests",
+            f"{arrivals.requests} requests cannot be followed one by one",
+            f"Give 1 to {MOST} for each replica, or none for a load without end.",
+        )
+    run = Run(server, batch.lengths, arrivals)
+    answered = [one for one in run.requests if one.output > 1] or run.requests
+    made = sum(one.output for one in run.requests)
+    most = batch.most.rate * server.replicas
+    return Load(
+        stable=not arrivals.rate or arrivals.rate < most,
+        ttft_seconds=quantiles([one.first - one.arrival for one in run.requests]).shifted(server.overhead_seconds),
+        tpot_seconds=quantiles([(one.last - one.first) / max(1.0, one.output - 1) for one in answered]),
+        itl_seconds=quantiles([gap for gap, _ in run.gaps], [count for _, count in run.gaps]),
+        requests_per_second=len(run.requests) * server.replicas / run.time,
+        output_tokens_per_second=made * server.replicas / run.time,
+        running=run.running_seconds * server.replicas / run.time,
+        waiting=run.waiting_seconds * server.replicas / run.time,
+        pool_share=min(1.0, run.held_seconds / run.time / server.kv_pool_tokens),
+        bound_by="queue" if batch.limit == "compute" else batch.limit,
+        largest_rate=most,
+    )

@@ -1,0 +1,143 @@
+"""The most that a server can take within targets for the first token and the time per token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Literal
+
+from ..errors import UsageError
+from ..record import dataclass
+from .batch import Batch
+from .figures import Load
+from .requests import Arrivals, Lengths
+from .server import Server
+from .steady import FULL, steady
+
+At = Literal["mean", "p50", "p95", "p99"]
+
+ROUNDS: Final = 10
+"""Halvings of the logarithm of the rate: to 0.7 % of it."""
+LIGHT: Final = 1e-3
+"""Share of the largest throughput at which a server is as good as empty."""
+MOST_USERS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """Seconds that requests may take, where something is asked."""
+
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    at: At = "p95"
+    """Which quantile must keep to them."""
+
+    def __post_init__(self) -> None:
+        for name, seconds in (("first token", self.ttft_seconds), ("time per token", self.tpot_seconds)):
+            if seconds is not None and not 0.0 < seconds < math.inf:
+                raise UsageError("bad-target", f"a {name} of {seconds:g} s is no target", "Give seconds above 0.")
+
+    def missed(self, load: Load) -> tuple[str, ...]:
+        """The names of the targets that a load misses: ttft, tpot."""
+        asked = {"ttft": (self.ttft_seconds, load.ttft_seconds), "tpot": (self.tpot_seconds, load.tpot_seconds)}
+        return tuple(
+            name for name, (target, found) in asked.items() if target is not None and getattr(found, self.at) > target
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Most:
+    """What a server can take; where `amount` is 0 not even one request keeps to the targets."""
+
+    amount: float
+    """Requests a second, or users."""
+    load: Load
+    """The load at that amount; at 0 that of a single user, the best that is possible."""
+    beyond: Load
+    """A little more: what it shows is what stands in the way."""
+    missed: tuple[str, ...]
+    """The targets that `beyond` misses; none where the batches are full."""
+
+
+def largest_rate(server: Server, lengths: Lengths, targets: Targets) -> Most:
+    """The largest rate of random requests that keeps to the targets."""
+    batch = Batch(server, lengths)
+    full = FULL * batch.most.rate * server.replicas
+
+    def at(rate: float) -> Load:
+        return steady(batch, Arrivals(rate=rate))
+
+    low, high = LIGHT * full, full * (1 - 1e-9)
+    good, bad = at(low), at(high)
+    if targets.missed(good):
+        alone = steady(batch, Arrivals(users=1.0))
+        return Most(amount=0.0, load=alone, beyond=good, missed=targets.missed(good))
+    if not targets.missed(bad):
+        return Most(amount=high, load=bad, beyond=at(2 * full), missed=())
+    for _ in range(ROUNDS):
+        middle = math.sqrt(low * high)
+        found = at(middle)
+        if targets.missed(found):
+            high, bad = middle, found
+        else:
+            low, good = middle, found
+    return Most(amount=low, load=good, beyond=bad, missed=targets.missed(bad))
+
+
+def most_users(server: Server, lengths: Lengths, targets: Targets) -> Most:
+    """The largest number of users, each with one request under way, that keeps to the targets."""
+    batch = Batch(server, lengths)
+
+    def at(users: int) -> Load:
+        return steady(batch, Arrivals(users=float(users)))
+
+    good = at(1)
+    if targets.missed(good):
+        return Most(amount=0.0, load=good, beyond=good, missed=targets.missed(good))
+    low, high = 1, 2
+    bad = at(high)
+    while not targets.missed(bad) and high < MOST_USERS:
+        low, good, high = high, bad, high * 2
+        bad = at(high)
+    while high - low > 1 and targets.missed(bad):
+        middle = (low + high) // 2
+        found = at(middle)
+        if targets.missed(found):
+            high, bad = middle, found
+        else:
+            low, good = middle, found
+    return Most(amount=float(low), load=good, beyond=bad, missed=targets.missed(bad))
+
+
+def fewest_replicas(
+    server: Server, lengths: Lengths, arrivals: Arrivals, targets: Targets, most: int
+) -> tuple[int | None, Load]:
+    """How many replicas keep to the targets, None if even `most` do not, and the load of the last."""
+
+    def at(replicas: int) -> Load:
+        return steady(Batch(replace(server, replicas=replicas), lengths), arrivals)
+
+    def holds(load: Load) -> bool:
+        return load.stable and not targets.missed(load)
+
+    low, high, good = 0, 1, at(1)
+    while not holds(good):
+        if high >= most:
+            return None, good
+        low, high = high, min(2 * high, most)
+        good = at(high)
+    return _between(at, holds, low, high, good)
+
+
+def _between(
+    at: Callable[[int], Load], holds: Callable[[Load], bool], low: int, high: int, good: Load
+) -> tuple[int, Load]:
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = at(middle)
+        if holds(found):
+            high, good = middle, found
+        else:
+            low = middle
+    return high, good

@@ -1,0 +1,242 @@
+"""The room that a server finds for its cache, and whether it starts: its share of a device less what it holds."""
+
+from __future__ import annotations
+
+from math import hypot
+
+from ..catalog.device import Device
+from ..catalog.serving_pool import ServingPool, step_value
+from ..catalog.tables import Runtime
+from ..contract import Note, Published, hidden
+from ..ranges import Range
+from ..record import dataclass
+from ..scenario import Scenario
+from ..units import GIB, digits, format_bytes
+from ..workload.serving import pool_of, replicas
+from ..workload.stages import stages
+from .inference import InferenceMemory
+from .runtime import NORMAL_90, own_memory
+from .usable import usable_part
+
+GRAPH_STEP = 8
+"""Graphs are captured for every so many sequences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRoom(Published):
+    """What a server says of its cache when it starts; bytes on one device, the fullest."""
+
+    starts: bool
+    """Whether it starts at all: its share holds weights, passes, and one request of the whole context."""
+    kv_pool_bytes: Range
+    """Room for the cache on one device."""
+    kv_pool_tokens: Range
+    """Tokens that the cache of one copy of the model holds, in requests of the whole context."""
+    requests_at_once: Range
+    """Requests of the whole context that the server runs at the same time, all copies of the model together."""
+    request_bytes: float = hidden()
+    """Cache of one request of the whole context on one device."""
+    refusal: Note | None = hidden(default=None)
+    """Why it does not start, or does not run all requests at once, whatever the room."""
+    doubt: Note | None = hidden(default=None)
+    """Why it may run out of memory once it has made its cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedMemory:
+    """Memory of a server: its peak with all requests, what of the device it may use, what is no tensor, its room."""
+
+    peak_bytes: Range
+    usable_bytes: float
+    runtime_bytes: float
+    room: ServingRoom
+
+
+def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
+    """Give the bytes of a device that a process sees: as the driver reports, less what it keeps (data/runtime.yaml)."""
+    if device.kind in ("unified", "apu") or device.backend == "cpu":
+        return usable_part(runtime, device, capacity)
+    reported = device.reported_bytes
+    whole = reported if reported is not None and capacity == device.memory_bytes else capacity
+    return whole - runtime.unseen.get(device.backend, 0.0)
+
+
+def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
+    """Give the memory of a server whose tensors are `tensors`.
+
+    Formula: pool = share x device - weights - pass - outside - graphs where it measures a pass (vLLM); share x what was
+    free - weights - outside, the rest being for passes and graphs, where it does not (SGLang); share x what weights and
+    a pass leave free (TensorRT-LLM). Sources: vllm/v1/worker/gpu_worker.py (determine_available_memory), SGLang's
+    model_runner_kv_cache_mixin.py, TensorRT-LLM's free_gpu_memory_fraction; figures in data/engines.yaml.
+    """
+    pool = pool_of(scenario)
+    assert pool is not None
+    held = _Held.of(scenario, tensors, pool)
+    own = own_memory(scenario)
+    base = held.base if own is None else held.base * own.factor
+    usable = max(_usable(held, pool, scenario.gpu_memory_utilization or 1.0, base), 0.0)
+    error = NORMAL_90 * hypot(
+        pool.weight_spread * held.weights, pool.other_spread * (base - held.weights), pool.spread_bytes
+    )
+    if own is not None:
+        error = (own.width - 1) * base
+    peak = Range(max(base - error, 0.0), base, base + error).shifted(held.cache)
+    states = 1 + pool.state_share if pool.state_share and held.has_states else 1.0
+    room = Range(*(max(usable - base - each, 0.0) / states for each in (error, 0.0, -error)))
+    return ServedMemory(
+        peak_bytes=peak,
+        usable_bytes=usable,
+        runtime_bytes=base + held.cache - sum(tensors.components.values()),
+        room=_room(scenario, pool, held, room, usable - base),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """Bytes on the fullest device of a server."""
+
+    seen: float
+    context: float
+    joined: float
+    """Communication, before the server looks what is free."""
+    weights: float
+    widest: float
+    """Its widest pass."""
+    outside: float
+    graphs: float
+    counted: float
+    """Of these, what is taken off the share."""
+    cache: float
+    """Of all requests that are asked for."""
+    sequences: int
+    """Of these, on one copy of the model."""
+    has_states: bool
+
+    @classmethod
+    def of(cls, scenario: Scenario, tensors: InferenceMemory, pool: ServingPool) -> _Held:
+        """Look up what a server holds besides the tensors that were counted."""
+        runtime, parts, tp = scenario.tables.runtime, tensors.components, scenario.tp
+        linked = min(pool.most_rank_bytes, pool.rank_bytes * tp) if tp > 1 and _linked(scenario.device) else 0.0
+        cache, graphs = parts["kv_cache_bytes"], _graphs(scenario, pool)
+        return cls(
+            seen=seen_bytes(runtime, scenario.device, scenario.memory_bytes),
+            context=runtime.contexts[scenario.device.backend],
+            joined=pool.joined_bytes if tp > 1 else 0.0,
+            weights=parts["weights_bytes"],
+            widest=sum(parts.values()) - cache - parts["weights_bytes"],
+            outside=pool.outside_bytes + linked,
+            graphs=graphs,
+            counted=graphs if pool.counts_graphs or pool.share_of != "device" else 0.0,
+            cache=cache,
+            sequences=-(-scenario.concurrency // replicas(scenario)),
+            has_states=scenario.model.architecture.linear_attention is not None,
+        )
+
+    @property
+    def base(self) -> float:
+        """What the share has to hold besides the cache. Contexts lie outside of it."""
+        return self.weights + self.widest + self.outside + self.counted
+
+    @property
+    def free(self) -> float:
+        """What is free when the server looks."""
+        return self.seen - self.context - self.joined
+
+
+def _linked(device: Device) -> bool:
+    """Tell whether all devices of a node are joined by links of their own, for which buffers are reserved."""
+    return any(link.kind in ("nvlink", "xgmi") and link.group is None for link in device.links)
+
+
+def _graphs(scenario: Scenario, pool: ServingPool) -> float:
+    """Bytes of captured graphs: so many a layer and captured batch."""
+    if scenario.enforce_eager:
+        return 0.0
+    gib = 0.0 if scenario.device.generation in pool.modest else scenario.memory_bytes / GIB
+    widest = min(step_value(pool.captured, gib), 2 * (scenario.max_num_seqs or 1))
+    layers = max(stage.layers for stage in stages(scenario.model.architecture.layers, scenario.pp))
+    return pool.graph_bytes * layers * (3 + widest // GRAPH_STEP)
+
+
+def _usable(held: _Held, pool: ServingPool, share: float, base: float) -> float:
+    """What weights, passes, cache and all else may take of a device together."""
+    match pool.share_of:
+        case "device":
+            return share * held.seen
+        case "free":
+            return held.free - max(0.0, (1 - share) * held.free - held.widest - held.graphs)
+        case _:
+            return held.free - (1 - share) * max(0.0, held.free - base)
+
+
+def _room(scenario: Scenario, pool: ServingPool, held: _Held, room: Range, left: float) -> ServingRoom:
+    each = held.cache / held.sequences
+    context, copies = scenario.context or 1, replicas(scenario)
+    at_once = room.scaled(1 / each) if each else Range.exact(float(scenario.max_num_seqs or 1))
+    most = float(scenario.max_num_seqs or 1)
+    refusal = _not_free(scenario, pool, held) or _no_room(scenario, held, left, each)
+    starts = refusal is None
+    return ServingRoom(
+        starts=starts,
+        kv_pool_bytes=room,
+        kv_pool_tokens=at_once.scaled(context),
+        requests_at_once=Range(*(copies * min(most, value) for value in (at_once.low, at_once.expected, at_once.high))),
+        request_bytes=each,
+        refusal=refusal or _too_few(scenario, held),
+        doubt=_cramped(scenario, pool, held),
+    )
+
+
+def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
+    """Say when less is free than the server's share of the device."""
+    free, share = held.free, scenario.gpu_memory_utilization or 1.0
+    if not pool.needs_free or free >= share * held.seen:
+        return None
+    text = (
+        f"{scenario.engine_record.name} refuses to start: it wants {digits(share)} of {format_bytes(held.seen)}, of "
+        f"which {format_bytes(free)} are free at most ({_flag(pool)} {free / held.seen:.2f} or less)"
+    )
+    return Note("server-refuses", text)
+
+
+def _no_room(scenario: Scenario, held: _Held, left: float, each: float) -> Note | None:
+    """Say when one request of the whole context finds no room."""
+    if left >= each:
+        return None
+    name, context = scenario.engine_record.name, scenario.context or 1
+    if left <= 0:
+        text = f"{name} refuses to start: weights and passes leave no room for a cache in its share of the device"
+    else:
+        text = (
+            f"{name} refuses to start: its share of the device has room for a cache of {format_bytes(left)}, "
+            f"one request of {context} tokens needs {format_bytes(each)}"
+        )
+    return Note("server-refuses", text)
+
+
+def _too_few(scenario: Scenario, held: _Held) -> Note | None:
+    """Say when more requests are asked for than the server may run at once."""
+    most = scenario.max_num_seqs
+    if most is None or held.sequences <= most:
+        return None
+    text = f"--max-num-seqs {most} runs fewer requests at once than the {held.sequences} that are asked for"
+    return Note("requests-wait", text)
+
+
+def _cramped(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
+    """Say when what lies outside of the share is too little for what an allocator may need beyond a measured pass."""
+    if pool.share_of != "device":
+        return None
+    outside = held.free - (scenario.gpu_memory_utilization or 1.0) * held.seen - (held.graphs - held.counted)
+    if outside >= pool.gaps * held.widest:
+        return None
+    name = scenario.engine_record.name
+    text = (
+        f"{format_bytes(max(outside, 0.0))} stay free beside the share that {name} takes: it may "
+        f"run out of memory once its cache is made ({_flag(pool)})"
+    )
+    return Note("server-cramped", text)
+
+
+def _flag(pool: ServingPool) -> str:
+    return "--" + pool.setting.replace("_", "-")

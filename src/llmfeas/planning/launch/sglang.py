@@ -1,0 +1,87 @@
+"""SGLang: the command line of its server."""
+
+from __future__ import annotations
+
+from ...scenario import Scenario
+from .launcher import Launch, Launcher, Objection
+from .names import model_name
+from .shell import Variable, Word, command, flags, nodes_of
+from .vllm import DTYPES, IN_CHECKPOINT, replicas, weights_notes
+
+ON_LOAD = {"fp8": "fp8"}
+"""Formats into which SGLang converts 16-bit weights as it loads them."""
+CACHES = {"bf16": "bfloat16", "fp8": "fp8_e4m3"}
+"""Types of the cache by their names there; another one is that of the computation."""
+
+
+def settings(scenario: Scenario) -> list[list[Word]]:
+    """The options of `python -m sglang.launch_server` behind the model's name."""
+    published = scenario.model.published_quant == scenario.quant
+    nodes, copies = nodes_of(scenario), replicas(scenario)
+    same_cache = scenario.kv_dtype == scenario.precision
+    return flags(
+        [
+            ("--dtype", DTYPES[scenario.precision]),
+            ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
+            ("--kv-cache-dtype", "auto" if same_cache else CACHES.get(scenario.kv_dtype)),
+            ("--context-length", scenario.context or 1),
+            ("--mem-fraction-static", scenario.gpu_memory_utilization),
+            ("--max-running-requests", scenario.max_num_seqs),
+            ("--chunked-prefill-size", scenario.max_num_batched_tokens),
+            ("--disable-cuda-graph", scenario.enforce_eager),
+            ("--tp-size", scenario.tp),
+            ("--pp-size", scenario.pp if scenario.pp > 1 else None),
+            ("--dp-size", copies if copies > 1 else None),
+            ("--ep-size", scenario.ep if scenario.ep > 1 else None),
+            ("--nnodes", nodes.count if nodes.several else None),
+            ("--node-rank", Variable("NODE_RANK") if nodes.several else None),
+            ("--dist-init-addr", Variable("MASTER_ADDR") if nodes.several else None),
+        ]
+    )
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what SGLang ties together."""
+    if scenario.ep > 1 and scenario.ep != scenario.tp:
+        return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
+    if scenario.quant in ("awq-int4", "gptq-int4", "gptq-int8") and scenario.precision == "fp32":
+        return Objection("precision", f"its kernels for {scenario.quant} compute in 16 bits")
+    if scenario.kv_dtype not in (*CACHES, scenario.precision):
+        return Objection("kv_dtype", "its 16-bit cache is bf16, or of the type of the computation", instead="bf16")
+    return None
+
+
+def notes(scenario: Scenario) -> tuple[str, ...]:
+    """Say what the user has to provide."""
+    texts, nodes = weights_notes(scenario), nodes_of(scenario)
+    if nodes.several:
+        texts.append(
+            f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the host:port of the first one "
+            f"and NODE_RANK from 0 to {nodes.count - 1}"
+        )
+    return tuple(texts)
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write the command; SGLang needs no file."""
+    server = ["python", "-m", "sglang.launch_server", "--model-path", model_name(scenario)]
+    return Launch((), command(server, *settings(scenario)), notes(scenario))
+
+
+LAUNCHER = Launcher(
+    id="sglang",
+    name="SGLang",
+    tasks=("inference",),
+    backends=frozenset({"cuda", "rocm", "tpu", "xpu"}),
+    choices={
+        "precision": tuple(DTYPES),
+        "quant": ("none", *IN_CHECKPOINT, *ON_LOAD),
+        "attention": ("flash",),
+        "kv_dtype": ("fp16", *CACHES),
+        "offload": ("none",),
+        "gpu_layers": (None,),
+    },
+    splits=frozenset({"num_devices", "tp", "pp", "ep"}),
+    objection=objection,
+    write=write,
+)

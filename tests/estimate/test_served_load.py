@@ -1,0 +1,167 @@
+"""A server under load: what an estimate says of it, how it agrees with the rest, and published runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmfeas.errors import UsageError
+from llmfeas.feasibility.result import Estimate
+from llmfeas.planning.answer import bare_answer
+
+SERVED = {"model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "engine": "vllm"}
+LENGTHS = {"prompt": 1000, "output": 300}
+ROWS = json.loads((Path(__file__).parent.parent / "data" / "load.json").read_text(encoding="utf-8"))
+"""Runs with a fixed number of requests under way, published with the median first token and time per token."""
+
+
+def served(**more: object) -> Estimate:
+    return bare_answer({**SERVED, **LENGTHS, **more})
+
+
+def load_of(**more: object) -> Mapping[str, Any]:
+    return served(**more).to_dict()["result"]["load"]  # type: ignore[no-any-return]
+
+
+def ranges(value: object) -> list[Mapping[str, float]]:
+    if not isinstance(value, dict):
+        return []
+    return [value] if "expected" in value else [found for inner in value.values() for found in ranges(inner)]
+
+
+def test_a_load_has_these_keys() -> None:
+    load = load_of(rate=2)
+    percentiles = ("ttft_seconds", "tpot_seconds")
+    figures = ("output_tokens_per_second", "requests_per_second", "waiting", "running", "largest_requests_per_second")
+    assert tuple(load) == (*percentiles, *figures, "bound_by")
+    assert all(tuple(load[key]) == ("p50", "p95") for key in percentiles)
+    assert len(ranges(load)) == 9
+    assert all(each["low"] <= each["expected"] <= each["high"] for each in ranges(load))
+
+
+@pytest.mark.parametrize("more", [{"rate": 1}, {"concurrency": 2}, {"ttft": "1s"}, {"tpot": 0.1}, {"requests": 10}])
+def test_a_load_is_there_where_one_is_asked_for(more: dict[str, object]) -> None:
+    assert "load" in served(**more).to_dict()["result"]
+
+
+def test_one_request_alone_is_no_load() -> None:
+    assert "load" not in served().to_dict()["result"]
+
+
+def test_one_user_is_served_as_one_request() -> None:
+    """The load of one user takes its steps from the same model as the speed of a request alone."""
+    alone = served(ttft="10s")
+    load, time = alone.to_dict()["result"]["load"], alone.to_dict()["result"]["time"]
+    step = 1 / time["tokens_per_second_per_sequence"]["expected"]
+    assert load["tpot_seconds"]["p50"]["expected"] == pytest.approx(step, rel=0.05)
+    first = time["time_to_first_token_seconds"]["expected"]
+    assert first / 1.5 < load["ttft_seconds"]["p50"]["expected"] < first + 0.03
+
+
+def test_more_load_means_longer_waits_and_more_tokens() -> None:
+    found = [load_of(concurrency=users) for users in (2, 8, 32, 128)]
+    for key in ("output_tokens_per_second", "requests_per_second"):
+        values = [each[key]["expected"] for each in found]
+        assert values == sorted(values)
+    tokens = [each["tpot_seconds"]["p50"]["expected"] for each in found]
+    assert tokens == sorted(tokens)
+
+
+def test_what_is_found_in_the_cache_is_not_read_again() -> None:
+    fresh, hit = load_of(rate=5), load_of(rate=5, prefix_hit=0.9)
+    assert hit["ttft_seconds"]["p50"]["expected"] < fresh["ttft_seconds"]["p50"]["expected"]
+    assert hit["largest_requests_per_second"]["expected"] > fresh["largest_requests_per_second"]["expected"]
+
+
+def test_a_load_that_is_replayed_is_the_same() -> None:
+    first = served(rate=3, ttft="500ms", tpot="50ms", length_spread=1, prefix_hit=0.2).to_dict()
+    assert bare_answer(first["inputs"]).to_dict() == first
+
+
+def test_a_rate_that_is_too_high_is_said() -> None:
+    found = served(rate=1000).to_dict()["result"]
+    assert found["load"]["ttft_seconds"] == {"p50": None, "p95": None}
+    assert found["load"]["waiting"] is None
+    assert (found["verdict"]["status"], found["verdict"]["load"]) == ("infeasible", "overloaded")
+    assert "1000 requests come each second" in found["verdict"]["reasons"][-1]["message"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "verdict"),
+    [
+        ({"ttft": "10s", "tpot": "1s"}, "ok"),
+        ({"ttft": "110ms", "tpot": "1s"}, "tight"),
+        ({"ttft": "1ms"}, "missed"),
+        ({"tpot": "1ms"}, "missed"),
+        ({}, "ok"),
+    ],
+)
+def test_targets_are_judged_at_their_95th_percentile(targets: dict[str, object], verdict: str) -> None:
+    found = served(rate=2, **targets).verdict
+    assert found.load == verdict
+    assert found.status == {"ok": "feasible", "tight": "tight", "missed": "infeasible"}[verdict]
+
+
+def test_a_target_that_nothing_reaches_names_the_best_that_is_possible() -> None:
+    (reason,) = [each for each in served(rate=2, tpot="1ms").verdict.reasons if each.code == "tpot-missed"]
+    assert "even alone a request takes" in reason.message
+    assert "past the 1 ms of --tpot" in reason.message
+
+
+def test_a_burst_waits_longer_than_users_who_take_turns() -> None:
+    burst, turns = load_of(concurrency=200, requests=200), load_of(concurrency=200)
+    assert burst["ttft_seconds"]["p50"]["expected"] > turns["ttft_seconds"]["p50"]["expected"]
+
+
+def test_a_prompt_longer_than_the_context_is_refused() -> None:
+    with pytest.raises(UsageError, match="--prompt 1000 is longer than --context 500"):
+        served(context=500, rate=1)
+
+
+def test_answers_end_where_the_context_does() -> None:
+    found = served(context=1100, rate=1)
+    assert [note.code for note in found.warnings].count("answer-cut") == 1
+
+
+def test_a_context_has_room_for_prompt_and_answer() -> None:
+    assert served(prompt=4000, output=1000, rate=1).scenario.context == 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rate", 0), ("rate", -1), ("rate", "often"), ("ttft", 0), ("ttft", "5 apples"), ("prefix_hit", 1.5)],
+)
+def test_bad_settings_of_a_load_are_refused(name: str, value: object) -> None:
+    with pytest.raises(UsageError, match=f"--{name.replace('_', '-')}"):
+        served(**{name: value})
+
+
+def relative_errors(name: str) -> list[float]:
+    found = []
+    for row in ROWS:
+        load = bare_answer(row["scenario"]).to_dict()["result"].get("load")
+        if load is None:
+            load = bare_answer({**row["scenario"], "ttft": "1h"}).to_dict()["result"]["load"]
+        value = load[name]["p50"]["expected"] if "seconds" in name and "per" not in name else load[name]["expected"]
+        measured = row.get(f"{name}_p50", row.get(name))
+        found.append(abs(value / measured - 1))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "bar"), [("ttft_seconds", 0.30), ("tpot_seconds", 0.15), ("output_tokens_per_second", 0.18)]
+)
+def test_published_runs_are_met(name: str, bar: float) -> None:
+    assert statistics.median(relative_errors(name)) < bar
+
+
+def test_all_figures_are_finite() -> None:
+    for more in ({"rate": 19.5}, {"rate": 1e-3}, {"rate": 5, "requests": 50}, {"concurrency": 100000}):
+        for found in ranges(load_of(**more)):
+            assert all(math.isfinite(value) for value in found.values())

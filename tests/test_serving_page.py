@@ -1,0 +1,36 @@
+"""The page on servers: its commands run, and the settings and figures that it names exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from llmfeas.check.figures import FIGURES
+from llmfeas.cli import main
+from llmfeas.memory.serving_room import ServingRoom
+from llmfeas.options import BY_NAME
+
+PAGE = (Path(__file__).parent.parent / "docs" / "serving.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_answers(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, *arguments = shlex.split(command)
+    assert name == "llmfeas"
+    assert main(arguments) == 0
+    assert capsys.readouterr().out
+
+
+def test_what_the_page_names_is_there() -> None:
+    table = [line for line in PAGE.splitlines() if line.startswith("| `--")]
+    flags = re.findall(r"`--([a-z-]+)`", "\n".join(table))
+    assert len(flags) >= 7
+    assert {flag.replace("-", "_") for flag in flags} <= set(BY_NAME)
+    assert {"kv_pool_gib", "kv_pool_tokens", "requests_at_once"} <= set(FIGURES)
+    for key in ("starts", "kv_pool_bytes", "kv_pool_tokens", "requests_at_once"):
+        assert f"`{key}`" in PAGE
+        assert key in ServingRoom.__slots__
