@@ -16,7 +16,7 @@ LAYERS = (
     {"contract", "errors", "ranges", "record", "text", "units"},
     {"autograd"},
     {"load"},
-    {"catalog", "elsewhere", "options", "request", "scenario"},
+    {"catalog", "elsewhere", "optimizers", "options", "request", "scenario"},
     {"model", "importers", "machine"},
     {"walk"},
     {"workload"},

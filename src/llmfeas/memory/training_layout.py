@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from ..catalog.engine import Scheme
 from ..model.setup import Setup
+from ..optimizers import OPTIMIZERS
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from ..walk.candidates import PeakCandidates, RankState
-from ..walk.optimizers import OPTIMIZERS
 from ..workload.kernels import runs_compiled, runs_fused
 from ..workload.weights import layer_weight_bytes, weight_bytes
 
