@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmfeas.memory.training import TensorMemory, training_memory
+from llmfeas.memory.training import TensorMemory, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
-from llmfeas.memory.training_plan import training_plan
 from llmfeas.scenario import Scenario
 from llmfeas.timing.step import device_links_of, zero_seconds
 from training_scenarios import parts, scenario

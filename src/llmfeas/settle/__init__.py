@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog.architecture import Model
 from ..catalog.backend import Backend
+from ..catalog.engine import Engine
 from ..catalog.search import Hardware, find_hardware, find_model
 from ..catalog.store import Catalog
 from ..contract import Note
