@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
+from .optimizers import OPTIMIZERS
 from .record import dataclass
 
 Kind = Literal["text", "integer", "count", "number", "fraction", "bytes", "duration", "money"]
@@ -34,7 +35,6 @@ QUANTIZATIONS = (
     "awq-int4", "gptq-int4", "gptq-int8", "mxfp4", "fp8",
 )
 # fmt: on
-OPTIMIZERS = ("adamw", "adamw-foreach", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "muon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ OPTIONS: tuple[Option, ...] = (
            "qlora: nf4; inference: as published, else none", QUANTIZED, kind="text", choices=QUANTIZATIONS,
            extensible=True),
     Option("optimizer", RECIPE, "Optimizer; adamw is the fused one.",
-           "adamw", TRAINING, kind="text", choices=OPTIMIZERS),
+           "adamw", TRAINING, kind="text", choices=tuple(OPTIMIZERS)),
     Option("checkpointing", RECIPE, "Recompute activations instead of keeping them.",
            "full for lora, qlora and maxtext, else none", TRAINING, kind="text", choices=("none", "selective", "full"),
            switches={"gradient_checkpointing": "full"}),

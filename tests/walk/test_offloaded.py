@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.memory.training import TensorMemory, training_memory
-from llmfeas.memory.training_plan import training_plan
+from llmfeas.memory.training import TensorMemory, training_memory, training_plan
 from llmfeas.planning.answer import bare_answer
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "offloaded_memory.json").read_text())

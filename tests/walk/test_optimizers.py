@@ -8,9 +8,9 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.model.setup import Recipe, Setup
+from llmfeas.optimizers import OPTIMIZERS
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.walk.inventory import Inventory
-from llmfeas.walk.optimizers import OPTIMIZERS
 
 IMPLEMENTATIONS = catalog().tables.implementations
 

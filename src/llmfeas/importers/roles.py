@@ -77,6 +77,15 @@ GGUF_LAYER = frozenset(
         "ssm_beta",
     )
 )  # fmt: skip
+NO_WEIGHT = frozenset({"buffer", "exp_probs_b"})
+"""Roles whose tensors are state or tables that follow from the configuration; the classes do not count them."""
+
+FROM_STREAM = frozenset({"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_q_a", "ffn_gate", "ffn_up", "ffn_up_shexp"})
+TO_STREAM = frozenset({"attn_output", "ffn_down", "ffn_down_shexp", "ssm_out"})
+"""Matrices whose inputs, and whose outputs, are as wide as the model."""
+
+EXPERT_ROLES = frozenset({"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps"})
+
 GGUF_BUFFERS = frozenset({"attn_rot_embd", "rope_freqs", "rope_factors_long", "rope_factors_short"})
 GGUF_NUMBERED_EXPERT = re.compile(r"^(ffn_(?:gate|up|down))\.\d+$")
 

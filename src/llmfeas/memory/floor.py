@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from ..catalog.engine import Scheme
+from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..workload.parameters import block_parameters
 from .training_layout import layout_of, shards
 
 SAFE = 0.95
 """The floor stays so much below the weights of the layers: some get no gradient (relative positions)."""
-
-MOMENTS = {"adamw": 2.0, "adamw-foreach": 2.0, "adamw-8bit": 0.5, "lion": 1.0, "muon": 1.0, "sgd-momentum": 1.0}
-"""PeakCandidates that an optimizer keeps of a parameter at least, in its wide format."""
 
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5}
 """Bytes of a frozen parameter under adapters."""
@@ -25,13 +23,17 @@ Each = tuple[float, float, float]
 
 def scheme_bytes(scheme: Scheme, optimizer: str) -> Each:
     """Give what an engine's scheme keeps of a trained parameter."""
-    states = scheme.master + scheme.state * MOMENTS.get(optimizer, 0.0)
+    states = scheme.master + scheme.state * _least_states(optimizer)
     return float(scheme.weight), float(scheme.gradient), states
 
 
 def pure_bytes(width: float, optimizer: str) -> Each:
     """Give what a step in one format of `width` bytes keeps of a trained parameter."""
-    return width, width, width * MOMENTS.get(optimizer, 0.0)
+    return width, width, width * _least_states(optimizer)
+
+
+def _least_states(optimizer: str) -> float:
+    return OPTIMIZERS[optimizer].least_states if optimizer in OPTIMIZERS else 0.0
 
 
 def frozen_bytes(task: str, precision: str) -> float:

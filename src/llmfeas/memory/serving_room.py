@@ -8,6 +8,7 @@ from ..catalog.device import Device
 from ..catalog.serving_pool import ServingPool, step_value
 from ..catalog.tables import Runtime
 from ..contract import Note, Published, hidden
+from ..model.build import build
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
@@ -129,7 +130,7 @@ class _Held:
             counted=graphs if pool.counts_graphs or pool.share_of != "device" else 0.0,
             cache=cache,
             sequences=-(-scenario.concurrency // replicas(scenario)),
-            has_states=scenario.model.architecture.linear_attention is not None,
+            has_states=any(operator.state_bytes for operator, _ in build(scenario.model.architecture).operators),
         )
 
     @property

@@ -1,11 +1,23 @@
-"""Tensor memory of one training step on one rank, the worst one: the walk's moments under what the layout holds."""
+"""Tensor memory of one training step on one rank, the worst one: walks of its ranks under what the layout holds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ..catalog.architecture import Architecture, Dropout
+from ..catalog.implementation import Implementation
+from ..model.build import build
+from ..model.setup import Recipe, Setup
 from ..record import dataclass
 from ..scenario import Scenario
-from ..walk.candidates import Peak
-from .training_plan import training_plan
+from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
+from ..walk.fold import peak_candidates
+from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
+from ..workload.stages import Stage, stages
+from .training_layout import Layout, host_bytes, layout_of, rank_state
+
+_MAX_PLANS = 4096
+_MAX_LENGTHS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +31,44 @@ class TensorMemory:
     host_bytes: float
     approximate: str
     """Why the figure is that of a related program; empty where the program itself was measured."""
+
+
+class Rank:
+    """One that can be the fullest: its stage, its moments, what it holds, and its levels at the lengths asked for."""
+
+    __slots__ = ("held", "lines", "moments", "stage")
+
+    def __init__(self, stage: Stage, moments: PeakCandidates, held: RankState) -> None:
+        self.stage = stage
+        self.moments = moments
+        self.held = held
+        self.lines: dict[int, tuple[MomentLines, ...]] = {}
+
+    def peak(self, micro_batch: int, seq_len: int) -> Peak:
+        """Find the fullest moment."""
+        lines = self.lines.get(seq_len)
+        if lines is None:
+            if len(self.lines) >= _MAX_LENGTHS:
+                self.lines.clear()
+            lines = self.lines[seq_len] = self.moments.lines(seq_len, self.held)
+        return self.moments.peak(micro_batch, seq_len, self.held, lines)
+
+    def streamed_bytes(self, micro_batch: int, seq_len: int) -> float:
+        """Give what waits in the memory of the host between forward and backward, of all micro-batches in flight."""
+        return (1 + self.held.other_micro_batches) * self.moments.streamed_bytes(micro_batch, seq_len)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """The ranks of a scenario, whatever its batch."""
+
+    ranks: tuple[Rank, ...]
+    host_bytes: float
+    approximate: str
+
+
+_plans: dict[tuple[object, ...], TrainingPlan] = {}
+"""What was planned so far."""
 
 
 def training_memory(scenario: Scenario) -> TensorMemory:
@@ -45,3 +95,150 @@ def _components(peak: Peak) -> dict[str, float]:
         "logits_bytes": peak.logits,
         "workspace_bytes": peak.workspace,
     }
+
+
+def training_plan(scenario: Scenario) -> TrainingPlan:
+    """Give the plan of a scenario; scenarios that differ only in what no rank's program sees share one."""
+    s = scenario
+    a = s.model.architecture
+    micro_steps = s.micro_steps
+    key = (
+        s.tables,
+        a,
+        (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.engine, s.offload),
+        (
+            s.lora_rank,
+            s.lora_targets,
+            s.lora_dropout > 0,
+            s.zero,
+            s.tp,
+            s.pp,
+            s.interleave,
+            s.ep,
+            s.cp,
+            s.dp,
+            s.num_devices > 1,
+        ),
+        s.expert_tp,
+        (min(s.pp, micro_steps), micro_steps > 1, s.micro_batch == 1),
+        has_host(s),
+        a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
+    )
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) >= _MAX_PLANS:
+            _plans.clear()
+        plan = _plans[key] = _planned(s)
+    return plan
+
+
+def _planned(scenario: Scenario) -> TrainingPlan:
+    architecture = scenario.model.architecture
+    traits = traits_of(scenario)
+    layout = layout_of(scenario)
+    recipe = recipe_of(scenario, traits, layout)
+    ranks: list[Rank] = []
+    host = 0.0
+    for stage, in_flight in _fullest(scenario):
+        setup = Setup(
+            architecture=architecture,
+            implementation=traits,
+            recipe=recipe,
+            first_layer=stage.first,
+            layers=stage.layers,
+            embeds=stage.embeds,
+            heads=stage.heads,
+        )
+        moments = peak_candidates(setup)
+        ranks.append(Rank(stage, moments, rank_state(scenario, layout, moments, setup, in_flight)))
+        host = max(host, host_bytes(scenario, layout, moments, setup))
+    unpatched = runs_patched(scenario) and not traits.patched
+    doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
+    return TrainingPlan(tuple(ranks), host, doubt)
+
+
+def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool, *, own: bool) -> str:
+    if traits.approximate:
+        return traits.approximate
+    if traits.adapters == "parallel" and recipe.adapters:
+        return "no step with adapters was measured under this engine; they are taken as its code runs them"
+    if recipe.adapter_dropout and (traits.adapters != "written" or traits.compiled):
+        return "no step with dropout before the adapters was measured under this engine"
+    if recipe.fp8:
+        return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
+    other = not all(operator.is_common for operator, _ in build(a).operators)
+    if traits.adapters == "kernel" and (other or not recipe.adapters):
+        return "no step of this kind was measured under this engine; adapters on dense models were"
+    if unpatched:
+        return "of this family no kernels of the library are known; it is computed as the model's public code"
+    if traits.patched and other:
+        return (
+            "no step of this kind was measured with the library's kernels; experts are taken as public code runs them"
+        )
+    if recipe.offloads and own:
+        return "no step with activations on the host was measured under this engine; those of public code were"
+    if traits.compiled and (other or recipe.checkpointing != "none"):
+        return "no compiled step of this kind was measured; dense models without checkpointing were"
+    return ""
+
+
+def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
+    """Types and switches of the walk for a scenario."""
+    a, precision = scenario.model.architecture, scenario.precision
+    full = precision in ("fp32", "tf32")
+    mixed = precision.endswith("-mixed")
+    adapted = scenario.task in ("lora", "qlora")
+    sixteen = adapted or not (full or mixed) or layout.pure
+    seq_len = -(-scenario.seq_len // scenario.cp)
+    drop = scenario.dropout
+    eager = scenario.attention == "eager" or traits.eager_only
+    quantized = scenario.task == "qlora"
+    width = 2 if sixteen and not full else 4
+    fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
+    return Recipe(
+        weight_bytes=4 if runs_wide(scenario) else width,
+        unpacked_bytes=width,
+        # Only written out do adapters leave the choice of types to autocast.
+        autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
+        fp8=fp8,
+        adapters=scenario.lora_rank if adapted else 0,
+        adapter_dropout=adapted and scenario.lora_dropout > 0,
+        adapt_mlp=scenario.lora_targets == "all-linear",
+        eager=eager,
+        single=eager and scenario.micro_batch == 1,
+        checkpointing=layout.checkpointing,
+        drop_embedding=traits.drops_embedding and _drops(drop, a.dropout, a.dropout.embedding),
+        drop_attention=traits.drops_attention and _drops(drop, a.dropout, a.dropout.attention),
+        drop_residual=traits.drops_residual and _drops(drop, a.dropout, a.dropout.residual),
+        windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
+        tp=scenario.tp,
+        expert_tp=scenario.expert_tp,
+        sequence_parallel=layout.sequence_parallel
+        and not (adapted and traits.adapters != "parallel")
+        and a.hidden % scenario.tp == 0,
+        rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
+        quantized=quantized,
+        narrow_frozen=fp8 and scenario.task == "lora" and traits.narrow_frozen,
+        narrow_activations=fp8 and traits.narrow_activations,
+        offloads=scenario.offload == "activations" and has_host(scenario),
+    )
+
+
+def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
+    """Tell whether a place drops: as published unless another rate is asked for, which replaces all rates."""
+    if asked is None or asked in (rates.embedding, rates.attention, rates.residual):
+        return published > 0 and asked != 0
+    return asked > 0
+
+
+def _fullest(scenario: Scenario) -> Iterator[tuple[Stage, float]]:
+    """Yield the stages that can be the fullest, each with the micro-batches that it keeps besides its own."""
+    cut = stages(scenario.model.architecture.layers, scenario.pp)
+    kept: float = 1.0
+    if scenario.interleave > 1:
+        kept = 1 + (len(cut) - 1) / (len(cut) * scenario.interleave)
+    for stage in cut[:2] if len(cut) > 2 and cut[1].layers > cut[0].layers else cut[:1]:
+        # Narayanan 2021: one-forward-one-backward keeps a micro-batch for each stage to come, interleaving more.
+        yield stage, min(len(cut) - stage.index, scenario.micro_steps) * kept - 1
+    if len(cut) > 1:
+        yield cut[-1], 0.0

@@ -6,11 +6,12 @@ from functools import lru_cache
 
 from ..catalog.engine import Scheme
 from ..model.setup import Setup
+from ..optimizers import OPTIMIZERS
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from ..walk.candidates import PeakCandidates, RankState
-from ..walk.optimizers import OPTIMIZERS
 from ..workload.kernels import runs_compiled, runs_fused
+from ..workload.parameters import parameters
 from ..workload.weights import layer_weight_bytes, weight_bytes
 
 
@@ -187,14 +188,8 @@ def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) 
     base = inventory.elements - inventory.trained
     known, native = scenario.tables.quantization, float(setup.recipe.weight_bytes)
     whole = weight_bytes(known, scenario.model.architecture, scenario.quant, "", native)
-    stage = base / max(1, _elements(scenario))
+    stage = base / max(1, parameters(scenario.model.architecture).total)
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
-
-
-def _elements(scenario: Scenario) -> int:
-    from ..workload.parameters import parameters
-
-    return parameters(scenario.model.architecture).total
 
 
 def _temporaries(scenario: Scenario, layout: Layout, moments: PeakCandidates) -> float:

@@ -8,6 +8,7 @@ from math import floor, log10
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..feasibility.verdict import IMPRACTICAL_SECONDS
+from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_count
@@ -119,10 +120,9 @@ def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario = estimate.scenario
     if scenario.task not in FULL:
         return
-    if scenario.optimizer in ("adamw", "adamw-foreach", "lion", "muon"):
-        yield Change({"optimizer": "adamw-8bit"}, "8-bit optimizer states: a small risk for quality", 2)
-    if scenario.optimizer in ("adamw", "adamw-foreach", "adamw-8bit", "lion", "muon"):
-        yield Change({"optimizer": "adafactor"}, "factored optimizer states: less stable than AdamW", 3)
+    for name, optimizer in OPTIMIZERS.items():
+        if optimizer.offer is not None and optimizer.lightness > OPTIMIZERS[scenario.optimizer].lightness:
+            yield Change({"optimizer": name}, *optimizer.offer)
 
 
 def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -41,15 +41,17 @@ MAX_QUESTIONS = 2048
 """Questions that are kept, for requests that differ in their batch alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resolution:
-    """A decided scenario and what the user should know about how it was decided."""
+    """A decided scenario and what the user should know about how it was decided. Compared by identity."""
 
     scenario: Scenario
     backend: Backend
     warnings: tuple[Note, ...] = ()
     digest: str = ""
     """Names the data that it was settled from."""
+    open_draft: Draft | None = None
+    """What a layout is still chosen from for each batch; None where all is settled."""
 
 
 def _is_path(text: str, catalog: Catalog) -> bool:
@@ -120,20 +122,6 @@ def _unused(draft: Draft, asked: Iterable[str]) -> None:
     draft.given = {name: value for name, value in draft.given.items() if name not in unused}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """A request settled up to its batch. Compared by identity."""
-
-    scenario: Scenario
-    """Not laid out yet where the batch decides the layout."""
-    backend: Backend
-    engine: Engine
-    warnings: tuple[Note, ...]
-    digest: str
-    draft: Draft | None
-    """What a layout is chosen from for each batch; None where it is settled."""
-
-
 def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     """Settle a request: find model and device, fill in what was not said, refuse what cannot be.
 
@@ -150,10 +138,10 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), catalog)))
     # a file may change between two questions
     ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
-    question = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
-    scenario = question.scenario
-    if question.draft is not None:
-        scenario = _for_batch(question, given.get("micro_batch", 0), given.get("global_batch", 0))
+    known = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
+    scenario = known.scenario
+    if known.open_draft is not None:
+        scenario = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
     draft = Draft(given, recorded)
     if scenario.interleave > scenario.pp == 1:
         draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
@@ -163,14 +151,14 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         draft.settle("concurrency", 1)
         _widened(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
-    return Resolution(settled, question.backend, (*question.warnings, *draft.warnings), question.digest)
+    return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest)
 
 
 @lru_cache(maxsize=MAX_QUESTIONS, typed=True)
-def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: Any) -> Question:
-    """Settle all but the batch; `items` are names and values in turn, `asked` names the batch's too.
+def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: Any) -> Resolution:
+    """Settle all but the batch, and the layout that it decides; `items` are names and values in turn.
 
-    Of requests at once they hold as many as tell which engine it is.
+    Of requests at once they hold as many as tell which engine it is; `asked` names the batch's settings too.
 
     Raises:
         UsageError, DataError: as `resolution`.
@@ -204,7 +192,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.serving.split == "tensors")
     if not is_open:
         scenario = _laid_out(scenario, draft)
-    return Question(scenario, backend, engine, tuple(draft.warnings), catalog.digest, draft if is_open else None)
+    return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
 
 def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
@@ -215,14 +203,14 @@ def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
-def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
+def _for_batch(known: Resolution, micro_batch: int, batch: int) -> Scenario:
     """Spread a training over its devices for a micro-batch and a global batch (0: not given).
 
     Raises:
         UsageError: no layout is possible as asked.
     """
-    assert question.draft is not None
-    probe = question.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+    assert known.open_draft is not None
+    probe = known.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
 
     def tokens_per_second(candidate: Scenario) -> float:
         micro = micro_batch or lengths.fitting_batch(candidate, batch)
@@ -230,14 +218,14 @@ def _for_batch(question: Question, micro_batch: int, batch: int) -> Scenario:
         return layout_tokens_per_second(candidate.with_batch(settled, {}))
 
     judge = layout.Judge(
-        question.engine.training.layout == "fastest",
+        probe.engine_record.training.layout == "fastest",
         peak_bytes,
         rank_floor_bytes,
         usable_bytes(probe),
         tokens_per_second,
     )
-    probe = layout.fitted_layout(probe, question.draft, judge, batch)
-    return _laid_out(probe, question.draft)
+    probe = layout.fitted_layout(probe, known.open_draft, judge, batch)
+    return _laid_out(probe, known.open_draft)
 
 
 def _widened(scenario: Scenario, draft: Draft) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..memory.training import training_plan
 from ..memory.training_layout import packed_bytes
-from ..memory.training_plan import training_plan
 from ..scenario import Scenario
 from .links import Links
 

@@ -8,26 +8,12 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 from __future__ import annotations
 
 from ..model.sums import Sums
+from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from .links import Links, device_links
 from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from .rates import TrainingRates, training_rates
 from .work import ADAPTER_TASKS, Work, work_of
-
-OPTIMIZER_BYTES = {
-    "adamw": 30.0,
-    "adamw-foreach": 38.0,
-    "adamw-8bit": 18.0,
-    "adafactor": 24.0,
-    "sgd": 14.0,
-    "sgd-momentum": 22.0,
-    "lion": 22.0,
-    "muon": 22.0,
-}
-"""Bytes that an optimizer reads and writes for one weight in mixed precision: weight, gradient, states, 16-bit copy."""
-
-MUON_FLOP_PER_WIDTH = 30
-"""Newton-Schulz: five rounds of three square products, a FLOP count per weight and per element of width."""
 
 PARTS = (
     "matrix",
@@ -151,14 +137,15 @@ def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, li
     if scenario.task in ADAPTER_TASKS:
         return 0.0
     owned = shard / (ranks if scenario.zero >= 1 else 1)
-    moved = OPTIMIZER_BYTES.get(scenario.optimizer, 30.0) * owned
+    optimizer = OPTIMIZERS[scenario.optimizer]
+    moved = optimizer.step_bytes * owned
     if scenario.precision in ("bf16", "fp16"):
         moved /= 2
     if scenario.states_on_host:
         server = "_server" if scenario.device.kind == "datacenter" else ""
         bandwidth = scenario.tables.efficiency.value(f"host.bandwidth{server}")
         return moved / bandwidth + 4 * owned / links.host_bytes_per_s
-    rounds = MUON_FLOP_PER_WIDTH * scenario.model.architecture.hidden if scenario.optimizer == "muon" else 0
+    rounds = optimizer.flop_per_width * scenario.model.architecture.hidden
     return moved / rates.memory + rounds * owned / rates.matrix
 
 

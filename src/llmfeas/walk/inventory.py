@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from ..autograd.storage import BLOCK_BYTES
+from ..optimizers import TrainedWeights
 from ..record import dataclass
 
 SMALL_TENSOR = 4096
@@ -29,33 +30,16 @@ class RankWeight:
     """Packed bytes of the gradient that stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """Counts over all weights, and over those that train. Elements unless a name says bytes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory(TrainedWeights):
+    """Counts over all weights, beside those over the ones that train, in elements."""
 
     elements: int = 0
     expert_elements: int = 0
-    trained: int = 0
-    trained_experts: int = 0
-    trained_bytes: int = 0
-    """Rounded to blocks, in the weights' own type."""
-    trained_width: int = 4
-    """Bytes of one trained element."""
-    trained_tensors: int = 0
-    trained_matrices: int = 0
-    """Elements of matrices other than tables."""
-    trained_tables: int = 0
-    trained_small: int = 0
-    factored: int = 0
-    """Row and column sums of matrices, and all elements of vectors."""
     layer_elements: int = 0
     """Elements of the largest layer."""
     outside_elements: int = 0
     """Elements outside the layers."""
-    largest: int = 0
-    """Elements of the largest trained tensor."""
-    iterated: int = 0
-    """Elements that an orthogonalising iteration holds at once for the largest matrix."""
 
 
 def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int]) -> Inventory:

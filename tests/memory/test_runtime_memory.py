@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_rows import serving, training
 
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
@@ -19,6 +18,7 @@ from llmfeas.memory.training import training_memory
 from llmfeas.memory.usable import usable_bytes
 from llmfeas.ranges import Range
 from llmfeas.settle import resolution
+from serving_rows import serving, training
 
 PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "inference_memory.json").read_text())
 ROWS = [row for row in PUBLISHED["rows"] if not row["variant"]]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving_rows import serving
 
 from llmfeas.catalog.quantization import StoredWeights
 from llmfeas.catalog.store import catalog
 from llmfeas.memory.inference import inference_memory
 from llmfeas.workload.weights import weight_bytes
+from serving_rows import serving
 
 FORMATS = catalog().tables.quantization
 

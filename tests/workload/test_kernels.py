@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from training_scenarios import scenario
 
 from llmfeas.catalog.store import catalog
 from llmfeas.evidence.measurements import measurement_files, read_measurements, settings_of
@@ -14,6 +13,7 @@ from llmfeas.memory.training import training_memory
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from llmfeas.workload.kernels import runs_compiled, runs_fused, runs_patched, traits_of
+from training_scenarios import scenario
 
 LIGER = "pytorch-liger"
 MPT = {"model": "mpt-7b", "device": "h100-sxm", "micro_batch": 2, "seq_len": 2048}

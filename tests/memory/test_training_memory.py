@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_scenarios import parts, scenario
 
 from llmfeas.memory.training import training_memory
+from training_scenarios import parts, scenario
 
 DATA = Path(__file__).parents[1] / "data"
 ROWS = json.loads((DATA / "training_memory.json").read_text())["rows"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_scenarios import CARD
 
 from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
@@ -15,6 +14,7 @@ from llmfeas.importers.hf_config import model_from_config
 from llmfeas.memory.training import TensorMemory, training_memory
 from llmfeas.scenario import Scenario
 from llmfeas.workload.parameters import parameters
+from training_scenarios import CARD
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "training_memory_families.json").read_text())
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.memory.training_plan import training_plan
+from llmfeas.memory.training import training_plan
 from llmfeas.model.sums import architecture_sums
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution

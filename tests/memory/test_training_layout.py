@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from training_scenarios import parts, scenario
 
-from llmfeas.memory.training import TensorMemory, training_memory
+from llmfeas.memory.training import TensorMemory, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
-from llmfeas.memory.training_plan import training_plan
 from llmfeas.scenario import Scenario
 from llmfeas.timing.step import device_links_of, zero_seconds
+from training_scenarios import parts, scenario
 
 GB = 1e9
 LLAMA: dict[str, Any] = {"model": "llama-2-7b", "micro_batch": 1, "global_batch": 64, "seq_len": 4096, "num_devices": 8}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from serving_rows import serving
 
 from llmfeas.memory.usable import usable_bytes
 from llmfeas.units import GIB, MIB
+from serving_rows import serving
 
 ASKED = {"model": "gpt2"}
 

@@ -1,0 +1,126 @@
+"""Optimizers: one row each, which settings, memory, time and remedies read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from .autograd.storage import BLOCK_BYTES
+from .record import dataclass
+
+QUANTIZATION_BLOCK: Final = 256
+"""Elements that share one fp32 scale in 8-bit states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedWeights:
+    """Counts over the weights of one rank that train. Elements unless a name says bytes."""
+
+    trained: int = 0
+    trained_experts: int = 0
+    trained_bytes: int = 0
+    """Rounded to blocks, in the weights' own type."""
+    trained_width: int = 4
+    """Bytes of one trained element."""
+    trained_tensors: int = 0
+    trained_matrices: int = 0
+    """Elements of matrices other than tables."""
+    trained_tables: int = 0
+    trained_small: int = 0
+    """Elements of tensors too small for states in 8 bits."""
+    factored: int = 0
+    """Row and column sums of matrices, and all elements of vectors."""
+    largest: int = 0
+    """Elements of the largest trained tensor."""
+    iterated: int = 0
+    """Elements that an orthogonalising iteration holds at once for the largest matrix."""
+
+
+Bytes = Callable[[TrainedWeights, int], float]
+"""Bytes of what is held for trained weights, given the bytes of one element of a state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """What an optimizer holds, moves and computes."""
+
+    states: Bytes
+    temporaries: Bytes = lambda weights, width: 0.0
+    """Of its step."""
+    least_states: float = 0.0
+    """States that it keeps of a weight at least, in its wide format."""
+    step_bytes: float
+    """What a step reads and writes for one weight in mixed precision: weight, gradient, states, 16-bit copy."""
+    flop_per_width: float = 0.0
+    """FLOPs of a step for a weight and an element of the model's width."""
+    lightness: int = 0
+    """Remedies offer an optimizer in place of those that are less light."""
+    offer: tuple[str, int] | None = None
+    """What one gives up with it, and how much that hurts; None: it is no remedy."""
+
+
+def _per_element(count: int, counters: bool = False) -> Bytes:
+    """`count` values of the weight's type for each trained element, and a 4-byte counter (a block) a tensor."""
+
+    def states(weights: TrainedWeights, width: int) -> float:
+        counted = BLOCK_BYTES * weights.trained_tensors if counters else 0
+        return count * weights.trained_bytes * (width / weights.trained_width) + counted
+
+    return states
+
+
+def _list(weights: TrainedWeights, width: int) -> float:
+    """One list as large as the trained weights: what a multi-tensor step makes."""
+    return weights.trained_bytes * (width / weights.trained_width)
+
+
+def _largest(weights: TrainedWeights, width: int) -> float:
+    return float(weights.largest * width)
+
+
+def _eight_bit(weights: TrainedWeights, width: int) -> float:
+    """Two states of a byte with an fp32 scale a block; small tensors in 32 bits (Dettmers 2022)."""
+    large = weights.trained - weights.trained_small
+    return large * (2 + 2 * 4 / QUANTIZATION_BLOCK) + 8 * weights.trained_small
+
+
+def _factored(weights: TrainedWeights, width: int) -> float:
+    """Row and column sums of each matrix, all elements of vectors, in fp32 (Shazeer 2018), and a counter a tensor."""
+    return 4.0 * weights.factored + BLOCK_BYTES * weights.trained_tensors
+
+
+def _muon(weights: TrainedWeights, width: int) -> float:
+    """One momentum for matrices, AdamW's two states for tables, head and vectors (Jordan 2024)."""
+    return width * (weights.trained_matrices + 2.0 * (weights.trained - weights.trained_matrices))
+
+
+OPTIMIZERS: Final[dict[str, Optimizer]] = {
+    "adamw": Optimizer(states=_per_element(2, counters=True), least_states=2.0, step_bytes=30.0),
+    "adamw-foreach": Optimizer(states=_per_element(2), temporaries=_list, least_states=2.0, step_bytes=38.0),
+    "adamw-8bit": Optimizer(
+        states=_eight_bit,
+        least_states=0.5,
+        step_bytes=18.0,
+        lightness=1,
+        offer=("8-bit optimizer states: a small risk for quality", 2),
+    ),
+    "adafactor": Optimizer(
+        states=_factored,
+        temporaries=_largest,
+        step_bytes=24.0,
+        lightness=2,
+        offer=("factored optimizer states: less stable than AdamW", 3),
+    ),
+    "sgd": Optimizer(states=_per_element(0), step_bytes=14.0, lightness=3),
+    "sgd-momentum": Optimizer(states=_per_element(1), least_states=1.0, step_bytes=22.0, lightness=3),
+    "lion": Optimizer(states=_per_element(1), temporaries=_largest, least_states=1.0, step_bytes=22.0),
+    "muon": Optimizer(
+        states=_muon,
+        temporaries=lambda weights, width: 2.0 * weights.iterated,
+        least_states=1.0,
+        step_bytes=22.0,
+        # Newton-Schulz: five rounds of three square products
+        flop_per_width=30.0,
+    ),
+}
+"""By the values of --optimizer."""
