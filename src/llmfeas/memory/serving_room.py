@@ -55,10 +55,9 @@ class ServedMemory:
 
 def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
     """Give the bytes of a device that a process sees: as the driver reports, less what it keeps (data/runtime.yaml)."""
-    if device.kind in ("unified", "apu"):
-        return capacity * runtime.usable["seen"]
-    if device.backend == "cpu":
-        return usable_part(runtime, device, capacity)
+    if device.kind in ("unified", "apu") or device.backend == "cpu":
+        counted = runtime.usable["seen"] if device.backend == "cuda" else 0.0
+        return max(counted * capacity, usable_part(runtime, device, capacity))
     reported = device.reported_bytes
     whole = reported if reported is not None and capacity == device.memory_bytes else capacity
     return whole - runtime.unseen.get(device.backend, 0.0)
