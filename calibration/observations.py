@@ -41,7 +41,8 @@ def predicted_log(numbers: Efficiency, observation: Observation) -> float:
     if observation.kind == "training":
         return math.log(training_time(scenario).tokens_per_second.expected)
     found = inference_time(scenario)
-    speed = found.decode_tokens_per_second if observation.kind == "decode" else found.prefill_tokens_per_second
+    # where decoding alone was measured there are no prompts, or one request: then both are one
+    speed = found.output_tokens_per_second if observation.kind == "decode" else found.prefill_tokens_per_second
     return math.log(speed.expected)
 
 

@@ -114,7 +114,14 @@ def test_a_batch_serves_more_and_each_user_less(concurrency: int) -> None:
 def test_prompts_slow_a_service() -> None:
     without = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=0, context=512))
     with_prompts = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=4096, context=4608))
-    assert decode(with_prompts) < 0.8 * decode(without)
+    assert with_prompts.output_tokens_per_second.expected < 0.8 * without.output_tokens_per_second.expected
+    assert without.output_tokens_per_second == without.decode_tokens_per_second
+    assert decode(with_prompts) > 1.2 * with_prompts.output_tokens_per_second.expected
+
+
+def test_decoding_is_that_of_all_users_together() -> None:
+    found = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=4096, context=4608))
+    assert decode(found) == pytest.approx(32 * found.tokens_per_second_per_sequence.expected)
 
 
 def test_layers_on_the_host_rule_the_speed() -> None:
@@ -155,7 +162,7 @@ def test_offloaded_weights_cross_pcie_for_each_pass_over_a_prompt() -> None:
 
 def test_prompts_of_a_service_wait_for_offloaded_weights_too() -> None:
     asked = {"concurrency": 32, "prompt": 4096, "context": 4608}
-    seconds = 32 * 512 / decode(inference_time(streamed(**asked)))
+    seconds = 32 * 512 / inference_time(streamed(**asked)).output_tokens_per_second.expected
     crossings = inference_time(streamed(**asked)).decode_parts["offload"] * (512 + 32 * 4096 / 2048)
     assert seconds > crossings
 

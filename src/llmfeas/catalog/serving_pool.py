@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal
 
 from ..record import dataclass
-from .device import BackendId
+from ..units import GIB
+from .device import BackendId, Device
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
 
 NEWEST: Final = (10**9,)
@@ -56,6 +57,7 @@ class Release:
     sequences: tuple[Step, ...] | None = None
     tokens: tuple[Step, ...] | None = None
     whole_prompts: CountOrZero | None = None
+    modest: tuple[Identifier, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,7 +83,7 @@ class ServingPool:
     captured: tuple[Step, ...]
     """The largest batch that graphs are captured for."""
     modest: tuple[Identifier, ...] = ()
-    """Generations that have the defaults of the smallest devices, however much memory they have."""
+    """Generations and kinds that have the defaults of the smallest devices, however much memory they have."""
     profiles: bool = False
     """A pass is run before the cache is made, and what it needs is taken off the share."""
     counts_graphs: bool = False
@@ -138,6 +140,8 @@ CHANGED: Final = tuple(each.name for each in fields(Release) if each.name != "be
 @lru_cache(maxsize=256)
 def _of_release(pool: ServingPool, version: str) -> ServingPool:
     asked = release(version)
+    if len(asked) < 3:  # the last one of that name
+        asked += NEWEST
     changes: dict[str, Any] = {}
     for older in pool.releases:
         if asked < release(older.before):
@@ -158,6 +162,11 @@ def release(version: str) -> tuple[int, ...]:
     return tuple(numbers) or NEWEST
 
 
+def default_gib(pool: ServingPool, device: Device, memory_bytes: float) -> float:
+    """Give the memory in GiB by which a server looks up its defaults for a device."""
+    return 0.0 if device.generation in pool.modest or device.kind in pool.modest else memory_bytes / GIB
+
+
 def step_value(steps: tuple[Step, ...], memory_gib: float) -> int:
     """The default of a device with so much memory: of the last step that it reaches."""
     return max(
@@ -165,4 +174,4 @@ def step_value(steps: tuple[Step, ...], memory_gib: float) -> int:
     ).value
 
 
-__all__ = ["Release", "Reserve", "ServingPool", "Step", "release", "step_value"]
+__all__ = ["Release", "Reserve", "ServingPool", "Step", "default_gib", "release", "step_value"]

@@ -142,7 +142,8 @@ def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
         speed = getattr(measured, name)
         if speed is not None:
             thumb = naive_decode_tokens_per_second(scenario, per_weight)
-            yield "decode", name, speed, time.decode_tokens_per_second, thumb
+            ours: Range = getattr(time, name)
+            yield "decode", name, speed, ours, thumb
     if measured.prefill_tokens_per_second is not None:
         thumb, ours = naive_prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
         yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, ours, thumb

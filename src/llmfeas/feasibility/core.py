@@ -76,7 +76,7 @@ def estimate(settled: Resolution) -> Estimate:
         cost = training_cost(scenario, total, time.bound_by)
     else:
         time = inference_time(scenario)
-        cost = serving_cost(scenario, time.decode_tokens_per_second, time.decode_bound_by)
+        cost = serving_cost(scenario, time.output_tokens_per_second, time.decode_bound_by)
     software, reasons = software_support(scenario, settled.backend)
     under_load = lru_cache(maxsize=1)(partial(served_load, scenario)) if scenario.has_load else None
     load = load_verdict(scenario, under_load)

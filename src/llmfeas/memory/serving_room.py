@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import hypot
 
 from ..catalog.device import Device
-from ..catalog.serving_pool import ServingPool, step_value
+from ..catalog.serving_pool import ServingPool, default_gib, step_value
 from ..catalog.tables import Runtime
 from ..contract import Note, Published, hidden
 from ..model.build import build
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from ..units import GIB, digits, format_bytes
+from ..units import digits, format_bytes
 from ..workload.serving import pool_of, replicas
 from ..workload.stages import stages
 from .inference import InferenceMemory
@@ -56,7 +56,8 @@ class ServedMemory:
 def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
     """Give the bytes of a device that a process sees: as the driver reports, less what it keeps (data/runtime.yaml)."""
     if device.kind in ("unified", "apu") or device.backend == "cpu":
-        return usable_part(runtime, device, capacity)
+        counted = runtime.usable["seen"] if device.backend == "cuda" else 0.0
+        return max(counted * capacity, usable_part(runtime, device, capacity))
     reported = device.reported_bytes
     whole = reported if reported is not None and capacity == device.memory_bytes else capacity
     return whole - runtime.unseen.get(device.backend, 0.0)
@@ -153,7 +154,7 @@ def _graphs(scenario: Scenario, pool: ServingPool) -> float:
     """Bytes of captured graphs: so many a layer and captured batch."""
     if scenario.enforce_eager:
         return 0.0
-    gib = 0.0 if scenario.device.generation in pool.modest else scenario.memory_bytes / GIB
+    gib = default_gib(pool, scenario.device, scenario.memory_bytes)
     widest = min(step_value(pool.captured, gib), 2 * (scenario.max_num_seqs or 1))
     layers = max(stage.layers for stage in stages(scenario.model.architecture.layers, scenario.pp))
     return pool.graph_bytes * layers * (3 + widest // GRAPH_STEP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..catalog.device import Device
 from ..catalog.engine import Engine
-from ..catalog.serving_pool import NEWEST, ServingPool, release, step_value
+from ..catalog.serving_pool import NEWEST, ServingPool, default_gib, release, step_value
 from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..options import BY_NAME, flag_of
@@ -51,7 +51,7 @@ def settle_server(draft: Draft, engine: Engine, catalog: Catalog) -> None:
         draft.warn("unknown-release", f"--engine-version {printable(version, 40)}: no release, taken for today's")
     pool = pool.of(version)
     draft.values["enforce_eager"] = draft.settle("enforce_eager", "false") == "true"
-    gib = 0.0 if device.generation in pool.modest else draft.values["memory_bytes"] / GIB
+    gib = default_gib(pool, device, draft.values["memory_bytes"])
     tokens, context = step_value(pool.tokens, gib), draft.values["context"]
     if tokens < context <= pool.whole_prompts:
         tokens = context

@@ -26,13 +26,16 @@ class InferenceTime(Published):
 
     prefill_tokens_per_second: Range
     decode_tokens_per_second: Range
-    """Generated tokens of all sequences; several sequences with prompts: what a service sustains, prompts included."""
+    """Generated tokens of all sequences while they decode; prompts take no part."""
     tokens_per_second_per_sequence: Range
     """What one user sees while decoding."""
     at_cached_tokens: float
     time_to_first_token_seconds: Range
     prefill_bound_by: BoundBy
     decode_bound_by: BoundBy
+    output_tokens_per_second: Range = hidden()
+    """Generated tokens over the whole time, prompts included, of requests that are kept at that number: what published
+    runs of several requests measure, and what a million tokens cost by. Users read `result.load`."""
     decode_parts: Mapping[str, float] = hidden()
     prefill_parts: Mapping[str, float] = hidden()
     regime: str = hidden()
@@ -135,7 +138,8 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     prompt_rules = reading_seconds > step / found.factor
     return InferenceTime(
         prefill_tokens_per_second=Range.around(found_prefill.factor * replicas(scenario) / token, found_prefill.width),
-        decode_tokens_per_second=Range.around(found.factor * sustained_speed(scenario, step), found.width),
+        decode_tokens_per_second=Range.around(found.factor * replicas(scenario) * sequences / step, found.width),
+        output_tokens_per_second=Range.around(found.factor * sustained_speed(scenario, step), found.width),
         tokens_per_second_per_sequence=Range.around(found.factor / step, found.width),
         at_cached_tokens=cached,
         time_to_first_token_seconds=Range.around(first, found_prefill.width if prompt_rules else found.width),
