@@ -86,6 +86,13 @@ class Scenario:
     """None: a load that goes on."""
     length_spread: float = 0.0
     prefix_hit: float = 0.0
+    disaggregate: str | None = None
+    """Devices for prompts and for answers, `2:6`; None: the same ones."""
+    draft: str | None = None
+    """A model's name, `mtp` or `eagle`; None: nothing is drafted."""
+    draft_model: Model | None = None
+    spec_tokens: int | None = None
+    acceptance: float | None = None
     ttft_seconds: float | None = None
     tpot_seconds: float | None = None
     kv_dtype: str = "fp16"
@@ -155,6 +162,24 @@ class Scenario:
     def is_training(self) -> bool:
         """Whether weights change."""
         return self.task != "inference"
+
+    @property
+    def pools(self) -> tuple[int, int]:
+        """Devices that read prompts and those that write answers; all of them do both where nothing is divided."""
+        if self.disaggregate is None:
+            return self.num_devices, self.num_devices
+        prompts, answers = self.disaggregate.split(":")
+        return int(prompts), int(answers)
+
+    @property
+    def drafted(self) -> int:
+        """Tokens that are drafted ahead in each step."""
+        return self.spec_tokens or 0
+
+    @property
+    def tokens_a_step(self) -> float:
+        """Mean tokens that a decoding step makes of one sequence: 1 + a + ... + a^k (Leviathan et al., ICML 2023)."""
+        return float(sum((self.acceptance or 0.0) ** place for place in range(self.drafted + 1)))
 
     @property
     def has_load(self) -> bool:

@@ -60,6 +60,8 @@ ASKED: dict[str, list[tuple[str, ...]]] = {
         ("max-model", "-d", "t4", "-t", "inference"),
         ("max-batch", *SMALL),
         ("max-context", *SMALL, "-t", "inference"),
+        ("max-users", *SMALL, "-t", "inference", "--tpot", "1s"),
+        ("max-rate", *SMALL, "-t", "inference"),
         ("max-rank", *SMALL, "-t", "lora"),
         ("min-devices", "-m", "llama-3-8b", "-d", "rtx-4090"),
         ("min-memory", *SMALL),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from random_servers import FIGURES, POLICIES, drawn, drawn_arrivals, seen, simulated
 
+from llmfeas.load.requests import Arrivals, Lengths
 from llmfeas.load.serve import load
 
 WORK = 50_000
@@ -38,3 +40,12 @@ def test_the_closed_form_is_near_the_simulation(kind: str) -> None:
         assert statistics.median(errors[name]) < NEAR, name
     steady = [each for name in FIGURES if name != "ttft p95" for each in errors[name]]
     assert sum(each < NEAR for each in steady) >= 0.8 * len(steady)
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_requests_of_a_single_token_are_served_where_the_pool_binds(policy: str) -> None:
+    _, server, _ = drawn(1, policy)
+    small = replace(server, kv_pool_tokens=9000.0)
+    found = load(small, Lengths(prompt=2000, output=1), Arrivals(rate=1e9))
+    assert found.requests_per_second > 0
+    assert not found.stable

@@ -11,7 +11,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.planning.solve import QUESTIONS, solved
-from llmfeas.planning.solve.settings import counts
+from llmfeas.planning.solve.devices import counts
 from llmfeas.settle import resolution
 
 MODELS = (

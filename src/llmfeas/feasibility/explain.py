@@ -49,6 +49,7 @@ TRAINING_FORMULAS: Mapping[str, str] = {
 }
 
 DECODE_FORMULAS: Mapping[str, str] = {
+    "draft": "drafted tokens x a step of what drafts them; the step then verifies all of them and makes one more",
     "weights": "bytes of active weights / (bandwidth x efficiency)",
     "cache": "bytes of cached values at the mean length / (bandwidth x efficiency)",
     "compute": "work of all sequences, or unpacking of quantized weights, that reading does not hide",

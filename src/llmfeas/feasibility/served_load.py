@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 from ..load.batch import Batch
+from ..load.disaggregated import disaggregated
 from ..load.figures import Load
 from ..load.finite import finite
 from ..load.points import Quantiles
 from ..load.requests import FIXED, Arrivals, Lengths, Spread
-from ..load.server import POLICIES, Server, StepSeconds
+from ..load.server import POLICIES, Server, Speculation, StepSeconds
 from ..load.steady import steady
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
@@ -19,8 +21,10 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from ..timing.inference import speed_intervals
+from ..timing.links import device_links
 from ..timing.passes import step_seconds
-from ..workload.serving import replicas
+from ..workload.cache import kv_cache_bytes
+from ..workload.serving import KV_VALUE_BYTES, replicas
 from .result import Percentiles, ServedLoad
 
 SLOTS, PASS_TOKENS = 256, 2048
@@ -75,6 +79,10 @@ def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
     factors = decode_factor, read_factor
     batch = _batch(scenario, *factors) if scenario.rate else _shared(scenario, *factors, scenario.max_num_seqs)
     arrivals = arrivals_of(scenario)
+    if scenario.disaggregate is not None:
+        prompts, answers = (count // (scenario.tp * scenario.pp) for count in scenario.pools)
+        readers, writers = (replace(batch.server, replicas=copies) for copies in (prompts, answers))
+        return disaggregated(readers, writers, batch.lengths, arrivals, transfer_seconds(scenario))
     return finite(batch, arrivals) if arrivals.requests is not None else steady(batch, arrivals)
 
 
@@ -93,6 +101,19 @@ def _percentiles(fast: Quantiles, expected: Quantiles, slow: Quantiles, width: f
         p50=_finite(fast.p50, expected.p50, slow.p50, width),
         p95=_finite(fast.p95, expected.p95, slow.p95, width),
     )
+
+
+def transfer_seconds(scenario: Scenario) -> float:
+    """Seconds to bring the cache of a prompt from the devices that read it to those that go on.
+
+    Each device of one sends its part to one of the other; over the network where one machine does not hold both.
+    """
+    numbers, device = scenario.tables.efficiency, scenario.device
+    links = device_links(numbers, device, scenario.devices_per_node, scenario.network_bytes_per_s)
+    near = scenario.num_devices <= scenario.devices_per_node
+    rate = links.pair_bytes_per_s if near else links.network_bytes_per_s
+    value = KV_VALUE_BYTES.get(scenario.kv_dtype, 2.0)
+    return kv_cache_bytes(scenario.model.architecture, scenario.prompt, 1, value) / (rate * scenario.tp * scenario.pp)
 
 
 def _range(one: float, expected: float, other: float, width: float = 1.0) -> Range:
@@ -145,6 +166,7 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
         page_tokens=limits.page_tokens,
         policy=POLICIES[scenario.engine_record.serving.scheduler],
         replicas=replicas(scenario),
+        speculation=Speculation(scenario.drafted, scenario.acceptance or 0.0),
         overhead_seconds=scenario.tables.efficiency.value("prefill.request"),
     )
 

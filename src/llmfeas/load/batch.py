@@ -138,7 +138,7 @@ class Batch:
             self.limit = self.slots_limit
             table[place:] = [_between(table, self.slots)] if place else [table[0]]
         again = self.preempted()
-        if again:
+        if again and self.steps:
             last = table.pop()
             table.append(self.cycle(last.decoding / max(1e-9, self.steps), 1 + again))
         return table

@@ -7,6 +7,7 @@ a slot and a step.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from .batch import Batch, Limit
@@ -37,7 +38,8 @@ def disaggregated(
         waited, reading = one.waited + sent + other.waited, one.reading + other.reading
         drawn.append(Drawn(waited, reading, one.alone, other.token, other.gap))
     limit: Limit = "compute" if first.most <= most else second.limit
-    whole = Stage(drawn, rate, second.running, first.waiting + second.waiting, stable, most, limit)
+    waiting = first.waiting + second.waiting if stable else math.inf
+    whole = Stage(drawn, rate, second.running, waiting, stable, most, limit)
     held = second.running * writers.held_tokens / (decode.kv_pool_tokens * decode.replicas)
     return figures(whole, drawn, lengths.output, held)
 

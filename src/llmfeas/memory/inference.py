@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from ..catalog.engine import ServingMemory
@@ -16,7 +17,7 @@ from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, serving_of
 from ..workload.stages import stages
-from ..workload.weights import weight_bytes
+from ..workload.weights import native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
 from .profile_pass import WidestPass, rank_parts, widest_bytes
@@ -60,7 +61,36 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
     the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
     differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
     """
-    return _memory(serving_of(scenario))
+    found = _memory(serving_of(scenario))
+    return _with_draft(scenario, found) if scenario.drafted else found
+
+
+def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
+    """The same with what drafts: a model with its cache, or as much as one layer of the model (MTP: its own size)."""
+    layers, drafting, tp = scenario.model.architecture.layers, scenario.draft_model, scenario.tp
+    cache = found.cache_bytes / layers
+    weights = found.components["weights_bytes"] / layers
+    logical = found.kv_cache_bytes / layers
+    if scenario.draft == "mtp":
+        weights = scenario.model.mtp_parameters * native_bytes(scenario.precision) / tp
+    if drafting is not None:
+        asked = serving_of(scenario)
+        quant = drafting.published_quant or "none"
+        held = weight_bytes(asked.tables.quantization, drafting.architecture, quant, asked.dialect, asked.native, None)
+        weights = sum(layer.on_rank(tp, 1) for layer in held.layers) + (held.tables + held.head) / tp
+        logical = kv_cache_bytes(drafting.architecture, asked.context, asked.requests, asked.value)
+        cache = kv_cache_bytes(drafting.architecture, asked.context, asked.sequences, asked.value) / tp
+    components = dict(found.components)
+    components["weights_bytes"] += weights
+    components["kv_cache_bytes"] += cache
+    return replace(
+        found,
+        bytes=found.bytes + weights + cache,
+        components=components,
+        moments={name: moment + weights + cache for name, moment in found.moments.items()},
+        cache_bytes=found.cache_bytes + cache,
+        kv_cache_bytes=found.kv_cache_bytes + logical,
+    )
 
 
 @lru_cache(maxsize=16384)

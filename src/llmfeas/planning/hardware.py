@@ -51,18 +51,24 @@ def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 
 
 def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield larger numbers of the same device, doubled each time; an offer's count is fixed."""
+    """Yield larger numbers of the same device, doubled each time; an offer's count is fixed.
+
+    A server that does not keep up with its load gets more copies of the model, not larger ones.
+    """
     scenario = estimate.scenario
     if scenario.offer is not None:
         return
     node, now = max(1, scenario.devices_per_node), scenario.num_devices
+    copies = {"tp": scenario.tp, "pp": scenario.pp} if estimate.verdict.load in ("missed", "overloaded") else {}
     doublings, pain = MORE.get(scenario.device.kind, HARDLY_MORE)
     for step in range(doublings):
         count = now * 2 ** (step + 1)
         machines = -(-count // node)
         text = f"{count} devices" + (f" in {machines} machines" if machines > 1 < node else "")
         harder = 0.5 * step + (1.0 if machines > 1 else 0.0)
-        yield Change({"device": scenario.device.id, "num_devices": count}, text, pain + harder)
+        if copies:
+            text += f": {2 ** (step + 1)} times as many copies of the model"
+        yield Change({"device": scenario.device.id, "num_devices": count, **copies}, text, pain + harder)
 
 
 def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -61,6 +61,10 @@ def _inference(value: Any) -> Iterator[str]:
         yield f"prompt of {value('prompt')} tokens"
     if value("rate") or value("requests"):
         yield f"answers of {value('output')} tokens"
+    if value("disaggregate"):
+        yield "prompts and answers apart, {} and {} devices".format(*value("disaggregate").split(":"))
+    if value("draft"):
+        yield f"{value('spec_tokens')} tokens drafted by {value('draft')}"
     if value("rate"):
         yield f"{digits(value('rate'))} requests/s"
     if value("requests"):

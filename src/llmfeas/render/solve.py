@@ -15,6 +15,8 @@ Json = Mapping[str, Any]
 TITLES: Mapping[str, str] = {
     "max-model": "The largest model",
     "max-batch": "The largest batch",
+    "max-users": "The most users",
+    "max-rate": "The most requests a second",
     "max-context": "The longest context",
     "max-rank": "The largest rank",
     "min-devices": "The fewest devices",
@@ -29,6 +31,7 @@ NAMES: Mapping[str, str] = {
     "num_devices": "devices",
     "micro_batch": "sequences at once",
     "concurrency": "requests at once",
+    "rate": "requests a second",
     "seq_len": "tokens in a sequence",
     "context": "tokens of context",
     "lora_rank": "rank",

@@ -32,7 +32,9 @@ from . import layout, lengths, recipe
 from .draft import Draft
 from .hardware import settle_hardware
 from .load import settle_load
+from .pools import check_pools, count_pools
 from .server import settle_server
+from .speculation import settle_speculation
 
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
@@ -169,6 +171,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
+    count_pools(draft)
     settle_hardware(draft, hardware_named(draft.given["device"], catalog), catalog)
     recipe.settle_offload(draft, draft.values["device"])
     engine = engines.settle_engine(draft, model, catalog)
@@ -200,6 +203,8 @@ def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine
     draft.settle("gpu_layers", None, "derived")
     settle_server(draft, engine, catalog)
     settle_load(draft)
+    draft.settle("disaggregate", None)
+    settle_speculation(draft, model, catalog)
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
@@ -236,6 +241,7 @@ def _widened(scenario: Scenario, draft: Draft) -> None:
 
 
 def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:
+    check_pools(scenario)
     layout.check_layout(scenario)
     origin: Origin = "derived" if scenario.num_devices > 1 else "default"
     settled = {name: origin for name in ("tp", "pp", "ep", "cp") if not draft.said(name)}

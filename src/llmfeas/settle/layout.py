@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import gcd
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.engine import Engine
@@ -245,7 +246,7 @@ def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
 
 def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:
     """Spread one serving instance over all devices: by tensors where the engine does, else by layers."""
-    n = scenario.num_devices // scenario.cp
+    n = gcd(*scenario.pools) // scenario.cp
     if n <= 1 or (draft.said("tp") and draft.said("pp")):
         return scenario
     if draft.said("tp"):

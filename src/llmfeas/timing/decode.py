@@ -7,6 +7,7 @@ Reading and unpacking overlap as a soft maximum; work counts with several sequen
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from ..catalog.device import Device
@@ -14,7 +15,7 @@ from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
-from ..scenario import Scenario
+from ..scenario import Scenario, whatever_the_batch
 from .host import host_layer_seconds, host_share, streamed_seconds, weights_read_bytes
 from .links import device_links
 from .paths import Path, inference_path
@@ -111,7 +112,12 @@ def cached_tokens(scenario: Scenario) -> float:
 
 def replicas(scenario: Scenario) -> int:
     """Copies of the model that have a sequence to work on."""
-    return max(1, min(scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
+    return max(1, min(scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
+
+
+def readers(scenario: Scenario) -> int:
+    """Copies of the model that have a prompt to read."""
+    return max(1, min(scenario.pools[0] // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
 
 
 def sequences_per_replica(scenario: Scenario) -> float:
@@ -148,20 +154,22 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash" and scenario.said("attention")
     rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
-    tp = scenario.tp
-    weights = weights_read_bytes(scenario, sequences)
+    tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
+    weights = weights_read_bytes(scenario, positions)
     on_host = host_share(scenario)
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
     matrices = sums.active + sums.head_weights
-    work = 2 * matrices * sequences / rates.work / tp if sequences > 1 else 0.0
+    work = 2 * matrices * positions / rates.work / tp if positions > 1 else 0.0
     unpack = 0.0
     if rates.unpack and is_packed(scenario.quant):
         low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
         unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / tp
     moved = read + cache
     busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
+    drafting = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
     return {
+        **drafting,
         "weights": read,
         "cache": cache,
         "compute": busy - moved,
@@ -170,3 +178,23 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
         "link": reduce_seconds(sums, rates, tp),
     }
+
+
+@whatever_the_batch
+def _drafting(scenario: Scenario) -> Scenario:
+    """What drafts, as a question of its own: the drafting model, else the model itself."""
+    alone = {"draft": None, "draft_model": None, "spec_tokens": None, "acceptance": None}
+    if scenario.draft_model is None:
+        return replace(scenario, **alone)  # type: ignore[arg-type]
+    quant = scenario.draft_model.published_quant or "none"
+    return replace(scenario, **alone, model=scenario.draft_model, stored=None, quant=quant, ep=1)  # type: ignore[arg-type]
+
+
+def draft_seconds(scenario: Scenario, tokens: float, sequences: float) -> float:
+    """Seconds to draft one token of some sequences: a step of the drafting model, or of one layer and the head."""
+    alone = _drafting(scenario)
+    parts = sum(decode_parts(alone, tokens, sequences).values())
+    if scenario.draft_model is not None:
+        return parts
+    head = 2 * scenario.model.architecture.vocab * scenario.model.architecture.hidden
+    return parts / scenario.model.architecture.layers + head / (scenario.device.bandwidth_bytes_per_s * scenario.tp)

@@ -11,7 +11,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from ..workload.serving import streams_weights
-from .decode import cached_tokens, decode_parts, decode_rates, replicas, sequences_per_replica
+from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas, sequences_per_replica
 from .host import host_share, streamed_seconds
 from .prefill import pass_tokens, prefill_parts, prefill_rates, prompt_tokens
 from .rates import peak_flop_per_s
@@ -128,7 +128,7 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
     sequences = sequences_per_replica(scenario)
     decoding = decode_parts(scenario, cached, sequences)
-    step = sum(decoding.values())
+    step, made = sum(decoding.values()), scenario.tokens_a_step
     reading = prefill_parts(scenario, prompt, sequences)
     token = sum(reading.values())
     alone = token if sequences == 1 else _seconds_alone(scenario, prompt)
@@ -137,10 +137,10 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     first = reading_seconds + step / found.factor
     prompt_rules = reading_seconds > step / found.factor
     return InferenceTime(
-        prefill_tokens_per_second=Range.around(found_prefill.factor * replicas(scenario) / token, found_prefill.width),
-        decode_tokens_per_second=Range.around(found.factor * replicas(scenario) * sequences / step, found.width),
-        output_tokens_per_second=Range.around(found.factor * sustained_speed(scenario, step), found.width),
-        tokens_per_second_per_sequence=Range.around(found.factor / step, found.width),
+        prefill_tokens_per_second=Range.around(found_prefill.factor * readers(scenario) / token, found_prefill.width),
+        decode_tokens_per_second=Range.around(found.factor * replicas(scenario) * sequences * made / step, found.width),
+        output_tokens_per_second=Range.around(found.factor * sustained_speed(scenario, step / made), found.width),
+        tokens_per_second_per_sequence=Range.around(found.factor * made / step, found.width),
         at_cached_tokens=cached,
         time_to_first_token_seconds=Range.around(first, found_prefill.width if prompt_rules else found.width),
         prefill_bound_by=prefill_bound_by(reading),

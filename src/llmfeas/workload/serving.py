@@ -69,7 +69,7 @@ def streams_weights(scenario: Scenario) -> bool:
 
 def replicas(scenario: Scenario) -> int:
     """Give how many copies of the model serve side by side: devices / (tp pp cp), at least 1."""
-    return max(1, scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp))
+    return max(1, scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp))
 
 
 def serving_of(scenario: Scenario) -> Serving:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 QUESTIONS: Mapping[str, tuple[str, str, str]] = {
     "max-model": ("settings", "max_model", "The largest models that this hardware takes for a task."),
     "max-batch": ("settings", "max_batch", "The largest micro-batch; in inference, the most requests at once."),
+    "max-users": ("served", "max_users", "The most users, each with a request under way, that keep to targets."),
+    "max-rate": ("served", "max_rate", "The most requests a second that a server keeps up with, and with targets."),
     "max-context": ("settings", "max_context", "The longest sequence or context."),
     "max-rank": ("settings", "max_rank", "The largest rank of LoRA."),
-    "min-devices": ("settings", "min_devices", "The fewest devices, with their layout."),
+    "min-devices": ("devices", "min_devices", "The fewest devices, with their layout."),
     "min-memory": ("settings", "min_memory", "The least memory that one device must have."),
     "tokens": ("work", "tokens", "How many tokens until a deadline, or for a budget."),
     "deadline": ("work", "deadline", "How long these tokens take."),

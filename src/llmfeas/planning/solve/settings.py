@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
@@ -11,10 +11,10 @@ from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.verdict import host_exceeds
 from ...memory.peak import memory
 from ...record import dataclass
-from ...settle import hardware_named, resolution
+from ...settle import resolution
 from ...workload.parameters import parameters
 from ..bisection import largest, smallest
-from .answer import FEASIBLE, REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
+from .answer import REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
 
 MEBIBYTE = 2**20
 
@@ -31,7 +31,7 @@ class SearchedSetting:
     """More of it is harder; else less of it is."""
 
 
-def _inverted(question: str, search: SearchedSetting, request: Request, catalog: Catalog) -> Answer:
+def inverted(question: str, search: SearchedSetting, request: Request, catalog: Catalog) -> Answer:
     """SearchedSetting; the estimate at the answer is feasible or tight, one step beyond it is not."""
 
     def request_at(value: int) -> dict[str, object]:
@@ -96,10 +96,10 @@ def _inference(request: Request) -> bool:
 def max_batch(request: Request, catalog: Catalog) -> Answer:
     """The largest micro-batch that works, within a global batch that is given; in inference the most requests."""
     if _inference(request):
-        return _inverted("max-batch", SearchedSetting("concurrency", 1, 10**6), request, catalog)
+        return inverted("max-batch", SearchedSetting("concurrency", 1, 10**6), request, catalog)
     within = request.get("global_batch")
     most = 10**6 if within is None else min(10**6, int(str(within)))
-    return _inverted("max-batch", SearchedSetting("micro_batch", 1, most), request, catalog)
+    return inverted("max-batch", SearchedSetting("micro_batch", 1, most), request, catalog)
 
 
 def max_context(request: Request, catalog: Catalog) -> Answer:
@@ -110,8 +110,8 @@ def max_context(request: Request, catalog: Catalog) -> Answer:
     """
     if _inference(request):
         low = max(1, int(str(request.get("prompt") or 1)))
-        return _inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog)
-    return _inverted("max-context", SearchedSetting("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
+        return inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog)
+    return inverted("max-context", SearchedSetting("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
 
 
 def max_rank(request: Request, catalog: Catalog) -> Answer:
@@ -122,61 +122,15 @@ def max_rank(request: Request, catalog: Catalog) -> Answer:
     """
     if request.get("task") not in ("lora", "qlora"):
         raise UsageError("contradiction", "solve max-rank is about adapters", "Add --task lora or --task qlora.")
-    return _inverted("max-rank", SearchedSetting("lora_rank", 1, 65536), {"micro_batch": 1, **request}, catalog)
+    return inverted("max-rank", SearchedSetting("lora_rank", 1, 65536), {"micro_batch": 1, **request}, catalog)
 
 
 def min_memory(request: Request, catalog: Catalog) -> Answer:
     """The least memory of one device that works, to the MiB, at the micro-batch given (else 1)."""
     fixed = request if _inference(request) else {"micro_batch": 1, **request}
-    return _inverted(
+    return inverted(
         "min-memory", SearchedSetting("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog
     )
-
-
-MOST = 16384
-LAYOUT = ("tp", "pp", "ep", "cp", "zero", "interleave")
-
-
-def counts(node: int) -> Iterator[int]:
-    """Yield device counts that people build: 1 to 8 inside a node, then whole nodes, then half as many more again."""
-    inside = [count for count in (1, 2, 3, 4, 5, 6, 7, 8) if count <= node] or [1]
-    yield from inside
-    unit = inside[-1]
-    whole = 2
-    while whole * unit <= MOST:
-        yield whole * unit
-        whole = whole + 1 if whole < 16 else whole * 5 // 4
-
-
-def min_devices(request: Request, catalog: Catalog) -> Answer:
-    """The fewest devices that work, with the layout that llmfeas would take.
-
-    Counts are those that people build (`counts`); the one before the answer does not work.
-
-    Raises:
-        UsageError: where a count is given.
-    """
-    hardware = hardware_named(str(request["device"]), catalog)
-    if hardware.count is not None or request.get("num_devices") is not None:
-        hint = f"Write --device {hardware.device.id} and leave --num-devices out."
-        raise UsageError("contradiction", "solve min-devices searches the number of devices", hint)
-    node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
-    before: int | None = None
-    for count in counts(max(1, min(node, 8))):
-        result = estimated({**request, "num_devices": count}, catalog)
-        if result is not None and result.verdict.status in FEASIBLE:
-            scenario = result.scenario
-            layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
-            beyond = None
-            if before is not None:
-                beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
-            return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)
-        if result is not None and result.verdict.software == "unsupported":
-            beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
-            return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
-        before = count
-    last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
-    return Answer("min-devices", {"num_devices": None}, None, last, (f"not even {before} devices work",))
 
 
 SHOWN = 10

@@ -1,0 +1,85 @@
+"""Servers asked backwards, and the ways out where a server does not keep up."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
+from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.remedies import nearest_remedies
+from llmfeas.planning.solve import solved
+
+SERVED: dict[str, object] = {
+    "model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "engine": "vllm", "prompt": 1000, "output": 300,
+}  # fmt: skip
+TARGETS: dict[str, object] = {"ttft": "500ms", "tpot": "25ms"}
+WORKS = ("feasible", "tight")
+
+
+def status(**more: object) -> str:
+    return bare_answer({**SERVED, **more}).verdict.status
+
+
+def test_one_user_more_than_the_most_misses_a_target() -> None:
+    found = solved("max-users", {**SERVED, **TARGETS}, catalog())
+    users = found.answer["concurrency"]
+    assert isinstance(users, int) and found.beyond is not None
+    assert status(**TARGETS, concurrency=users) in WORKS
+    assert status(**TARGETS, concurrency=users + 1) == found.beyond["status"] == "infeasible"
+
+
+def test_a_little_more_than_the_largest_rate_misses_a_target() -> None:
+    found = solved("max-rate", {**SERVED, **TARGETS}, catalog())
+    rate = found.answer["rate"]
+    assert isinstance(rate, float) and found.beyond is not None
+    assert status(**TARGETS, rate=rate) in WORKS
+    assert status(**TARGETS, rate=1.02 * rate) == found.beyond["status"] == "infeasible"
+
+
+def test_without_targets_the_largest_rate_is_what_can_be_finished() -> None:
+    found = solved("max-rate", SERVED, catalog())
+    rate, at = found.answer["rate"], found.at
+    assert isinstance(rate, float) and at is not None and at.under_load is not None
+    assert rate == pytest.approx(at.under_load().largest_requests_per_second.expected, rel=0.02)
+
+
+def test_the_fewest_devices_keep_up_and_a_copy_less_does_not() -> None:
+    asked = {**SERVED, **TARGETS, "rate": 60}
+    found = solved("min-devices", asked, catalog())
+    count, layout = found.answer["num_devices"], found.answer["layout"]
+    assert isinstance(count, int) and isinstance(layout, dict) and found.beyond is not None
+    copies = {"tp": layout["tp"], "pp": layout["pp"]}
+    assert status(**TARGETS, **copies, rate=60, num_devices=count) in WORKS
+    fewer = count - layout["tp"] * layout["pp"]
+    assert found.beyond["num_devices"] == fewer
+    assert status(**TARGETS, **copies, rate=60, num_devices=fewer) == "infeasible"
+
+
+def test_a_target_that_no_count_reaches_is_said() -> None:
+    found = solved("min-devices", {**SERVED, "rate": 5, "tpot": "100us"}, catalog())
+    assert found.answer == {"num_devices": None}
+    assert found.beyond is not None and "even alone a request takes" in str(found.beyond["because"])
+    assert "not even 16384 devices work" in found.notes
+
+
+def test_a_server_that_does_not_keep_up_gets_more_copies() -> None:
+    asked = {**SERVED, "rate": 40}
+    answered = bare_answer(asked)
+    assert answered.verdict.load == "overloaded"
+    remedies = list(nearest_remedies(asked, answered, catalog()))
+    assert any(remedy.changes.get("num_devices") and remedy.changes.get("tp") == 1 for remedy in remedies)
+
+
+@pytest.mark.parametrize(
+    ("question", "more", "says"),
+    [
+        ("max-users", {}, "needs --ttft or --tpot"),
+        ("max-users", {**TARGETS, "rate": 1}, "has no --rate"),
+        ("max-users", {**TARGETS, "task": "lora"}, "has no users"),
+        ("max-rate", {"rate": 1}, "searches --rate"),
+    ],
+)
+def test_questions_that_contradict_themselves_are_refused(question: str, more: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        solved(question, {**SERVED, **more}, catalog())
