@@ -71,6 +71,8 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("backend framework runtime software launcher", "--engine"),
     ("max-steps steps train-iters iterations iters num-train-steps", STEPS),
     ("num-tokens train-tokens total-tokens dataset-tokens", "--tokens"),
+    ("num-train-epochs num-epochs n-epochs epoch train-epochs passes", "--epochs"),
+    ("num-samples samples dataset-size train-samples num-examples dataset rows max-samples", "--examples"),
     ("price-per-hour cost-per-hour hourly-price hourly gpu-price rent cost", "--price"),
     ("electricity-price kwh-price power-price", "--electricity"),
     ("max-time time-limit timeout max-days", "--deadline"),

@@ -24,6 +24,7 @@ Group = Literal[
 TASKS = ("pretrain", "finetune", "lora", "qlora", "inference")
 TRAINING = frozenset(TASKS[:4])
 ADAPTERS = frozenset({"lora", "qlora"})
+FINETUNING = ADAPTERS | {"finetune"}
 INFERENCE = frozenset({"inference"})
 QUANTIZED = frozenset({"qlora", "inference"})
 EVERY_TASK = frozenset(TASKS)
@@ -108,6 +109,11 @@ OPTIONS: tuple[Option, ...] = (
            "pretrain", kind="text", short="-t", choices=TASKS, synonyms={"train": "pretrain"}),
     Option("tokens", WORKLOAD, "Tokens to train on, such as 10B.",
            "pretrain: as published, else 20 a parameter; fine-tuning: 10M", TRAINING, kind="count", maximum=1e18),
+    Option("examples", WORKLOAD, "Examples to fine-tune on, such as 5k: instead of --tokens.",
+           "tokens are counted", FINETUNING, kind="count", maximum=1e15),
+    Option("example_tokens", WORKLOAD, "Tokens of an example on average.",
+           "all of --seq-len", FINETUNING, maximum=10**8),
+    Option("epochs", WORKLOAD, "Passes over the examples.", "1", FINETUNING, kind="number", minimum=0.01, maximum=1e5),
     Option("seq_len", WORKLOAD, "Tokens in one sequence.", "the model's context, up to 2048", TRAINING, maximum=10**8),
     Option("micro_batch", WORKLOAD, "Sequences that one device takes at once.",
            "the largest power of two that fits, up to 8192 tokens", TRAINING),

@@ -54,6 +54,11 @@ class Scenario:
     host_memory_bytes: float
     task: Task
     tokens: float | None = None
+    """Tokens of the whole training; of examples: their number x the tokens of one x epochs."""
+    examples: float | None = None
+    example_tokens: int | None = None
+    """Tokens of an example on average, at most `seq_len`; None where no examples are counted, as with `epochs`."""
+    epochs: float | None = None
     seq_len: int = 1
     micro_batch: int = 1
     global_batch: int = 1

@@ -11,6 +11,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.result import Estimate
+from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.axes import axes_of
 from llmfeas.planning.plan import MOST_CHANGES, Plan, pins, plan
 from llmfeas.planning.search import settings_of
@@ -226,3 +227,10 @@ def test_fine_tuning_keeps_its_tokens_under_adapters() -> None:
     ask: Ask = {"model": "llama-3-8b", "device": "rtx-4090", "task": "finetune", "tokens": 50e6}
     adapted = [way for way in plan(ask, catalog()).ways if way.settings.get("task") == "lora"]
     assert adapted and all(way.estimate.scenario.tokens == 50e6 for way in adapted)
+
+
+def test_too_many_examples_become_fewer_examples() -> None:
+    ask = {"model": "gpt2", "device": "rtx-3090", "task": "lora", "examples": 10**6, "deadline": "2h"}
+    fewer = [way for way in plan(ask, catalog(), shown=20).ways if "examples" in way.settings]
+    assert fewer
+    assert all(bare_answer({**ask, **way.settings}).verdict.status in ("feasible", "tight") for way in fewer)

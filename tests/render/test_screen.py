@@ -203,3 +203,17 @@ def test_where_nothing_near_makes_it_fit_that_is_said(envelope: dict[str, Any]) 
     for memory, said in (("exceeds", True), ("tight", False)):
         envelope["result"]["verdict"]["memory"] = memory
         assert ("'llmfeas plan' looks further" in screen(envelope)) == said
+
+
+def test_what_each_of_several_users_sees_stands_beside_what_all_get() -> None:
+    envelope = read_case("mixtral-8x7b-inference-rtx-3090")
+    envelope["inputs"]["concurrency"]["value"] = 32
+    envelope["result"]["time"]["tokens_per_second_per_sequence"] = {"low": 9.0, "expected": 12.0, "high": 15.0}
+    assert "to all 32 together, 12 (9 – 15) tokens/s to each" in " ".join(screen(envelope, 200).split())
+
+
+@pytest.mark.parametrize(("prompt", "shown"), [(0, False), (1000, True)])
+def test_the_time_to_the_first_token_is_told_where_there_is_a_prompt(prompt: int, shown: bool) -> None:
+    envelope = read_case("mixtral-8x7b-inference-rtx-3090")
+    envelope["inputs"]["prompt"]["value"] = prompt
+    assert ("first token after" in screen(envelope)) == shown

@@ -19,6 +19,9 @@ from .verdict import IMPRACTICAL_SECONDS
 WITH_GRADIENTS = 0.95
 """Share of that floor of the layers that gets gradients at least: relative positions get none."""
 
+EXAMPLES = ("examples", "example_tokens", "epochs", "seq_len")
+"""What the tokens of a training on examples depend on."""
+
 STORED = 0.95
 """In inference the floor stays so much lower, for what a format stores otherwise."""
 
@@ -134,6 +137,8 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     """
     task = str(settings.get("task", requested.task))
     if task not in TRAINING_TASKS or (task != requested.task and "tokens" not in settings):
+        return 0.0
+    if requested.examples and not settings.keys().isdisjoint(EXAMPLES):
         return 0.0
     tokens = float(str(settings.get("tokens", requested.tokens or 0.0)))
     weights = parameters(requested.model.architecture).active_without_input_embedding

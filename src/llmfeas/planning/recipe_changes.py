@@ -172,10 +172,15 @@ def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield as many tokens as there is time and money for, to two digits."""
-    count = affordable_tokens(estimate)
-    if count is not None and count >= 1:
-        whole = format_count(estimate.scenario.tokens or 0.0)
+    """Yield as many tokens or examples as there is time and money for, to two digits."""
+    count, scenario = affordable_tokens(estimate), estimate.scenario
+    if count is not None and scenario.examples:
+        fewer = floor(scenario.examples * count / (scenario.tokens or count))
+        if fewer >= 1:
+            whole = format_count(scenario.examples)
+            yield Change({"examples": fewer}, f"fewer examples than {whole}: the model learns less", 6)
+    elif count is not None and count >= 1:
+        whole = format_count(scenario.tokens or 0.0)
         yield Change({"tokens": count}, f"fewer tokens than {whole}: the model learns less", 6)
 
 

@@ -47,9 +47,19 @@ def _training(value: Any, total: float) -> Iterator[str]:
     yield f"{value('attention')} attention"
     if (value("checkpointing") or "none") != "none":
         yield f"{value('checkpointing')} checkpointing"
-    if value("tokens"):
+    if value("examples"):
+        yield _examples(value)
+    elif value("tokens"):
         each = value("tokens") / total
         yield f"{format_count(value('tokens'))} tokens" + (f" ({digits(each)} a parameter)" if each >= 1 else "")
+
+
+def _examples(value: Any) -> str:
+    epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
+    each = min(value("example_tokens"), value("seq_len"))
+    return (
+        f"{format_count(value('examples'))} examples x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
+    )
 
 
 def _inference(value: Any) -> Iterator[str]:

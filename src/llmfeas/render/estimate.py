@@ -48,7 +48,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),
         assumptions(inputs),
-        _warnings(envelope["warnings"]),
+        _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
     blocks = tuple(section for section in sections if section is not None)
     if not uses:
@@ -166,11 +166,14 @@ def _limited(inputs: Json, time: Json, key: str) -> str:
 
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     written = _limited(inputs, time, "decode_bound_by")
-    lines = [f"writes {rate(time['decode_tokens_per_second'])}{written}{condition}"]
+    requests = inputs.get("concurrency", {}).get("value") or 1
+    single = time.get("tokens_per_second_per_sequence") if requests > 1 else None
+    alone = f" to all {requests} together, {rate(single)} to each" if single else ""
+    lines = [f"writes {rate(time['decode_tokens_per_second'])}{alone}{written}{condition}"]
     if time.get("prefill_tokens_per_second"):
         read = _limited(inputs, time, "prefill_bound_by")
         lines.append(f"reads the prompt at {rate(time['prefill_tokens_per_second'])}{read}")
-    if time.get("time_to_first_token_seconds"):
+    if time.get("time_to_first_token_seconds") and inputs.get("prompt", {}).get("value"):
         lines.append(f"first token after {figure(time['time_to_first_token_seconds'], format_duration)}")
     return lines
 

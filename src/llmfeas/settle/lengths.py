@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 from ..catalog.architecture import Model
 from ..errors import UsageError
 from ..memory.peak import peak_bytes
 from ..memory.usable import usable_bytes
+from ..options import flag_of
 from ..scenario import Scenario
+from ..units import format_count
 from .draft import Draft
 
 CHINCHILLA_TOKENS_PER_PARAMETER = 20
@@ -45,13 +49,44 @@ def settle_sequence(draft: Draft, model: Model) -> None:
 
 
 def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
-    """Settle `tokens` of the whole job: published, else 20 a parameter (Hoffmann 2022); fine-tuning 10M."""
+    """Settle `tokens` of the whole job: published, else 20 a parameter (Hoffmann 2022); fine-tuning: examples, or 10M.
+
+    Raises:
+        UsageError: tokens and examples that contradict each other.
+    """
     if draft.values["task"] != "pretrain":
-        draft.settle("tokens", FINETUNE_TOKENS)
+        _settle_examples(draft)
     elif model.training_tokens is not None:
         draft.settle("tokens", model.training_tokens, "model")
     else:
         draft.settle("tokens", float(CHINCHILLA_TOKENS_PER_PARAMETER * active_parameters), "derived")
+
+
+def _settle_examples(draft: Draft) -> None:
+    """Settle what a fine-tuning reads: `tokens`, or `examples` x their tokens x `epochs`.
+
+    Raises:
+        UsageError: epochs of no examples, or tokens that contradict the examples.
+    """
+    if draft.settle("examples", None) is None:
+        for name in ("epochs", "example_tokens"):
+            if draft.said(name):
+                flag = flag_of(name)
+                hint = "give --examples, such as --examples 5k; --tokens counts all passes already"
+                raise UsageError("missing-option", f"{flag} is about --examples, and none are given", hint)
+        draft.settle("tokens", FINETUNE_TOKENS)
+        return
+    seq_len = draft.values["seq_len"]
+    each = draft.settle("example_tokens", seq_len, "derived")
+    if each > seq_len:
+        draft.warn("examples-cut", f"examples of {each} tokens are cut to --seq-len {seq_len}")
+        each = seq_len
+    tokens = float(draft.values["examples"] * each * draft.settle("epochs", 1.0))
+    if draft.said("tokens") and not isclose(draft.given["tokens"], tokens, rel_tol=1e-9):
+        counted = f"--examples, their tokens and --epochs come to {format_count(tokens)}"
+        problem = f"--tokens {format_count(draft.given['tokens'])} contradicts --examples"
+        raise UsageError("contradiction", problem, f"leave --tokens out: {counted}")
+    draft.put("tokens", max(1.0, tokens), "derived")
 
 
 def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = False) -> None:

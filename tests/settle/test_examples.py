@@ -1,0 +1,68 @@
+"""Work as people count it: examples and epochs come to tokens."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmfeas.errors import UsageError
+from llmfeas.planning.answer import bare_answer
+from llmfeas.scenario import Scenario
+
+ASK: dict[str, object] = {"model": "gpt2", "device": "rtx-3090", "task": "lora"}
+
+
+def settled(**more: object) -> Scenario:
+    return bare_answer({**ASK, **more}).scenario
+
+
+@given(examples=st.integers(1, 10**6), epochs=st.floats(0.01, 100), each=st.integers(1, 2000))
+def test_tokens_are_examples_times_their_tokens_times_epochs(examples: int, epochs: float, each: int) -> None:
+    found = settled(examples=examples, epochs=epochs, example_tokens=each, seq_len=1000)
+    assert found.tokens == max(1.0, examples * min(each, 1000) * epochs)
+
+
+def test_an_example_fills_a_sequence_and_is_read_once_where_nothing_is_said() -> None:
+    found = settled(examples="2k", seq_len=512)
+    assert (found.tokens, found.example_tokens, found.epochs) == (2000 * 512, 512, 1.0)
+    assert found.origins["tokens"] == "derived"
+
+
+def test_the_same_tokens_take_the_same_time_however_they_are_counted() -> None:
+    counted = bare_answer({**ASK, "examples": 1000, "epochs": 3, "example_tokens": 500})
+    assert counted.total_seconds == bare_answer({**ASK, "tokens": 1_500_000}).total_seconds
+
+
+def test_what_was_resolved_can_be_said_again() -> None:
+    found = bare_answer({**ASK, "examples": 1000, "epochs": 3}).to_dict()["inputs"]
+    again = bare_answer({name: entry["value"] for name, entry in found.items() if entry["value"] is not None})
+    assert again.scenario.tokens == found["tokens"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        ({"epochs": 3}, "missing-option", "--epochs is about --examples"),
+        ({"example_tokens": 300, "tokens": 1e6}, "missing-option", "--example-tokens is about --examples"),
+        ({"examples": 10, "tokens": 5000}, "contradiction", "--tokens 5 k contradicts --examples"),
+        ({"examples": 0}, "bad-quantity", "--examples"),
+        ({"examples": 10, "epochs": 0}, "bad-quantity", "--epochs"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(more: dict[str, object], code: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        settled(**more)
+    assert caught.value.code == code
+
+
+def test_examples_longer_than_a_sequence_are_cut_and_it_is_said() -> None:
+    found = bare_answer({**ASK, "examples": 10, "example_tokens": 1000, "seq_len": 256})
+    assert found.scenario.tokens == 2560
+    assert "examples-cut" in {note.code for note in found.warnings}
+
+
+@pytest.mark.parametrize("task", ["pretrain", "inference"])
+def test_examples_mean_nothing_to_other_tasks(task: str) -> None:
+    found = bare_answer({**ASK, "task": task, "examples": 10, "epochs": 2})
+    assert [note.code for note in found.warnings].count("option-unused") == 2
