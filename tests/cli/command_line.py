@@ -21,7 +21,8 @@ def stored(name: str) -> dict[str, Any]:
 INFEASIBLE = "gpt2-xl-pretrain-rtx-4070ti"
 FEASIBLE = "gpt2-finetune-rtx-4090"
 TIGHT = "mixtral-8x7b-inference-rtx-3090"
-TERM = {"quantity": "q", "formula": "a x b", "inputs": [], "value": 2.0, "unit": "bytes", "share": 0.5}
+INPUTS = [{"name": name, "value": value, "unit": "", "origin": "model"} for name, value in (("a", 4.0), ("b", 0.5))]
+TERM = {"quantity": "q", "text": "", "formula": "a * b", "inputs": INPUTS, "value": 2.0, "unit": "bytes", "share": 0.5}
 
 
 class StoredEstimate:

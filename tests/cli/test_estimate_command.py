@@ -43,7 +43,8 @@ def test_explain_adds_settings_and_terms(run: Run) -> None:
     plain, explained = run(*ASK, NO).out, run(*ASK, NO, "--explain").out
     assert explained.startswith(plain)
     assert re.search(r"micro-batch +1 +derived", explained)
-    assert "a x b = 2 B, 50 % of the whole" in explained
+    assert "= a × b" in explained
+    assert "= 2 bytes, 2 B, 50 % of the whole" in explained
 
 
 def test_explain_is_a_key_of_the_json_only_when_asked_for(run: Run) -> None:

@@ -25,16 +25,29 @@ XL = "gpt2-xl-pretrain-rtx-4070ti"
 EXPLANATION = [
     {
         "quantity": "optimizer states",
-        "formula": "8 bytes x trainable parameters",
+        "text": "states of the optimizer",
+        "formula": "parameters * bytes_each + tensors",
         "inputs": [
-            {"name": "trainable parameters", "value": 1557611200, "unit": "parameters", "origin": "model"},
-            {"name": "optimizer", "value": "adamw", "unit": "", "origin": "default"},
+            {"name": "parameters", "value": 1557611200, "unit": "", "origin": "model"},
+            {"name": "bytes_each", "value": 8.0, "unit": "bytes", "origin": "default"},
+            {"name": "tensors", "value": 4096.0, "unit": "bytes", "origin": "derived"},
         ],
-        "value": 12460889600.0,
+        "value": 12460893696.0,
         "unit": "bytes",
         "share": 0.4,
+        "tensors": [{"operator": "head", "shape": [1, 1024], "bytes_per_element": 2, "count": 2, "bytes": 4096.0}],
     },
-    {"quantity": "step", "formula": "work / rate", "inputs": [], "value": 163.0, "unit": "seconds", "share": None},
+    {
+        "quantity": "step",
+        "formula": "max(work, 2) / rate ** 0.5",
+        "inputs": [
+            {"name": "work", "value": 326, "unit": "FLOP", "origin": "model"},
+            {"name": "rate", "value": 4.0, "unit": "FLOP/s", "origin": "device"},
+        ],
+        "value": 163.0,
+        "unit": "s",
+        "share": None,
+    },
 ]
 
 

@@ -31,9 +31,9 @@ from .storage import (
 class Recorder:
     """Records forward operators and runs them backward, on one ledger."""
 
-    def __init__(self, sizes: Sizes, *, autocast: bool, recording: bool = True) -> None:
+    def __init__(self, sizes: Sizes, *, autocast: bool, recording: bool = True, ledger: Ledger | None = None) -> None:
         self.sizes = sizes
-        self.ledger = Ledger()
+        self.ledger = ledger or Ledger()
         self.amp = autocast
         self.autocast = False
         self.recording = recording

@@ -106,16 +106,34 @@ class TermInput(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TensorGroup(Published):
+    """Tensors alike that are alive at the peak."""
+
+    operator: str
+    """What makes them."""
+    shape: tuple[int, ...]
+    bytes_per_element: int
+    count: int
+    bytes: float
+    """Of all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Term(Published):
     """One line of a derivation: a quantity, its formula, what went in (with its origin) and what came out."""
 
     quantity: str
+    text: Added[str]
+    """What it is, in words."""
     formula: str
+    """Arithmetic (`+ - * / **`, `max`, `min`) on the names of the inputs; it gives the value."""
     inputs: tuple[TermInput, ...]
     value: float
     unit: str
     share: float | None = None
     """Part of the total that this term belongs to, 0 to 1."""
+    tensors: Added[tuple[TensorGroup, ...] | Absent] = ABSENT
+    """What the bytes of a component are made of at the peak, where they were walked."""
 
 
 @dataclass(frozen=True, slots=True)

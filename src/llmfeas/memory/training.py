@@ -36,10 +36,11 @@ class TensorMemory:
 class Rank:
     """One that can be the fullest: its stage, its moments, what it holds, and its levels at the lengths asked for."""
 
-    __slots__ = ("held", "lines", "moments", "stage")
+    __slots__ = ("held", "lines", "moments", "setup", "stage")
 
-    def __init__(self, stage: Stage, moments: PeakCandidates, held: RankState) -> None:
+    def __init__(self, stage: Stage, setup: Setup, moments: PeakCandidates, held: RankState) -> None:
         self.stage = stage
+        self.setup = setup
         self.moments = moments
         self.held = held
         self.lines: dict[int, tuple[MomentLines, ...]] = {}
@@ -150,7 +151,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
             heads=stage.heads,
         )
         moments = peak_candidates(setup)
-        ranks.append(Rank(stage, moments, rank_state(scenario, layout, moments, setup, in_flight)))
+        ranks.append(Rank(stage, setup, moments, rank_state(scenario, layout, moments, setup, in_flight)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
     doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..units import (
     format_usd,
 )
 from .assumptions import settings
-from .report import Phrase, Report, Topic, glued
+from .report import GLUE, Phrase, Report, Topic, glued
 
 Json = Mapping[str, Any]
 
@@ -38,6 +39,8 @@ WRITERS: Mapping[str, Callable[[float], str]] = {
     "": lambda value: format_count(value) if value >= 10**6 else digits(value, 6),
 }
 
+MOST_EXACT = 1e15
+"""Counts above it are told to seven digits too."""
 WHOLE = 0.9995
 """From this share on a term is not called a part of the whole."""
 
@@ -65,13 +68,56 @@ def explained(report: Report, inputs: Json, explanation: Sequence[Json]) -> Repo
 
 def _term(term: Json) -> Topic:
     share = f", {glued(format_percent(term['share']))} of the whole" if _is_part(term) else ""
-    result = Phrase(quantity(term["value"], term["unit"]) + share, "figure")
-    formula = Phrase(f"{printable(term['formula'], 300)} = ")
+    numbers = {entry["name"]: exact(entry["value"]) for entry in term["inputs"]}
+    lines: list[tuple[Phrase, ...]] = [(Phrase(printable(term["text"], 300)),)] if term.get("text") else []
+    formula, filled = spelled(term["formula"]), spelled(term["formula"], numbers)
+    if formula != filled:
+        lines.append((Phrase(f"= {formula}", "dim"),))
+    lines.append((Phrase(f"= {filled}"),))
+    lines.append((Phrase(f"= {result(term['value'], term['unit'])}{share}", "figure"),))
+    lines += [(Phrase(_tensor(group), "dim"),) for group in term.get("tensors") or ()]
     origins = "; ".join(_origin(entry) for entry in term["inputs"])
-    lines: list[tuple[Phrase, ...]] = [(formula, result)]
-    if origins:
-        lines.append((Phrase(f"where {origins}", "dim"),))
+    lines.append((Phrase(f"where {origins}", "dim"),))
     return Topic(label=printable(term["quantity"], 60), paragraphs=tuple(lines))
+
+
+_NAME = re.compile(r"[a-z_][a-z_0-9]*")
+_SIGNS = {"**": "^", "*": "×"}
+
+
+def spelled(formula: str, numbers: Mapping[str, str] | None = None) -> str:
+    """A formula as people write it, with the numbers in place of their names if there are any.
+
+    `max` and `min` stay; no line is broken inside a number.
+    """
+    known = numbers or {}
+    text = _NAME.sub(lambda match: known.get(match[0], match[0]), printable(formula, 2000))
+    return re.sub(r"\*\*|\*", lambda match: _SIGNS[match[0]], text)
+
+
+def exact(value: object) -> str:
+    """A number to compute with: every digit of a count, seven of anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return printable(value, 60)
+    if value == int(value) and abs(value) < MOST_EXACT:
+        return f"{int(value):,}"
+    return f"{value:.7g}"
+
+
+def result(value: float, unit: str) -> str:
+    """A value to compare with what one has computed, and as people say it where that differs."""
+    shown, said = exact(value), quantity(value, unit)
+    unit = {"s": "s", "bytes": "bytes", "fraction": ""}.get(unit, unit)
+    plain = glued(f"{shown} {printable(unit, 30)}".strip())
+    return plain if said.replace(GLUE, " ") == plain.replace(GLUE, " ") or unit == "parameters" else f"{plain}, {said}"
+
+
+def _tensor(group: Json) -> str:
+    """Tensors alike: how many, of what shape and type, made by what."""
+    shape = " × ".join(f"{extent:,}" for extent in group["shape"])
+    each = {1: "byte"}.get(group["bytes_per_element"], "bytes")
+    sized = f"{group['count']} × ({shape}) × {group['bytes_per_element']} {each}"
+    return f"{glued(sized)} = {glued(format_bytes(group['bytes']))}: {printable(group['operator'], 60)}"
 
 
 def _is_part(term: Json) -> bool:
@@ -79,5 +125,5 @@ def _is_part(term: Json) -> bool:
 
 
 def _origin(entry: Json) -> str:
-    value, origin = quantity(entry["value"], entry["unit"]), printable(entry["origin"], 80)
-    return f"{printable(entry['name'], 60)} {value} ({glued(origin)})"
+    value, unit, origin = exact(entry["value"]), printable(entry["unit"], 30), printable(entry["origin"], 80)
+    return f"{printable(entry['name'], 60)} {glued(f'{value} {unit}'.strip())} ({glued(origin)})"

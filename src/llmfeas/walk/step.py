@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..autograd.graph import AccumulateGrad, Parameter
 from ..autograd.recorder import Recorder
-from ..autograd.storage import Sizes
+from ..autograd.storage import Ledger, Sizes
 from ..model.context import Context
 from ..model.decoder import Decoder
 from ..model.setup import Setup
@@ -37,9 +37,11 @@ class Walked:
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
 
 
-def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None) -> Walked:
-    """Walk one step of these layers of the model; None: of all that the stage holds."""
-    recorder = Recorder(sizes, autocast=setup.recipe.autocast)
+def walked_step(
+    setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None, ledger: Ledger | None = None
+) -> Walked:
+    """Walk one step of these layers of the model, on this ledger; None: of all that the stage holds, on a new one."""
+    recorder = Recorder(sizes, autocast=setup.recipe.autocast, ledger=ledger)
     recorder.selective = setup.recipe.checkpointing == "selective"
     recorder.compiled = setup.implementation.compiled
     recorder.overwrites = setup.implementation.compiled or setup.implementation.patched
@@ -64,8 +66,7 @@ def walked_step(setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None)
     recorder.backward(loss)
     del loss
     ledger.mark()
-    depth, reached = len(model.layers), ledger.level
-    # What needs no gradient is not entered.
+    depth, reached = len(model.layers), ledger.level  # what needs no gradient is not entered
     return Walked(
         ledger.marks,
         start,

@@ -1,0 +1,285 @@
+"""The derivation of inference speed: the parts of a decoding step and of a prompt token, with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model.sums import architecture_sums
+from ..scenario import Scenario
+from ..timing.decode import (
+    cache_bytes,
+    cached_tokens,
+    decode_rates,
+    generated_tokens,
+    is_low,
+    is_packed,
+    replicas,
+    sequences_per_replica,
+)
+from ..timing.host import head_bytes, host_share, sent_seconds, streamed_seconds, weights_read_bytes
+from ..timing.inference import InferenceTime, prompt_work_seconds
+from ..timing.prefill import BATCH_TOKENS, pass_tokens, prefill_parts, prefill_rates, prompt_tokens, split_gain
+from ..timing.rates import peak_flop_per_s
+from .result import Term, TermInput
+from .terms import EFFICIENCY, number, setting, term
+
+Written = tuple[str, str, tuple[TermInput, ...]]
+"""What a part is, its formula, and the numbers in it."""
+
+
+def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
+    """Derive the speed of decoding, of the prompt, and the time to the first token."""
+    step, token = sum(serving.decode_parts.values()), sum(serving.prefill_parts.values())
+    for kind, parts, whole, written in (
+        ("decode", serving.decode_parts, step, _Decode(scenario, serving)),
+        ("prefill", serving.prefill_parts, token, _Prefill(scenario)),
+    ):
+        for name, seconds in parts.items():
+            if seconds:
+                text, formula, inputs = getattr(written, name)()
+                yield term(f"time.{kind}.{name}", text, formula, inputs, seconds, "s", seconds / whole)
+        yield term(
+            f"time.{kind}_seconds",
+            "one step of all sequences" if kind == "decode" else "one token of the prompt",
+            " + ".join(parts),
+            [number(name, seconds, "s") for name, seconds in parts.items()],
+            whole,
+            "s",
+        )
+    yield _decode_speed(scenario, serving, step)
+    yield _prefill_speed(scenario, serving, token)
+    if scenario.prompt:
+        yield _first_token(scenario, serving, step)
+
+
+def _measured(ratio: float) -> TermInput:
+    """What the user's own measurements say of the computed speed; 1 where there are none."""
+    return number("measured", ratio, "", "own measurements" if ratio != 1 else "default")
+
+
+def _decode_speed(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
+    sequences, generated = sequences_per_replica(scenario), generated_tokens(scenario)
+    factor = 1 / (serving.tokens_per_second_per_sequence.expected * step)
+    inputs = [
+        _measured(1 / factor),
+        number("replicas", replicas(scenario)),
+        number("sequences", sequences),
+        number("step_seconds", step, "s"),
+    ]
+    text = f"all sequences together, at {cached_tokens(scenario):g} cached tokens; range of {serving.regime} runs"
+    formula = "measured * replicas * sequences / step_seconds"
+    if sequences > 1 and scenario.prompt:
+        inputs += [
+            number("kept_full", scenario.tables.efficiency.value("decode.service"), "", EFFICIENCY),
+            number("answer", generated, "tokens"),
+            number("prompt_seconds", prompt_work_seconds(scenario, sequences), "s"),
+        ]
+        formula = "measured * replicas * kept_full * sequences * answer / (step_seconds * answer + prompt_seconds)"
+    value = serving.decode_tokens_per_second.expected
+    return term("time.decode_tokens_per_second", text, formula, inputs, value, "tokens/s")
+
+
+def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> Term:
+    value = serving.prefill_tokens_per_second.expected
+    inputs = (
+        _measured(value * token / replicas(scenario)),
+        number("replicas", replicas(scenario)),
+        number("token_seconds", token, "s"),
+    )
+    text = f"all prompts together; range of {serving.prefill_regime} runs"
+    formula = "measured * replicas / token_seconds"
+    return term("time.prefill_tokens_per_second", text, formula, inputs, value, "tokens/s")
+
+
+def _first_token(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
+    one = sequences_per_replica(scenario) == 1
+    alone = sum((serving.prefill_parts if one else prefill_parts(scenario, scenario.prompt, 1.0)).values())
+    measured = serving.tokens_per_second_per_sequence.expected * step
+    read = serving.prefill_tokens_per_second.expected * sum(serving.prefill_parts.values()) / replicas(scenario)
+    inputs = (
+        setting(scenario, "prompt", scenario.prompt, "tokens"),
+        number("token_seconds", alone, "s"),
+        number("measured_prompt", read),
+        number("step_seconds", step, "s"),
+        number("measured_step", measured),
+    )
+    formula = "prompt * token_seconds / measured_prompt + step_seconds / measured_step"
+    value = serving.time_to_first_token_seconds.expected
+    text = "the prompt of one request alone, and one step"
+    return term("time.time_to_first_token_seconds", text, formula, inputs, value, "s")
+
+
+class _Decode:
+    """What the formulas of a decoding step are made of."""
+
+    def __init__(self, scenario: Scenario, serving: InferenceTime) -> None:
+        self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
+        fused = scenario.attention == "flash" and scenario.said("attention")
+        speed = scenario.engine_record.serving.speed
+        self.rates = decode_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused)
+        self.parts = serving.decode_parts
+        self.sequences = sequences_per_replica(scenario)
+        self.read = weights_read_bytes(scenario, self.sequences)
+        bandwidth = scenario.device.bandwidth_bytes_per_s
+        self.bandwidth = number("bandwidth", bandwidth, "bytes/s", "device")
+        self.stays = number("on_device", 1 - host_share(scenario), "of the layers")
+        self.tp = setting(scenario, "tp", scenario.tp, "devices")
+
+    def weights(self) -> Written:
+        share = number("efficiency", self.rates.read / self.bandwidth.value, "", EFFICIENCY)  # type: ignore[operator]
+        inputs = (number("weights", self.read, "bytes", "model"), self.stays, self.bandwidth, share, self.tp)
+        return "the weights of a step, read once", "weights * on_device / (bandwidth * efficiency) / tp", inputs
+
+    def cache(self) -> Written:
+        tokens = cached_tokens(self.scenario)
+        inputs = (
+            number("cached", cache_bytes(self.scenario, self.sums, tokens), "bytes a sequence", "model"),
+            number("sequences", self.sequences),
+            self.stays,
+            self.bandwidth,
+            number("efficiency", self.rates.cache / self.bandwidth.value, "", EFFICIENCY),  # type: ignore[operator]
+            self.tp,
+        )
+        formula = "cached * sequences * on_device / (bandwidth * efficiency) / tp"
+        return f"keys and values of {tokens:g} tokens, read once", formula, inputs
+
+    def compute(self) -> Written:
+        scenario, rates, sums = self.scenario, self.rates, self.sums
+        low = scenario.tables.efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
+        unpacks = bool(rates.unpack) and is_packed(scenario.quant)
+        inputs = [
+            number("read_seconds", self.parts["weights"] + self.parts["cache"], "s"),
+            number("weights", sums.active + sums.head_weights, "", "model"),
+            number("sequences", self.sequences if self.sequences > 1 else 0.0),
+            number("rate", rates.work, "FLOP/s", EFFICIENCY),
+            self.tp,
+        ]
+        work, unpack = "2 * weights * sequences / rate / tp", "0"
+        if unpacks:
+            inputs += [
+                self.stays,
+                number("unpacking", low, "", EFFICIENCY),
+                number("integer_rate", rates.unpack, "operations/s", EFFICIENCY),
+            ]
+            unpack = "2 * weights * on_device * unpacking / integer_rate / tp"
+        formula = f"(max(read_seconds, {work}) ** 3 + ({unpack}) ** 3) ** (1 / 3) - read_seconds"
+        return "work and unpacking that reading does not hide", formula, tuple(inputs)
+
+    def fixed(self) -> Written:
+        inputs = (
+            number("seconds_a_layer", self.rates.layer_seconds, "s", EFFICIENCY),
+            number("layers", self.sums.layers, "", "model"),
+            number("expert_factor", self.rates.moe_factor, "", EFFICIENCY),
+            number("expert_layers", self.sums.moe_layers, "", "model"),
+        )
+        formula = "seconds_a_layer * (layers + (expert_factor - 1) * expert_layers)"
+        return "launches and small operators, whatever the size", formula, inputs
+
+    def link(self) -> Written:
+        inputs = (
+            number("blocks", self.sums.blocks, "", "model"),
+            number("seconds_a_sum", self.parts["link"] / (2 * self.sums.blocks), "s", EFFICIENCY),
+        )
+        return "two sums over the devices in each block", "2 * blocks * seconds_a_sum", inputs
+
+    def host_layers(self) -> Written:
+        bandwidth = self.read * host_share(self.scenario) / self.parts["host_layers"]
+        inputs = (
+            number("weights", self.read, "bytes", "model"),
+            self.stays,
+            number("host_bandwidth", bandwidth, "bytes/s", EFFICIENCY),
+        )
+        text = "layers that the processor computes, as fast as it reads them"
+        return text, "weights * (1 - on_device) / host_bandwidth", inputs
+
+    def offload(self) -> Written:
+        layers = self.read - head_bytes(self.scenario)
+        moved = layers * (1 - host_share(self.scenario)) / self.scenario.tp
+        inputs = (
+            number("layers", layers, "bytes", "model"),
+            self.stays,
+            self.tp,
+            number("crossing", moved / self.parts["offload"], "bytes/s", EFFICIENCY),
+        )
+        return "weights that come from main memory in each step", "layers * on_device / tp / crossing", inputs
+
+
+class _Prefill:
+    """What the formulas of a prompt token are made of."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
+        fused = scenario.attention == "flash" and scenario.said("attention")
+        speed = scenario.engine_record.serving.speed
+        self.rates = prefill_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused)
+        self.waiting = prompt_tokens(scenario) * sequences_per_replica(scenario)
+        self.batch = min(self.waiting, float(BATCH_TOKENS))
+        self.gain = number("gain", split_gain(scenario, self.waiting), "", EFFICIENCY)
+        self.read = weights_read_bytes(scenario, self.batch) - head_bytes(scenario)
+        self.peak = peak_flop_per_s(scenario.device, "fp8-mixed" if scenario.quant == "fp8" else scenario.precision)
+
+    def _rate(self, rate: float) -> tuple[TermInput, ...]:
+        return number("peak", self.peak, "FLOP/s", "device"), number("efficiency", rate / self.peak, "", EFFICIENCY)
+
+    def matrix(self) -> Written:
+        inputs = (
+            number("weights", self.sums.dense_weights, "", "model"),
+            number("expert_weights", self.sums.routed_active, "", "model"),
+            number("expert_share", self.rates.experts, "", EFFICIENCY),
+            *self._rate(self.rates.matrix),
+            self.gain,
+        )
+        formula = "2 * (weights + expert_weights / expert_share) / (peak * efficiency) / gain"
+        return "matrix products of a token", formula, inputs
+
+    def attention(self) -> Written:
+        flop = self.sums.attention_flop(prompt_tokens(self.scenario))
+        inputs = (
+            number("attention_flop", flop, "FLOP a token", "model"),
+            *self._rate(self.rates.attention),
+            self.gain,
+        )
+        return "scores and values over the prompt", "attention_flop / (peak * efficiency) / gain", inputs
+
+    def weights(self) -> Written:
+        attention = self.sums.attention_flop(prompt_tokens(self.scenario)) / self.rates.attention
+        work = 2 * (self.sums.dense_weights + self.sums.routed_active / self.rates.experts) / self.rates.matrix
+        inputs = (
+            number("work_seconds", work + attention, "s"),
+            number("weights", self.read, "bytes", "model"),
+            number("rate", self.rates.read, "bytes/s", EFFICIENCY),
+            number("batch", self.batch, "tokens"),
+            self.gain,
+        )
+        formula = "((work_seconds ** 2 + (weights / rate / batch) ** 2) ** 0.5 - work_seconds) / gain"
+        return "weights read once a batch, as far as work does not hide it", formula, inputs
+
+    def offload(self) -> Written:
+        one_pass = pass_tokens(self.scenario, self.waiting)
+        inputs = (
+            number("sent_seconds", sent_seconds(self.scenario, self.read), "s"),
+            number("batch", self.batch, "tokens"),
+            number("crossing_seconds", streamed_seconds(self.scenario, one_pass), "s"),
+            number("pass_tokens", one_pass, "tokens"),
+        )
+        return "weights that come from main memory", "sent_seconds / batch + crossing_seconds / pass_tokens", inputs
+
+    def streaming(self) -> Written:
+        inputs = (
+            number("stream_width", self.sums.stream_width, "", "model"),
+            number("rate", self.rates.stream, "elements/s", EFFICIENCY),
+            self.gain,
+        )
+        return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
+
+    def fixed(self) -> Written:
+        from ..timing.prefill import prefill_parts
+
+        seconds = prefill_parts(self.scenario, prompt_tokens(self.scenario), sequences_per_replica(self.scenario))
+        each = seconds["fixed"] * self.batch / self.sums.layers
+        inputs = (
+            number("seconds_a_layer", each, "s", EFFICIENCY),
+            number("layers", self.sums.layers, "", "model"),
+            number("batch", self.batch, "tokens"),
+        )
+        return "launches and small operators, once a batch", "seconds_a_layer * layers / batch", inputs

@@ -1,0 +1,272 @@
+"""The derivation of the seconds of a training step: each part as the formula of `timing.step`, with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..model.sums import Sums
+from ..scenario import Scenario
+from ..timing.links import Links
+from ..timing.offload import activation_seconds, offload_seconds, weight_bytes_gathered
+from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
+from ..timing.step import (
+    MUON_FLOP_PER_WIDTH,
+    OPTIMIZER_BYTES,
+    bubble_share,
+    device_links_of,
+    host_seconds,
+    shard_weights,
+)
+from ..timing.work import ADAPTER_TASKS, Work, work_of
+from .result import Term, TermInput
+from .terms import EFFICIENCY, number, term
+
+DEVICE = ("matrix", "attention", "streaming", "decoding")
+"""Parts that are work of the device."""
+HIDING = (*DEVICE, "host", "tensor_parallel", "expert_parallel")
+"""Parts behind which gathers and copies hide."""
+Written = tuple[str, str, tuple[TermInput, ...]]
+"""What a part is, its formula, and the numbers in it."""
+
+
+def step_terms(scenario: Scenario, parts: Mapping[str, float]) -> Iterator[Term]:
+    """Derive each part of a step."""
+    written, total = _Step(scenario, parts), sum(parts.values())
+    for name, seconds in parts.items():
+        if seconds:
+            text, formula, inputs = getattr(written, name)()
+            yield term(f"time.step.{name}", text, formula, inputs, seconds, "s", seconds / total)
+
+
+class _Step:
+    """What the formulas of a step's parts are made of."""
+
+    def __init__(self, scenario: Scenario, parts: Mapping[str, float]) -> None:
+        efficiency, style = scenario.tables.efficiency, scenario.engine_record.training.style
+        self.scenario, self.parts = scenario, parts
+        self.rates: TrainingRates = training_rates(efficiency, scenario.device, scenario.precision, style)
+        self.work: Work = work_of(scenario, self.rates.tuned)
+        self.sums: Sums = self.work.sums
+        self.links: Links = device_links_of(scenario)
+        self.ranks = scenario.dp * scenario.cp
+        self.shard = shard_weights(self.sums, scenario.tp, scenario.pp, scenario.ep)
+        self.peak = peak_flop_per_s(scenario.device, scenario.precision)
+        self.bandwidth = scenario.device.bandwidth_bytes_per_s
+        self.overlap = efficiency.value("link.overlap_tuned") if self.rates.tuned else 1.0
+        self.steps = number("micro_steps", scenario.micro_steps, "", "derived")
+        self.tokens = number("tokens", self.work.tokens, "tokens", "derived")
+        self.sharing = number("sharing", self.work.divisor, "devices", "derived")
+        self.again = number("replayed", self.work.replayed, "", "derived")
+
+    def _peak(self) -> TermInput:
+        return number("peak", self.peak, "FLOP/s", "device")
+
+    def _bandwidth(self) -> TermInput:
+        return number("bandwidth", self.bandwidth, "bytes/s", "device")
+
+    def _seconds(self, names: tuple[str, ...]) -> float:
+        """Seconds of some parts in one micro-step."""
+        return sum(self.parts[name] for name in names) / self.scenario.micro_steps
+
+    def matrix(self) -> Written:
+        work, rates, sums = self.work, self.rates, self.sums
+        weights = sums.dense_weights * work.stage + sums.head_weights * work.head
+        inputs = [
+            self.steps,
+            number("passes", work.passes + work.repeated, "", "derived"),
+            self.tokens,
+            number("fill_tokens", rates.fill_tokens, "tokens", EFFICIENCY),
+            number("weights", weights, "", "model"),
+            self._peak(),
+            number("efficiency", rates.matrix / self.peak, "", EFFICIENCY),
+            self.sharing,
+        ]
+        text = "matrix products, forward and backward"
+        dense = "(tokens + fill_tokens) * weights / (peak * efficiency)"
+        if not sums.routed_active:
+            return text, f"micro_steps * 2 * passes * {dense} / sharing", tuple(inputs)
+        rate = rates.experts if work.spread else rates.local_experts
+        inputs += [
+            number("expert_weights", sums.routed_active * work.stage, "", "model"),
+            number("crowding", work.crowding, "", "derived"),
+            number("expert_efficiency", rate / self.peak, "", EFFICIENCY),
+        ]
+        routed = "(tokens + fill_tokens * crowding) * expert_weights / (peak * expert_efficiency)"
+        return text, f"micro_steps * 2 * passes * ({dense} + {routed}) / sharing", tuple(inputs)
+
+    def attention(self) -> Written:
+        work, rates, sums = self.work, self.rates, self.sums
+        fused = self.scenario.attention == "flash"
+        flop = sums.attention_flop(work.seq_len) if fused else sums.attention_square_flop(work.seq_len)
+        rate = rates.attention if fused else rates.attention_eager
+        inputs = [
+            self.steps,
+            self.tokens,
+            number("attention_flop", flop * work.stage, "FLOP a token", "model"),
+            number("again", work.attention_again, "", "derived"),
+            self._peak(),
+            number("efficiency", rate / self.peak, "", EFFICIENCY),
+            self.sharing,
+        ]
+        if fused:
+            formula = "micro_steps * tokens * attention_flop * (3.5 + again) / (peak * efficiency) / sharing"
+            return "scores and values of the causal half, in a fused kernel", formula, tuple(inputs)
+        scores = sum(span.blocks for span in sums.spans) * work.stage * sums.heads * work.seq_len
+        inputs += [
+            number("scores", scores, "a token", "model"),
+            self._bandwidth(),
+            number("stream_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
+        ]
+        work_done = "attention_flop * (3 + again) / (peak * efficiency)"
+        moved = "20 * scores / (bandwidth * stream_efficiency)"
+        formula = f"micro_steps * tokens * ({work_done} + {moved}) / sharing"
+        return "scores and values over the full square, written out", formula, tuple(inputs)
+
+    def streaming(self) -> Written:
+        work, rates = self.work, self.rates
+        inputs = (
+            self.steps,
+            number("element_bytes", work.width, "bytes", "derived"),
+            self.tokens,
+            number("stream_width", self.sums.stream_width * work.stage, "", "model"),
+            self.again,
+            number("vocabulary", self.sums.vocab * work.head, "", "model"),
+            self._bandwidth(),
+            number("efficiency", rates.stream / self.bandwidth, "", EFFICIENCY),
+            self.sharing,
+        )
+        moved = "element_bytes * tokens * (stream_width * (3 + replayed) + 10 * vocabulary)"
+        text = "norms, residuals, activations and loss, which wait for the memory"
+        return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
+
+    def decoding(self) -> Written:
+        packed = self.scenario.quant.startswith(("gptq", "awq"))
+        rate = self.rates.decode_gptq if packed else self.rates.decode
+        inputs = (
+            self.steps,
+            number("weights", self.sums.active * self.work.stage, "", "model"),
+            self.again,
+            self._bandwidth(),
+            number("weights_a_byte", rate / self.bandwidth, "", EFFICIENCY),
+            self.sharing,
+        )
+        formula = "micro_steps * weights * (2 + replayed) / (bandwidth * weights_a_byte) / sharing"
+        return "4-bit weights unpacked in each pass", formula, inputs
+
+    def host(self) -> Written:
+        scenario, sharded = self.scenario, self.scenario.zero >= 3 and self.ranks > 1
+        host = host_seconds(scenario, self.rates, self.work, sharded=sharded)
+        inputs = (
+            self.steps,
+            number("device_seconds", self._seconds(DEVICE), "s", "derived"),
+            number("host_seconds", host, "s", EFFICIENCY),
+        )
+        formula = "micro_steps * ((device_seconds ** 4 + host_seconds ** 4) ** 0.25 - device_seconds)"
+        return "the program's own work between kernels, as far as the device has to wait for it", formula, inputs
+
+    def tensor_parallel(self) -> Written:
+        scenario, work = self.scenario, self.work
+        inputs = (
+            self.steps,
+            number("exposed", self.overlap, "", EFFICIENCY),
+            number("layers", self.sums.blocks * work.stage / scenario.pp, "", "model"),
+            self.tokens,
+            number("hidden", self.sums.hidden, "", "model"),
+            number("tp", scenario.tp, "devices", scenario.origins.get("tp", "derived")),
+            number("link", self.links.ring(scenario.tp), "bytes/s", EFFICIENCY),
+        )
+        moved = "4 * layers * tokens * hidden * 2 * 2 * (tp - 1) / tp"
+        return "four sums over the devices in each layer", f"micro_steps * exposed * {moved} / link", inputs
+
+    def expert_parallel(self) -> Written:
+        scenario, links, sums = self.scenario, self.links, self.sums
+        inputs = (
+            self.steps,
+            number("exposed", self.overlap, "", EFFICIENCY),
+            number("layers", sums.moe_layers * self.work.stage / scenario.pp, "", "model"),
+            self.tokens,
+            number("hidden", sums.hidden, "", "model"),
+            number("experts_a_token", sums.experts_per_token, "", "model"),
+            number("ep", scenario.ep, "devices", scenario.origins.get("ep", "derived")),
+            number("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY),
+            number("nodes", max(1.0, scenario.ep * scenario.tp / links.devices_per_node), "", "derived"),
+            number("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY),
+        )
+        inside = "experts_a_token * (ep - 1) / ep / link"
+        across = "(nodes - 1) * (1 - (1 - 1 / nodes) ** experts_a_token) / network"
+        formula = f"micro_steps * exposed * 4 * layers * tokens * hidden * 2 * max({inside}, {across})"
+        return "tokens sent to the devices of their experts and back", formula, inputs
+
+    def _gathered(self) -> tuple[TermInput, ...]:
+        scenario = self.scenario
+        return (
+            number("weights", self.shard, "", "model"),
+            number("ranks", self.ranks, "devices", "derived"),
+            number("link", self.links.ring(self.ranks, scenario.tp), "bytes/s", EFFICIENCY),
+            number("exposed", self.links.exposed, "", EFFICIENCY),
+        )
+
+    def zero(self) -> Written:
+        wire = weight_bytes_gathered(self.scenario)
+        moved = 2 * wire + (0.0 if self.scenario.task in ADAPTER_TASKS else wire)
+        inputs = (
+            self.steps,
+            *self._gathered(),
+            number("moved", moved, "bytes a weight", "derived"),
+            number("busy_seconds", self._seconds(HIDING), "s", "derived"),
+        )
+        gathers = "weights * (ranks - 1) / ranks * moved / link"
+        formula = f"micro_steps * max(exposed * {gathers}, {gathers} - busy_seconds)"
+        return "weights gathered and gradients scattered, as far as work does not hide it", formula, inputs
+
+    def offload(self) -> Written:
+        inputs = (
+            self.steps,
+            number("weight_seconds", offload_seconds(self.scenario, self.shard, self.links), "s", "derived"),
+            number("copy_seconds", activation_seconds(self.scenario, self.links), "s", "derived"),
+            number("exposed", self.links.exposed, "", EFFICIENCY),
+            number("busy_seconds", self._seconds(HIDING), "s", "derived"),
+        )
+        copies = "max(exposed * copy_seconds, copy_seconds - busy_seconds)"
+        text = "weights and activations that travel between device and main memory"
+        return text, f"micro_steps * (weight_seconds + {copies})", inputs
+
+    def bubble(self) -> Written:
+        share = bubble_share(self.scenario, self.rates.tuned)
+        inputs = (
+            self.steps,
+            number("busy_seconds", self._seconds((*HIDING, "zero", "offload")), "s", "derived"),
+            number("stages", self.scenario.pp, "", self.scenario.origins.get("pp", "derived")),
+            number("slots", (self.scenario.pp - 1) / share, "", "derived"),
+        )
+        formula = "micro_steps * busy_seconds * (stages - 1) / slots"
+        return "waiting while the pipeline fills and empties", formula, inputs
+
+    def gradient_sync(self) -> Written:
+        formula = "exposed * 4 * weights * (ranks - 1) / ranks / link"
+        return "gradients added up over the devices once a step", formula, self._gathered()
+
+    def optimizer(self) -> Written:
+        scenario = self.scenario
+        moved = OPTIMIZER_BYTES.get(scenario.optimizer, 30.0) / (2 if scenario.precision in ("bf16", "fp16") else 1)
+        owned = self.shard / (self.ranks if scenario.zero >= 1 else 1)
+        inputs = [number("weights", owned, "", "model"), number("moved", moved, "bytes a weight", "derived")]
+        text = "weights, gradients and states read and written once a step"
+        if scenario.states_on_host:
+            server = "_server" if scenario.device.kind == "datacenter" else ""
+            bandwidth = scenario.tables.efficiency.value(f"host.bandwidth{server}")
+            inputs += [
+                number("host_bandwidth", bandwidth, "bytes/s", EFFICIENCY),
+                number("link", self.links.host_bytes_per_s, "bytes/s", EFFICIENCY),
+            ]
+            return text, "weights * moved / host_bandwidth + 4 * weights / link", tuple(inputs)
+        inputs += [self._bandwidth(), number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY)]
+        formula = "weights * moved / (bandwidth * efficiency)"
+        if scenario.optimizer != "muon":
+            return text, formula, tuple(inputs)
+        inputs += [
+            number("rounds", MUON_FLOP_PER_WIDTH * scenario.model.architecture.hidden, "FLOP a weight", "derived"),
+            self._peak(),
+            number("matrix_efficiency", self.rates.matrix / self.peak, "", EFFICIENCY),
+        ]
+        return text, f"{formula} + rounds * weights / (peak * matrix_efficiency)", tuple(inputs)
