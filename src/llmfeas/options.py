@@ -75,6 +75,11 @@ class Option:
         return tuple(dict.fromkeys((self.name, *self.aliases, *self.switches)))
 
     @property
+    def everyday(self) -> bool:
+        """Whether the short help shows it."""
+        return self.name in EVERYDAY
+
+    @property
     def flag(self) -> str:
         """The name on the command line, such as `--micro-batch`."""
         return flag_of(self.aliases[0] if self.taken else self.name)
@@ -220,6 +225,14 @@ OPTIONS: tuple[Option, ...] = (
            "none", TRAINING, kind="money", unit="USD", metavar="USD", minimum=0.01, maximum=1e15),
 )
 # fmt: on
+
+EVERYDAY = frozenset(
+    (
+        *("model", "device", "num_devices", "task", "tokens", "examples", "epochs", "seq_len", "micro_batch", "quant"),
+        *("checkpointing", "context", "prompt", "concurrency", "engine", "memory", "price", "deadline"),
+    )
+)
+"""Settings that the short help shows."""
 
 BY_NAME: Mapping[str, Option] = {name: option for option in OPTIONS for name in option.names}
 """Each setting under every name that it may be given by."""

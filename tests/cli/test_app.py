@@ -61,3 +61,18 @@ def test_help_loads_nothing_heavy() -> None:
 def test_reading_the_options_of_estimate_loads_nothing_heavy() -> None:
     loaded = loaded_by("from llmfeas.cli import main; main(['estimate', '--help'])")
     assert not loaded & {"rich", "pydantic", "yaml", "llmfeas.catalog.store"}
+
+
+def test_short_help_fits_four_screens_and_names_the_options_of_every_day(run: Run) -> None:
+    short, long = run("estimate", "-h"), run("estimate", "--help")
+    assert (short.code, short.err) == (0, "")
+    assert short.out.count("\n") <= 4 * 24
+    for option in OPTIONS:
+        assert (f"{option.flag} " in short.out or f"{option.flag}," in short.out) == option.everyday, option.name
+    assert "--help shows all of them" in short.out
+    assert "--help shows all of them" not in long.out
+
+
+@pytest.mark.parametrize("command", [("devices", "list"), ("schema",), ("sweep",)])
+def test_where_all_options_are_few_there_is_one_help(run: Run, command: tuple[str, ...]) -> None:
+    assert run(*command, "-h") == run(*command, "--help")

@@ -206,7 +206,7 @@ def test_a_device_alone_communicates_with_its_host() -> None:
     name = next(name for name in CASES if read_case(name)["result"]["time"].get("decode_bound_by"))
     envelope = copy.deepcopy(read_case(name))
     envelope["result"]["time"]["decode_bound_by"] = "communication"
-    for devices, words in ((1, "transfers from the host"), (2, "communication between devices")):
+    for devices, words in ((1, "transfers from main memory"), (2, "communication between devices")):
         envelope["inputs"]["num_devices"]["value"] = devices
         assert words in screen(envelope, 200)
 

@@ -17,7 +17,7 @@ from ..text import printable
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 30
 LONGEST_INTEGER = 300
-LISTS = ("ladder", "uses", "remedies")
+LISTS = ("ladder", "memory_sizes", "uses", "remedies")
 """Parts of a result that say what else is possible; compared by their labels."""
 
 Stored = Mapping[str, Any]

@@ -65,7 +65,12 @@ command = Command(
     "estimate",
     params=[
         *settings(),
-        Grouped(["explain", "--explain"], is_flag=True, help="Show each formula, its numbers and where they are from."),
+        Grouped(
+            ["explain", "--explain"],
+            is_flag=True,
+            everyday=True,
+            help="Show each formula, its numbers and where they are from.",
+        ),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if it does not work."),
         Grouped(["strict", "--strict"], is_flag=True, help="As --check, and exit 4 if it is tight too."),
         *outputs(),

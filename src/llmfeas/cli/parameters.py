@@ -24,13 +24,30 @@ CATALOG_GROUP = "Catalog"
 class Grouped(click.Option):
     """An option that stands under a heading of its own in the help."""
 
-    def __init__(self, *args: Any, group: str = OUTPUT_GROUP, **rest: Any) -> None:
+    def __init__(self, *args: Any, group: str = OUTPUT_GROUP, everyday: bool = False, **rest: Any) -> None:
         super().__init__(*args, **rest)
         self.group = group
+        self.everyday = everyday
 
 
 class Command(click.Command):
     """A command whose help lists options under headings; it runs on the catalog with the user's overlays."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """What shows all options; where some are for every day alone, `-h` shows those."""
+        names = super().get_help_option_names(ctx)
+        return [name for name in names if name != "-h"] if self.is_long else names
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The options, with `-h` where help has a short form."""
+        params = super().get_params(ctx)
+        return [*params[:-1], _SHORT_HELP, params[-1]] if self.is_long else params
+
+    @property
+    def is_long(self) -> bool:
+        """Whether help has a short form: there are settings, and not all of them are for every day."""
+        grouped = (parameter for parameter in self.params if isinstance(parameter, Grouped))
+        return any(parameter.everyday and parameter.group != OUTPUT_GROUP for parameter in grouped)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; an option of another tool with one dash (`-ngl 35`) is refused as a whole.
@@ -71,13 +88,41 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options heading by heading, in the order in which the headings first occur."""
         groups: dict[str, list[tuple[str, str]]] = {}
+        short = bool(ctx.meta.get(SHORT))
         for parameter in self.get_params(ctx):
+            if short and not getattr(parameter, "everyday", False):
+                continue
             record = parameter.get_help_record(ctx)
             if record is not None:
                 groups.setdefault(getattr(parameter, "group", OUTPUT_GROUP), []).append(record)
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+        if short:
+            formatter.write_paragraph()
+            formatter.write_text(f"These are the options of every day; {ctx.command_path} --help shows all of them.")
+
+
+SHORT = "llmfeas.short_help"
+"""Key of a context's `meta` where the short help was asked for."""
+
+
+def _shortly(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    """Show the options of every day, and end."""
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[SHORT] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_SHORT_HELP = Grouped(
+    ["short_help_", "-h"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_shortly,
+    help="Show the options of every day and exit.",
+)
 
 
 def settings(hidden: Sequence[str] = ()) -> list[click.Parameter]:
@@ -92,6 +137,7 @@ def _of_row(row: Option) -> list[click.Parameter]:
     main = Grouped(
         [row.name, *flags],
         group=row.group,
+        everyday=row.everyday,
         **single,
         help=row.help + default,
         metavar=row.metavar or _metavar(row),
@@ -156,10 +202,11 @@ def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[cl
     """The options that every command has for its output."""
     return [
         Grouped(["format_", "-f", "--format"], type=click.Choice(formats), help=f"Format of the output.  [{default}]"),
-        Grouped(["json_", "--json"], is_flag=True, help="The same as --format json."),
+        Grouped(["json_", "--json"], is_flag=True, everyday=True, help="The same as --format json."),
         Grouped(
             ["path", "-o", "--output"],
             metavar="FILE",
+            everyday=True,
             help="Write to a file, whole or not at all; a bare number is --output-tokens.",
         ),
         Grouped(["quiet", "-q", "--quiet"], is_flag=True, help="Print no result and no notes, only errors."),

@@ -32,7 +32,7 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
     step, token = sum(serving.decode_parts.values()), sum(serving.prefill_parts.values())
     for kind, parts, whole, written in (
         ("decode", serving.decode_parts, step, _Decode(scenario, serving)),
-        ("prefill", serving.prefill_parts, token, _Prefill(scenario)),
+        ("prefill", serving.prefill_parts, token, _Prefill(scenario, serving)),
     ):
         for name, seconds in parts.items():
             if seconds:
@@ -114,9 +114,8 @@ class _Decode:
 
     def __init__(self, scenario: Scenario, serving: InferenceTime) -> None:
         self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
-        fused = scenario.attention == "flash" and scenario.said("attention")
         speed = scenario.engine_record.serving.speed
-        self.rates = decode_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused)
+        self.rates = decode_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused=False)
         self.parts = serving.decode_parts
         self.sequences = sequences_per_replica(scenario)
         self.read = weights_read_bytes(scenario, self.sequences)
@@ -132,12 +131,14 @@ class _Decode:
 
     def cache(self) -> Written:
         tokens = cached_tokens(self.scenario)
+        cached, on_device = cache_bytes(self.scenario, self.sums, tokens), 1 - host_share(self.scenario)
+        rate = cached * self.sequences * on_device / self.scenario.tp / self.parts["cache"]
         inputs = (
-            number("cached", cache_bytes(self.scenario, self.sums, tokens), "bytes a sequence", "model"),
+            number("cached", cached, "bytes a sequence", "model"),
             number("sequences", self.sequences),
             self.stays,
             self.bandwidth,
-            number("efficiency", self.rates.cache / self.bandwidth.value, "", EFFICIENCY),  # type: ignore[operator]
+            number("efficiency", rate / self.bandwidth.value, "", EFFICIENCY),  # type: ignore[operator]
             self.tp,
         )
         formula = "cached * sequences * on_device / (bandwidth * efficiency) / tp"
@@ -207,14 +208,16 @@ class _Decode:
 class _Prefill:
     """What the formulas of a prompt token are made of."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, serving: InferenceTime) -> None:
         self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
-        fused = scenario.attention == "flash" and scenario.said("attention")
         speed = scenario.engine_record.serving.speed
-        self.rates = prefill_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused)
+        self.rates = prefill_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused=False)
+        self.parts = serving.prefill_parts
         self.waiting = prompt_tokens(scenario) * sequences_per_replica(scenario)
         self.batch = min(self.waiting, float(BATCH_TOKENS))
-        self.gain = number("gain", split_gain(scenario, self.waiting), "", EFFICIENCY)
+        gain = split_gain(scenario, self.waiting)
+        self.gain = number("gain", gain, "", EFFICIENCY)
+        self.work = (self.parts["matrix"] + self.parts["attention"]) * gain
         self.read = weights_read_bytes(scenario, self.batch) - head_bytes(scenario)
         self.peak = peak_flop_per_s(scenario.device, "fp8-mixed" if scenario.quant == "fp8" else scenario.precision)
 
@@ -236,16 +239,14 @@ class _Prefill:
         flop = self.sums.attention_flop(prompt_tokens(self.scenario))
         inputs = (
             number("attention_flop", flop, "FLOP a token", "model"),
-            *self._rate(self.rates.attention),
+            *self._rate(flop / self.parts["attention"] / float(str(self.gain.value))),
             self.gain,
         )
         return "scores and values over the prompt", "attention_flop / (peak * efficiency) / gain", inputs
 
     def weights(self) -> Written:
-        attention = self.sums.attention_flop(prompt_tokens(self.scenario)) / self.rates.attention
-        work = 2 * (self.sums.dense_weights + self.sums.routed_active / self.rates.experts) / self.rates.matrix
         inputs = (
-            number("work_seconds", work + attention, "s"),
+            number("work_seconds", self.work, "s"),
             number("weights", self.read, "bytes", "model"),
             number("rate", self.rates.read, "bytes/s", EFFICIENCY),
             number("batch", self.batch, "tokens"),
@@ -273,10 +274,7 @@ class _Prefill:
         return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
 
     def fixed(self) -> Written:
-        from ..timing.prefill import prefill_parts
-
-        seconds = prefill_parts(self.scenario, prompt_tokens(self.scenario), sequences_per_replica(self.scenario))
-        each = seconds["fixed"] * self.batch / self.sums.layers
+        each = self.parts["fixed"] * self.batch / self.sums.layers
         inputs = (
             number("seconds_a_layer", each, "s", EFFICIENCY),
             number("layers", self.sums.layers, "", "model"),

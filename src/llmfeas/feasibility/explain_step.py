@@ -12,7 +12,6 @@ from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
 from ..timing.step import (
     MUON_FLOP_PER_WIDTH,
     OPTIMIZER_BYTES,
-    bubble_share,
     device_links_of,
     host_seconds,
     shard_weights,
@@ -232,10 +231,11 @@ class _Step:
         return text, f"micro_steps * (weight_seconds + {copies})", inputs
 
     def bubble(self) -> Written:
-        share = bubble_share(self.scenario, self.rates.tuned)
+        busy = self._seconds((*HIDING, "zero", "offload"))
+        share = self.parts["bubble"] / (busy * self.scenario.micro_steps)
         inputs = (
             self.steps,
-            number("busy_seconds", self._seconds((*HIDING, "zero", "offload")), "s", "derived"),
+            number("busy_seconds", busy, "s", "derived"),
             number("stages", self.scenario.pp, "", self.scenario.origins.get("pp", "derived")),
             number("slots", (self.scenario.pp - 1) / share, "", "derived"),
         )

@@ -149,6 +149,16 @@ class Rung(Published):
     """The expected peak on one device."""
 
 
+@dataclass(frozen=True, slots=True)
+class MemorySize(Published):
+    """A memory size that the machine is sold in, and the answer there."""
+
+    memory_bytes: float
+    status: Status
+    assumed: bool
+    """The one that the estimate is for, since none was said."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use(Published):
     """What the machine does with the model in one use that people make of it."""
@@ -157,6 +167,10 @@ class Use(Published):
     task: Task
     changes: Mapping[str, object]
     """Settings that make it so, by name: the task, and what else the request has to say."""
+    quant: str | None
+    """Format of the weights; null where none are stored in fewer bits than the model was published in."""
+    gpu_layers: int | None
+    """Layers on the device where others stay on the host."""
     verdict: Verdict
     peak_bytes: float
     """The expected peak on one device."""
@@ -199,6 +213,8 @@ class Estimate(Published):
     """What else this model can do on this device, from pre-training down to 4-bit inference."""
     uses: Added[tuple[Use, ...] | Absent] = ABSENT
     """What this machine does with this model, use by use; there where the request says no task."""
+    memory_sizes: Added[tuple[MemorySize, ...] | Absent] = ABSENT
+    """The sizes that the machine is sold in, the smallest first; there where the request says none of several."""
     remedies: tuple[Remedy, ...] = ()
     """The nearest ways to yes, where it is not feasible as asked."""
     explanation: tuple[Term, ...] = hidden(default=())

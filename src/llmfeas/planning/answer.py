@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..catalog.store import Catalog
 from ..catalog.store import catalog as default_catalog
+from ..contract import ABSENT
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate
 from ..settle import resolution
@@ -49,8 +50,10 @@ def answer(
         result = replace(result, uses=tuple(uses_of(request, result, catalog)))
     if ladder:
         from .ladder import rungs
+        from .sizes import memory_sizes
 
-        result = replace(result, ladder=tuple(rungs(request, result, catalog)))
+        sizes = tuple(memory_sizes(request, result, catalog))
+        result = replace(result, ladder=tuple(rungs(request, result, catalog)), memory_sizes=sizes or ABSENT)
     if remedies and result.verdict.status not in ("feasible", "tight"):
         from .remedies import nearest_remedies
 

@@ -138,6 +138,8 @@ def _use(label: str, changes: Settings, found: Estimate) -> Use:
         label=label,
         task=scenario.task,
         changes={"task": scenario.task, **changes},
+        quant=None if scenario.quant == "none" else scenario.quant,
+        gpu_layers=scenario.gpu_layers,
         verdict=found.verdict,
         peak_bytes=found.memory.peak_bytes.expected,
         tokens=scenario.tokens,

@@ -165,5 +165,5 @@ def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None) -> str:
         first = _name(rows[0]) if len({row["model"] for row in rows}) == 1 else "the first of each model"
         parts.append(f"Speed as a multiple of that of {baseline or first}.")
     if any(row["devices_needed"] != row["num_devices"] for row in rows):
-        parts.append("Takes: so many devices until memory does.")
+        parts.append("Takes says how many of the device it takes until the memory is enough.")
     return " ".join(parts)

@@ -47,6 +47,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),
+        _machine(result.get("memory_sizes"), told=not uses),
         assumptions(inputs),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
@@ -79,9 +80,10 @@ def _memory(inputs: Json, memory: Json) -> Topic:
     peak = memory["peak_bytes"]
     each = " on each device" if inputs["num_devices"]["value"] > 1 else ""
     usable, capacity = glued(format_bytes(memory["usable_bytes"])), glued(format_bytes(memory["capacity_bytes"]))
-    lines = [f"needs {figure(peak, format_bytes)}{each}, {usable} usable of {capacity}"]
+    of = f" of {capacity}" if capacity != usable else ""
+    lines = [f"needs {figure(peak, format_bytes)}{each}, {usable} usable{of}"]
     if memory["host_bytes"]:
-        lines.append(f"and {glued(format_bytes(memory['host_bytes']))} in the memory of the host")
+        lines.append(f"and {glued(format_bytes(memory['host_bytes']))} of the computer's main memory")
     lines.append(f"at the peak, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
     return Topic(label="Memory", paragraphs=tuple((Phrase(line),) for line in lines), bars=_components(memory))
 
@@ -160,8 +162,10 @@ def _limited(inputs: Json, time: Json, key: str) -> str:
     bound = time.get(key)
     if not bound:
         return ""
+    if bound == "host" and inputs.get("gpu_layers", {}).get("value") is not None:
+        return ", limited by the layers that the processor computes"
     alone = bound == "communication" and inputs["num_devices"]["value"] == 1
-    return f", limited by {'transfers from the host' if alone else LIMITS.get(bound, bound)}"
+    return f", limited by {'transfers from main memory' if alone else LIMITS.get(bound, bound)}"
 
 
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
@@ -241,6 +245,20 @@ def _energy(cost: Json) -> str:
         return figure(cost["energy_kwh"], format_energy)
     per_million = cost["energy_kwh_per_million_tokens"]
     return "" if per_million is None else glued(f"{format_energy(per_million)} a million tokens")
+
+
+def _machine(sizes: list[Json] | None, *, told: bool = True) -> Topic | None:
+    """Which memory of a machine that is sold in several sizes was assumed; `told`: and from which on it works."""
+    if not sizes:
+        return None
+    named = [f"{size['memory_bytes'] / GIB:g}" for size in sizes]
+    assumed = next((name for name, size in zip(named, sizes, strict=True) if size["assumed"]), None)
+    others = f"{', '.join(named[:-1])} and {named[-1]} GiB"
+    text = f"{assumed} GiB of memory assumed; it is sold with {others}." if assumed else f"It is sold with {others}."
+    works = [name for name, size in zip(named, sizes, strict=True) if size["status"] in ("feasible", "tight")]
+    fits = f"It works from {works[0]} GiB on" if works else "None of them is enough"
+    rest = f"{text} {fits}; --memory says which it is." if told else f"{text} --memory says which it is."
+    return Topic(label="Machine", paragraphs=((Phrase(rest),),))
 
 
 def _is_asked(rung: Json, inputs: Json) -> bool:

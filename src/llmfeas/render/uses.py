@@ -34,7 +34,15 @@ def _line(use: Json) -> tuple[Phrase, ...]:
     if verdict["memory"] == "exceeds":
         return sign, Phrase(f" {words[0]}: {glued(f'needs {peak}')}")
     asked = Phrase(f": {flags(use['changes'])}", "dim")
-    return sign, Phrase(" " + ", ".join((*words, peak, *_speed(use)))), asked
+    return sign, Phrase(" " + ", ".join((*words, *_weights(use), peak, *_speed(use)))), asked
+
+
+def _weights(use: Json) -> tuple[str, ...]:
+    """In what the weights of a chat are stored, and how many layers are on the device if not all."""
+    if use["task"] != "inference" or not use["quant"]:
+        return ()
+    layers = use["gpu_layers"]
+    return (glued(printable(use["quant"], 40)) + (glued(f", {layers} layers on the device") if layers else ""),)
 
 
 def _speed(use: Json) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ MOMENTS: Mapping[str, str] = {
 LIMITS: Mapping[str, str] = {
     "compute": "computation",
     "bandwidth": "memory bandwidth",
-    "host": "the host computer",
+    "host": "the overhead of many small steps",
     "communication": "communication between devices",
     "bubble": "waiting in the pipeline",
 }
