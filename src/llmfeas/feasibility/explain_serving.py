@@ -10,7 +10,6 @@ from ..timing.decode import (
     cache_bytes,
     cached_tokens,
     decode_rates,
-    generated_tokens,
     is_low,
     is_packed,
     replicas,
@@ -58,7 +57,7 @@ def _measured(ratio: float) -> TermInput:
 
 
 def _decode_speed(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
-    sequences, generated = sequences_per_replica(scenario), generated_tokens(scenario)
+    sequences, generated = sequences_per_replica(scenario), float(scenario.output or 1)
     factor = 1 / (serving.tokens_per_second_per_sequence.expected * step)
     inputs = [
         _measured(1 / factor),
@@ -214,7 +213,8 @@ class _Prefill:
         self.rates = prefill_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused=False)
         self.parts = serving.prefill_parts
         self.waiting = prompt_tokens(scenario) * sequences_per_replica(scenario)
-        self.batch = min(self.waiting, float(BATCH_TOKENS))
+        self.launched = scenario.engine_record.serving.memory.cache == "paged"
+        self.batch = pass_tokens(scenario, self.waiting) if self.launched else min(self.waiting, float(BATCH_TOKENS))
         gain = split_gain(scenario, self.waiting)
         self.gain = number("gain", gain, "", EFFICIENCY)
         self.work = (self.parts["matrix"] + self.parts["attention"]) * gain
@@ -274,6 +274,8 @@ class _Prefill:
         return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
 
     def fixed(self) -> Written:
+        if self.launched:
+            return self._launched()
         each = self.parts["fixed"] * self.batch / self.sums.layers
         inputs = (
             number("seconds_a_layer", each, "s", EFFICIENCY),
@@ -281,3 +283,13 @@ class _Prefill:
             number("batch", self.batch, "tokens"),
         )
         return "launches and small operators, once a batch", "seconds_a_layer * layers / batch", inputs
+
+    def _launched(self) -> Written:
+        others = sum(seconds for name, seconds in self.parts.items() if name != "fixed")
+        inputs = (
+            number("launch_seconds", (self.parts["fixed"] + others) * self.batch, "s", EFFICIENCY),
+            number("batch", self.batch, "tokens"),
+            number("work_seconds", others, "s"),
+        )
+        text = "starting a pass over prompts, as far as the device has to wait for it"
+        return text, "max(0, launch_seconds / batch - work_seconds)", inputs
