@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..model.sums import Sums
+from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..timing.links import Links
 from ..timing.offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
 from ..timing.step import (
-    MUON_FLOP_PER_WIDTH,
-    OPTIMIZER_BYTES,
     device_links_of,
     host_seconds,
     shard_weights,
@@ -248,7 +247,8 @@ class _Step:
 
     def optimizer(self) -> Written:
         scenario = self.scenario
-        moved = OPTIMIZER_BYTES.get(scenario.optimizer, 30.0) / (2 if scenario.precision in ("bf16", "fp16") else 1)
+        record = OPTIMIZERS[scenario.optimizer]
+        moved = record.step_bytes / (2 if scenario.precision in ("bf16", "fp16") else 1)
         owned = self.shard / (self.ranks if scenario.zero >= 1 else 1)
         inputs = [number("weights", owned, "", "model"), number("moved", moved, "bytes a weight", "derived")]
         text = "weights, gradients and states read and written once a step"
@@ -262,10 +262,10 @@ class _Step:
             return text, "weights * moved / host_bandwidth + 4 * weights / link", tuple(inputs)
         inputs += [self._bandwidth(), number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY)]
         formula = "weights * moved / (bandwidth * efficiency)"
-        if scenario.optimizer != "muon":
+        if not record.flop_per_width:
             return text, formula, tuple(inputs)
         inputs += [
-            number("rounds", MUON_FLOP_PER_WIDTH * scenario.model.architecture.hidden, "FLOP a weight", "derived"),
+            number("rounds", record.flop_per_width * scenario.model.architecture.hidden, "FLOP a weight", "derived"),
             self._peak(),
             number("matrix_efficiency", self.rates.matrix / self.peak, "", EFFICIENCY),
         ]
