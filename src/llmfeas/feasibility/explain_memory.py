@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from ..contract import ABSENT
 from ..memory.training import training_plan
+from ..scenario import Scenario
 from ..timing.decode import sequences_per_replica
 from ..walk.live import live_tensors
+from ..workload.kernels import runs_compiled, runs_fused, runs_patched
 from .result import Estimate, TensorGroup, Term, TermInput
 from .terms import number, setting, term
 
@@ -54,11 +56,21 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     summands = [number(name.removesuffix("_bytes"), value, "bytes") for name, value in found.items()]
     formula = " + ".join(entry.name for entry in summands)
     text = f"all that is alive at the peak, which is in: {memory.peak_moment}"
+    text += f"; kernels: {_kernels(scenario)}" if scenario.is_training else ""
     yield term("memory.peak_bytes", text, formula, summands, peak, "bytes")
     whole = setting(scenario, "memory", memory.capacity_bytes, "bytes")
     share = number("share", memory.usable_bytes / memory.capacity_bytes, "", "device")
     text = "what a process may use of the device's memory"
     yield term("memory.usable_bytes", text, "memory * share", (whole, share), memory.usable_bytes, "bytes")
+
+
+def _kernels(scenario: Scenario) -> str:
+    """Whose code keeps the activations."""
+    if runs_fused(scenario):
+        return "fused, of a training framework"
+    if runs_patched(scenario):
+        return "the model's public code, with a library's kernels in it"
+    return "the model's public code" + (", compiled with its loss" if runs_compiled(scenario) else "")
 
 
 Component = tuple[str, str, tuple[TermInput, ...], tuple[TensorGroup, ...]]

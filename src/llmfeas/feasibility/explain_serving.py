@@ -45,7 +45,7 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
             whole,
             "s",
         )
-    yield _decode_speed(scenario, serving, step)
+    yield from _decode_speeds(scenario, serving, step)
     yield _prefill_speed(scenario, serving, token)
     if scenario.prompt:
         yield _first_token(scenario, serving, step)
@@ -56,26 +56,29 @@ def _measured(ratio: float) -> TermInput:
     return number("measured", ratio, "", "own measurements" if ratio != 1 else "default")
 
 
-def _decode_speed(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
-    sequences, generated = sequences_per_replica(scenario), float(scenario.output or 1)
-    factor = 1 / (serving.tokens_per_second_per_sequence.expected * step)
+def _decode_speeds(scenario: Scenario, serving: InferenceTime, step: float) -> Iterator[Term]:
+    sequences = sequences_per_replica(scenario)
     inputs = [
-        _measured(1 / factor),
+        _measured(serving.tokens_per_second_per_sequence.expected * step),
         number("replicas", replicas(scenario)),
         number("sequences", sequences),
         number("step_seconds", step, "s"),
     ]
     text = f"all sequences together, at {cached_tokens(scenario):g} cached tokens; range of {serving.regime} runs"
     formula = "measured * replicas * sequences / step_seconds"
-    if sequences > 1 and scenario.prompt:
-        inputs += [
-            number("kept_full", scenario.tables.efficiency.value("decode.service"), "", EFFICIENCY),
-            number("answer", generated, "tokens"),
-            number("prompt_seconds", prompt_work_seconds(scenario, sequences), "s"),
-        ]
-        formula = "measured * replicas * kept_full * sequences * answer / (step_seconds * answer + prompt_seconds)"
     value = serving.decode_tokens_per_second.expected
-    return term("time.decode_tokens_per_second", text, formula, inputs, value, "tokens/s")
+    yield term("time.decode_tokens_per_second", text, formula, inputs, value, "tokens/s")
+    if sequences <= 1 or not scenario.prompt:
+        return
+    inputs += [
+        number("kept_full", scenario.tables.efficiency.value("decode.service"), "", EFFICIENCY),
+        number("answer", float(scenario.output or 1), "tokens"),
+        number("prompt_seconds", prompt_work_seconds(scenario, sequences), "s"),
+    ]
+    text = "what a server sustains, whose requests bring prompts"
+    formula = "measured * replicas * kept_full * sequences * answer / (step_seconds * answer + prompt_seconds)"
+    value = serving.output_tokens_per_second.expected
+    yield term("time.output_tokens_per_second", text, formula, inputs, value, "tokens/s")
 
 
 def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> Term:
