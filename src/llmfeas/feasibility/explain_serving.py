@@ -10,8 +10,10 @@ from ..timing.decode import (
     cache_bytes,
     cached_tokens,
     decode_rates,
+    draft_seconds,
     is_low,
     is_packed,
+    readers,
     replicas,
     sequences_per_replica,
 )
@@ -59,13 +61,14 @@ def _measured(ratio: float) -> TermInput:
 def _decode_speeds(scenario: Scenario, serving: InferenceTime, step: float) -> Iterator[Term]:
     sequences = sequences_per_replica(scenario)
     inputs = [
-        _measured(serving.tokens_per_second_per_sequence.expected * step),
+        _measured(serving.tokens_per_second_per_sequence.expected * step / scenario.tokens_a_step),
         number("replicas", replicas(scenario)),
         number("sequences", sequences),
+        number("made", scenario.tokens_a_step, "tokens a step"),
         number("step_seconds", step, "s"),
     ]
     text = f"all sequences together, at {cached_tokens(scenario):g} cached tokens; range of {serving.regime} runs"
-    formula = "measured * replicas * sequences / step_seconds"
+    formula = "measured * replicas * sequences * made / step_seconds"
     value = serving.decode_tokens_per_second.expected
     yield term("time.decode_tokens_per_second", text, formula, inputs, value, "tokens/s")
     if sequences <= 1 or not scenario.prompt:
@@ -76,7 +79,7 @@ def _decode_speeds(scenario: Scenario, serving: InferenceTime, step: float) -> I
         number("prompt_seconds", prompt_work_seconds(scenario, sequences), "s"),
     ]
     text = "what a server sustains, whose requests bring prompts"
-    formula = "measured * replicas * kept_full * sequences * answer / (step_seconds * answer + prompt_seconds)"
+    formula = "measured * replicas * kept_full * sequences * answer / (step_seconds / made * answer + prompt_seconds)"
     value = serving.output_tokens_per_second.expected
     yield term("time.output_tokens_per_second", text, formula, inputs, value, "tokens/s")
 
@@ -84,8 +87,8 @@ def _decode_speeds(scenario: Scenario, serving: InferenceTime, step: float) -> I
 def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> Term:
     value = serving.prefill_tokens_per_second.expected
     inputs = (
-        _measured(value * token / replicas(scenario)),
-        number("replicas", replicas(scenario)),
+        _measured(value * token / readers(scenario)),
+        number("replicas", readers(scenario)),
         number("token_seconds", token, "s"),
     )
     text = f"all prompts together; range of {serving.prefill_regime} runs"
@@ -96,8 +99,8 @@ def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> 
 def _first_token(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
     one = sequences_per_replica(scenario) == 1
     alone = sum((serving.prefill_parts if one else prefill_parts(scenario, scenario.prompt, 1.0)).values())
-    measured = serving.tokens_per_second_per_sequence.expected * step
-    read = serving.prefill_tokens_per_second.expected * sum(serving.prefill_parts.values()) / replicas(scenario)
+    measured = serving.tokens_per_second_per_sequence.expected * step / scenario.tokens_a_step
+    read = serving.prefill_tokens_per_second.expected * sum(serving.prefill_parts.values()) / readers(scenario)
     inputs = (
         setting(scenario, "prompt", scenario.prompt, "tokens"),
         number("token_seconds", alone, "s"),
@@ -120,11 +123,20 @@ class _Decode:
         self.rates = decode_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused=False)
         self.parts = serving.decode_parts
         self.sequences = sequences_per_replica(scenario)
-        self.read = weights_read_bytes(scenario, self.sequences)
+        self.positions = self.sequences * (1 + scenario.drafted)
+        self.read = weights_read_bytes(scenario, self.positions)
         bandwidth = scenario.device.bandwidth_bytes_per_s
         self.bandwidth = number("bandwidth", bandwidth, "bytes/s", "device")
         self.stays = number("on_device", 1 - host_share(scenario), "of the layers")
         self.tp = setting(scenario, "tp", scenario.tp, "devices")
+
+    def draft(self) -> Written:
+        seconds = draft_seconds(self.scenario, cached_tokens(self.scenario), self.sequences)
+        inputs = (
+            number("drafted", self.scenario.drafted, "tokens"),
+            number("draft_seconds", seconds, "s", "derived"),
+        )
+        return "tokens drafted, which the step then checks", "drafted * draft_seconds", inputs
 
     def weights(self) -> Written:
         share = number("efficiency", self.rates.read / self.bandwidth.value, "", EFFICIENCY)  # type: ignore[operator]
@@ -153,11 +165,11 @@ class _Decode:
         inputs = [
             number("read_seconds", self.parts["weights"] + self.parts["cache"], "s"),
             number("weights", sums.active + sums.head_weights, "", "model"),
-            number("sequences", self.sequences if self.sequences > 1 else 0.0),
+            number("positions", self.positions if self.positions > 1 else 0.0),
             number("rate", rates.work, "FLOP/s", EFFICIENCY),
             self.tp,
         ]
-        work, unpack = "2 * weights * sequences / rate / tp", "0"
+        work, unpack = "2 * weights * positions / rate / tp", "0"
         if unpacks:
             inputs += [
                 self.stays,
