@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from ..catalog.architecture import Architecture
 from ..catalog.serving_pool import ServingPool
@@ -31,7 +32,8 @@ class PagedCache:
     tp: int
 
 
-def request_bytes(p: PagedCache) -> list[float]:
+@lru_cache(maxsize=4096)
+def request_bytes(p: PagedCache) -> tuple[float, ...]:
     """Give the bytes that one request of the whole context holds of a layer, by kind of layer, on one rank.
 
     Formula: ceil(tokens / block) blocks; a windowed layer ceil(min(window - 1 + a pass, context) / block) + 1, which
@@ -43,7 +45,7 @@ def request_bytes(p: PagedCache) -> list[float]:
     block = p.block_tokens * max(_token_bytes(p, layer) for layer, _ in tape.kinds)
     padded = _padding(p, [layer for layer, _ in tape.kinds], tape.layers)
     held = (sum(_operator_bytes(p, operator, block) for operator in layer.operators) for layer, _ in tape.kinds)
-    return [factor * each for factor, each in zip(padded, held, strict=True)]
+    return tuple(factor * each for factor, each in zip(padded, held, strict=True))
 
 
 def _token_bytes(p: PagedCache, layer: Layer) -> float:
