@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from itertools import chain, groupby
 from typing import Any, ClassVar, Literal
 
 from ..record import dataclass
+from .parts import (
+    AltUp,
+    Dropout,
+    Experts,
+    HeadShape,
+    Indexer,
+    LinearAttention,
+    Mla,
+    NgramEmbedding,
+    PerLayerEmbedding,
+    ShortConvolution,
+    StateSpace,
+    Window,
+)
+from .records import Entry, LikeError, merged
 from .types import STRICT, Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive
 
 QkNorm = Literal["none", "head", "full", "l2"]
 """`head`: one scale of head_dim for all heads, for q and for k; `full`: over all heads; `l2`: no weights."""
 
-Activation = Literal["gelu", "gelu_new", "gelu_tanh", "relu", "silu"]
-"""`gelu_new` is written out with `pow` and `tanh`; `gelu` and `gelu_tanh` are one kernel."""
+Activation = Literal["gelu", "gelu_new", "gelu_tanh", "relu", "relu2", "silu", "xielu"]
+"""`gelu_new` is written out with `pow` and `tanh`; `gelu` and `gelu_tanh` are one kernel; `relu2` squares, `xielu` has
+two learned numbers a layer."""
 
 
-Mixer = Literal["attention", "linear_attention"]
-"""What mixes the tokens in a layer; all but `attention` name the field of the architecture that describes them."""
+Mixer = Literal["attention", "linear_attention", "state_space", "hybrid", "short_convolution", "none"]
+"""What mixes the tokens in a layer; all but `attention`, `hybrid` (attention and a state space side by side) and `none`
+name the field of the architecture that describes them.
+"""
 
-FeedForwardKind = Literal["dense", "experts"]
+FeedForwardKind = Literal["dense", "experts", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +53,10 @@ class LayerKind:
     """Its attention sees no more than the window."""
     rotates: bool = True
     """Its attention rotates queries and keys, where positions are rotary at all."""
+    shares_cache: bool = False
+    """Its attention reads the keys and values of an earlier layer."""
+    indexes: bool = True
+    """Its sparse attention, where there is one, has an indexer of its own; otherwise it takes the choice before it."""
     times: Layers = 1
 
 
@@ -44,111 +66,10 @@ def runs_of(kinds: Iterable[LayerKind]) -> tuple[LayerKind, ...]:
 
 
 @cache
-def _kind(mixer: Mixer, feed_forward: FeedForwardKind, windowed: bool, rotates: bool) -> LayerKind:
-    return LayerKind(mixer=mixer, feed_forward=feed_forward, windowed=windowed, rotates=rotates)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mla:
-    """Multi-head latent attention (DeepSeek-V2): keys and values are cached as one latent vector a token."""
-
-    __pydantic_config__: ClassVar = STRICT
-    q_lora_rank: Count | None = None
-    kv_lora_rank: Count
-    nope_head_dim: Count
-    rope_head_dim: Count
-    v_head_dim: Count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinearAttention:
-    """Gated delta-rule layers (Qwen3-Next): a fixed state instead of a cache; every `interval`-th layer stays full."""
-
-    __pydantic_config__: ClassVar = STRICT
-    key_heads: Count
-    value_heads: Count
-    key_head_dim: Count
-    value_head_dim: Count
-    conv_kernel: Count
-    interval: CountOrZero = 0
-    """0: the layers say themselves which of them are linear (`layer_runs`)."""
-    apart: bool = False
-    """Gate, step and decay have projections of their own (Qwen3.5)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Layers that attend to the last `size` tokens only.
-
-    Layers repeat in groups of `local` windowed and `full` whole ones (`full` 0: every layer is windowed), the
-    windowed ones first unless `full_first`. `chunked`: blocks of `size` instead of a sliding window.
-    """
-
-    __pydantic_config__: ClassVar = STRICT
-    size: Count
-    local: Count = 1
-    full: CountOrZero = 0
-    full_first: bool = False
-    chunked: bool = False
-    in_cache: bool = True
-    """False: the window only masks, the cache keeps every token (GPT-Neo)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
-    """A routed mixture of experts in place of (or, with `parallel_dense`, beside) the dense feed-forward."""
-
-    __pydantic_config__: ClassVar = STRICT
-    count: Count
-    top_k: Count
-    width: Count
-    shared: CountOrZero = 0
-    shared_width: Count | None = None
-    shared_gate: bool = False
-    zero: CountOrZero = 0
-    """Identity ("zero-computation") experts, routed to but without weights."""
-    expected_real: Positive | None = None
-    """Real experts a token reaches on average where routing varies; None: `top_k`."""
-    first_dense_layers: CountOrZero = 0
-    layer_step: Count = 1
-    """Layer i (from 0) holds experts when (i + 1) % layer_step == 0."""
-    router_bias: bool = False
-    bias: bool = False
-    parallel_dense: bool = False
-
-    def holds(self, index: int) -> bool:
-        """Whether layer `index` (from 0) holds experts by rule."""
-        return index >= self.first_dense_layers and (index + 1) % self.layer_step == 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NgramEmbedding:
-    """Hashed n-gram tables added to the token embedding: `splits * (max_order - 1)` tables of `ratio * vocab` rows."""
-
-    __pydantic_config__: ClassVar = STRICT
-    ratio: Positive
-    max_order: Few
-    splits: Few
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexer:
-    """A sparse-attention indexer, one a layer, that picks the `top_k` cached tokens its attention reads."""
-
-    __pydantic_config__: ClassVar = STRICT
-    heads: Count
-    head_dim: Count
-    top_k: Count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropout:
-    """Training dropout of the published configuration."""
-
-    __pydantic_config__: ClassVar = STRICT
-    embedding: Fraction = 0.0
-    attention: Fraction = 0.0
-    residual: Fraction = 0.0
+def _kind(mixer: Mixer, feed_forward: FeedForwardKind, windowed: bool, rotates: bool, shares_cache: bool) -> LayerKind:
+    return LayerKind(
+        mixer=mixer, feed_forward=feed_forward, windowed=windowed, rotates=rotates, shares_cache=shares_cache
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +131,22 @@ class Architecture:
     layer_runs: tuple[LayerKind, ...] = ()
     """The layers in order, where they follow no rule; otherwise the rules above say it (`interval`, `local` and `full`,
     `first_dense_layers` and `layer_step`, `no_rope_every`)."""
+    state_space: StateSpace | None = None
+    short_convolution: ShortConvolution | None = None
+    whole_heads: HeadShape | None = None
+    """Heads of layers that see everything, where those of windowed layers differ."""
+    v_head_dim: CountOrZero = 0
+    """Width of a head of values where it is not `head_dim`; 0: as wide."""
+    head_gate: bool = False
+    """A gate of one number a query head multiplies the attention's output."""
+    shared_cache_layers: CountOrZero = 0
+    """The last layers that read the keys and values of earlier ones and have none of their own (Gemma 3n, 4)."""
+    shared_cache_ffn: CountOrZero = 0
+    """Width of their feed-forward where it is not `ffn`."""
+    per_layer_embedding: PerLayerEmbedding | None = None
+    altup: AltUp | None = None
+    tower_parameters: CountOrZero = 0
+    """Encoders of images and sounds with their projectors: held beside the language model, idle for text."""
     dropout: Dropout = Dropout()
     implementation: Identifier = "hf-llama"
     """Which entry of implementations.yaml says how the public code runs this architecture."""
@@ -241,7 +178,9 @@ class Architecture:
             "experts": self.experts is None and any(run.feed_forward == "experts" for run in self.layer_runs),
             "window": self.window is None and any(run.windowed for run in self.layer_runs),
         }
-        missing |= {run.mixer: run.mixer != "attention" and getattr(self, run.mixer) is None for run in self.layer_runs}
+        described = {"hybrid": "state_space", "attention": "", "none": ""}
+        fields_of = {described.get(run.mixer, run.mixer) for run in self.layer_runs} - {""}
+        missing |= {name: getattr(self, name) is None for name in fields_of}
         for name, absent in missing.items():
             if absent:
                 raise ValueError(f"layer_runs names layers of a kind that {name} has to describe")
@@ -314,7 +253,8 @@ class Architecture:
             windowed = place >= window.full if window.full_first else place < window.local
         rotates = self.no_rope_every is None or number % self.no_rope_every != 0
         mixer: Mixer = "linear_attention" if is_linear else "attention"
-        return _kind(mixer, "experts" if routed else "dense", windowed, rotates)
+        shares = index >= self.layers - self.shared_cache_layers
+        return _kind(mixer, "experts" if routed else "dense", windowed, rotates, shares)
 
 
 def with_layers(architecture: Architecture, **columns: Sequence[object]) -> Architecture:
@@ -343,6 +283,8 @@ class Model:
     released: str = ""
     license: str = ""
     aliases: tuple[str, ...] = ()
+    default_for: tuple[str, ...] = ()
+    """Names of a family (`qwen3`) that mean this one when nothing more is said."""
     dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
     """16-bit type (or fp32) of the published weights outside quantized tensors."""
     published_quant: str = "none"
@@ -357,3 +299,43 @@ class Model:
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
+
+
+OF_ITS_OWN = frozenset(
+    [
+        "id",
+        "name",
+        "aliases",
+        "default_for",
+        "like",
+        "released",
+        "published_parameters",
+        "training_tokens",
+        "training_tokens_source",
+        "notes",
+        "sources",
+        "unverified",
+    ]
+)
+"""What a model does not take from the one that it is like."""
+
+
+def completed_model(
+    entry: Entry, families: Entry, written: Callable[[str], Entry | None], seen: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """An entry over its family, or over the model that it is `like`: the same weights trained otherwise.
+
+    Raises:
+        LikeError: naming the model that it cannot be like.
+    """
+    like = entry.get("like")
+    if like is None:
+        base = families.get(str(entry.get("family")))
+        return merged(base, entry) if isinstance(base, Mapping) else dict(entry)
+    other = written(like) if isinstance(like, str) and like not in seen else None
+    if other is None:
+        raise LikeError(like)
+    whole = completed_model(other, families, written, (*seen, str(like)))
+    result = merged({key: value for key, value in whole.items() if key not in OF_ITS_OWN}, entry)
+    del result["like"]
+    return result

@@ -44,7 +44,7 @@ def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> f
     else:
         weights, gradients, states = _trained_bytes(settings, requested)
         held = weights + (states if states_stay else 0.0)
-        whole = parameters(requested.model.architecture).total
+        whole = parameters(requested.model.architecture).trainable
         return (whole * held + WITH_GRADIENTS * _layers(requested) * gradients) / _count(settings, requested)
     return _layers(requested) * each / _count(settings, requested)
 

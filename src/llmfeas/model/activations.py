@@ -50,6 +50,14 @@ def gelu_recomputed(recorder: Recorder, x: Tensor) -> Tensor:
     return out
 
 
+def xielu(recorder: Recorder, x: Tensor) -> Tensor:
+    """Two branches of which each element takes one: `a x^2 + b x` above zero, `(exp(x) - 1 - x) a + b x` below."""
+    above = add(recorder, scaled(recorder, power(recorder, x)), scaled(recorder, x))
+    raised = unary_of_output(recorder, clamped(recorder, x, sides=1))
+    below = add(recorder, scaled(recorder, add(recorder, raised, x)), scaled(recorder, x))
+    return add(recorder, above, below)
+
+
 def activation_kind(program: str, activation: str) -> str:
     """The program that runs an architecture's activation; a kernel of a relu still keeps its output alone."""
     return activation if program == "kernel" and activation == "relu" else program or activation
@@ -65,6 +73,10 @@ def activated(recorder: Recorder, x: Tensor, kind: str) -> Tensor:
         return silu(recorder, x)
     if kind == "relu":
         return unary_of_output(recorder, x)
+    if kind == "relu2":
+        return power(recorder, unary_of_output(recorder, x))
+    if kind == "xielu":
+        return xielu(recorder, x)
     return unary_of_input(recorder, x)
 
 

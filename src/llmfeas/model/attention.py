@@ -12,6 +12,7 @@ from ..autograd.recorder import Recorder
 from ..autograd.views import copy, gathered, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind, QkNorm
 from ..catalog.implementation import Implementation
+from ..catalog.parts import HeadShape
 from ..record import dataclass
 from .context import Context, Made
 from .norm import NormProgram
@@ -47,6 +48,23 @@ class Attention(Operator):
     rope_fraction: float = 1.0
     window: int | None = None
     window_in_cache: bool = True
+    value_dim: int = 0
+    """Width of a head of values where it differs."""
+    shares_cache: bool = False
+    """Keys and values are those of an earlier layer."""
+    keys_are_values: bool = False
+    """Values are the keys before their norm."""
+    head_gate: bool = False
+
+    @property
+    def v_dim(self) -> int:
+        """Width of a head of values."""
+        return self.value_dim or self.head_dim
+
+    @property
+    def out_width(self) -> int:
+        """Width of what is attended to, all heads together."""
+        return self.heads * self.v_dim
 
     @property
     def q_width(self) -> int:
@@ -71,12 +89,17 @@ class Attention(Operator):
     @property
     def weights(self) -> tuple[Weight, ...]:
         """Projections (heads divide over tensor-parallel ranks) and the small vectors beside them."""
-        output = row_linear("o", self.q_width, self.hidden, bias=self.out_bias, adapter="attention")
+        output = row_linear("o", self.out_width, self.hidden, bias=self.out_bias, adapter="attention")
         return self._projections() + self._small() + output
 
     def _projections(self) -> tuple[Weight, ...]:
         q_out, kv = 2 * self.q_width if self.gate else self.q_width, self.kv_width
-        parts = (("qkv", q_out + 2 * kv),) if self.fused_qkv else (("q", q_out), ("k", kv), ("v", kv))
+        v = self.kv_heads * self.v_dim
+        parts: tuple[tuple[str, int], ...] = (("q", q_out), ("k", kv), ("v", v))
+        if self.fused_qkv:
+            parts = (("qkv", q_out + kv + v),)
+        elif self.shares_cache or self.keys_are_values:
+            parts = parts[:1] if self.shares_cache else parts[:2]
         return tuple(
             weight
             for name, outputs in parts
@@ -88,9 +111,13 @@ class Attention(Operator):
         found: list[Weight] = []
         if self.qk_norm in ("head", "full"):
             widths = (self.head_dim, self.head_dim) if self.qk_norm == "head" else (q_width, kv_width)
-            found += [vector("q_norm", widths[0]), vector("k_norm", widths[1])]
+            found += [vector("q_norm", widths[0])]
+            if not self.shares_cache:
+                found += [vector("k_norm", widths[1])]
         if self.sinks:
             found.append(vector("sinks", self.heads, split="tensor"))
+        if self.head_gate:
+            found += column_linear("head_gate", self.hidden, self.heads, adapter="attention")
         if self.relative:
             # Applied to the positions of one sequence, not to every token: its products are in score_flop.
             found.append(Weight("relative", (q_width, self.hidden), uses=0.0, inner=True))
@@ -100,7 +127,7 @@ class Attention(Operator):
     def score_flop(self, tokens: int) -> float:
         """FLOPs of one sequence: `4 heads head_dim s^2`; relative positions add a third product and a projection."""
         pairs = float(tokens) * tokens
-        flop = softmax_flop(pairs, self.heads, self.head_dim, self.head_dim)
+        flop = softmax_flop(pairs, self.heads, self.head_dim, self.v_dim)
         if self.relative:
             flop += 2 * pairs * self.q_width + 2.0 * tokens * self.hidden * self.q_width
         return flop
@@ -108,19 +135,21 @@ class Attention(Operator):
     def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
         """FLOPs of one sequence's backward pass through the scores."""
         pairs = float(tokens) * tokens
-        plain = softmax_flop(pairs, self.heads, self.head_dim, self.head_dim)
+        plain = softmax_flop(pairs, self.heads, self.head_dim, self.v_dim)
         positions = self.score_flop(tokens) - plain
-        return softmax_backward_flop(pairs, self.heads, self.head_dim, self.head_dim, kernel) + 2 * positions
+        return softmax_backward_flop(pairs, self.heads, self.head_dim, self.v_dim, kernel) + 2 * positions
 
     def decode_flop(self, cached: float) -> float:
         """FLOPs of one token against the tokens that this layer still holds."""
         seen = cached + 1 if self.window is None else min(cached + 1, self.window)
-        return softmax_flop(seen, self.heads, self.head_dim, self.head_dim)
+        return softmax_flop(seen, self.heads, self.head_dim, self.v_dim)
 
     def cached_values(self, tokens: int) -> int:
         """Keys and values; a windowed layer keeps `window - 1` tokens, the newest one brings its own."""
+        if self.shares_cache:
+            return 0
         held = min(tokens, self.window - 1) if self.window is not None and self.window_in_cache else tokens
-        return 2 * self.kv_width * held
+        return self.kv_heads * (self.head_dim + self.v_dim) * held
 
     @property
     def cache_parts(self) -> int:
@@ -134,7 +163,7 @@ class Attention(Operator):
     @property
     def span(self) -> SpanShape:
         """All heads over keys and values of the window."""
-        return float(self.q_width), 2 * self.kv_width, self.window
+        return (self.q_width + self.out_width) / 2, self.kv_heads * (self.head_dim + self.v_dim), self.window
 
     @property
     def stream_width(self) -> float:
@@ -148,7 +177,7 @@ class Attention(Operator):
     @property
     def counter_bytes(self) -> int:
         """The window's size as PyTorch keeps it beside the keys and values of a windowed layer."""
-        return _COUNTER_BYTES if self.window is not None and self.window_in_cache else 0
+        return _COUNTER_BYTES if self.window is not None and self.window_in_cache and not self.shares_cache else 0
 
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its query heads, and as many key-value heads as divide them, at least one."""
@@ -211,8 +240,17 @@ class AttentionProgram:
         if traits.scales_query:
             q = scaled(recorder, q)
         q = self._seen(q, self.q_norm, self._copies(0))
-        k = self._seen(context.apply(parts["k"], x), self.k_norm, self._copies(1))
-        return q, k, self._seen(context.apply(parts["v"], x), None, self._copies(2))
+        return q, *self._keys_values(x)
+
+    def _keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values, each from its projection; the same one where values are keys, none where they are shared."""
+        context, recorder, operator, parts = self.context, self.context.recorder, self.operator, self.projections
+        if operator.shares_cache:
+            bs = context.sizes.bs * operator.kv_heads
+            return recorder.new(bs * operator.head_dim, x.width), recorder.new(bs * operator.v_dim, x.width)
+        key = context.apply(parts["k"], x)
+        value = key if operator.keys_are_values else context.apply(parts["v"], x)
+        return self._seen(key, self.k_norm, self._copies(1)), self._seen(value, None, self._copies(2))
 
     def _copies(self, which: int) -> bool:
         """Whether the gradient of q, k or v (0, 1, 2) arrives as [b, heads, s, d]."""
@@ -261,9 +299,15 @@ class AttentionProgram:
         else:
             groups = 1 if picked else self.groups
             out = fused(context, query, key, value, groups=groups, heads=operator.heads, mask=around.mask)
+        if operator.head_gate:
+            out = mul(context.recorder, out, unary_of_output(context.recorder, self._head_gate(x)))
         if gate is not None:
             out = mul(context.recorder, out, unary_of_output(context.recorder, gate))
         return context.apply(self.o, out), weights
+
+    def _head_gate(self, x: Tensor) -> Tensor:
+        """One number a head and token."""
+        return self.context.apply(self.projections["head_gate"], x)
 
     def _core(self, query: Tensor, key: Tensor, value: Tensor, around: Around) -> Tensor:
         """Scores, softmax and values, to be run again in backward (Korthikanti 2022)."""
@@ -279,8 +323,7 @@ class AttentionProgram:
         query, gate = split(recorder, context.apply(parts["q"], x), n, n)
         gate = copy(recorder, gate)
         query = self._seen(query, self.q_norm, self._copies(0))
-        key = self._seen(context.apply(parts["k"], x), self.k_norm, self._copies(1))
-        return query, key, self._seen(context.apply(parts["v"], x), None, self._copies(2)), gate
+        return query, *self._keys_values(x), gate
 
     def _normed_late(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Norms after the rotation; a temperature where nothing rotates (Llama 4)."""
@@ -313,16 +356,18 @@ def _picked(recorder: Recorder, joint: Tensor, q: int, k: int, one_head: bool) -
 def attention(architecture: Architecture, kind: LayerKind) -> Attention:
     """The softmax attention of a layer."""
     window = architecture.window
+    whole = architecture.whole_heads if not kind.windowed else None
+    shape: Architecture | HeadShape = architecture if whole is None else whole
     return Attention(
         architecture.hidden,
-        architecture.heads,
-        architecture.kv_heads,
-        architecture.head_dim,
+        shape.heads,
+        shape.kv_heads,
+        shape.head_dim,
         qkv_bias=architecture.qkv_bias,
         out_bias=architecture.out_bias,
         qk_norm=architecture.qk_norm,
         gate=architecture.output_gate,
-        sinks=architecture.sinks,
+        sinks=shape.sinks,
         fused_qkv=architecture.fused_qkv,
         relative=architecture.positions == "relative-xl",
         alibi=architecture.positions == "alibi",
@@ -330,4 +375,8 @@ def attention(architecture: Architecture, kind: LayerKind) -> Attention:
         rope_fraction=architecture.rope_fraction,
         window=window.size if window is not None and kind.windowed else None,
         window_in_cache=window is None or window.in_cache,
+        value_dim=architecture.v_head_dim if architecture.v_head_dim != shape.head_dim else 0,
+        shares_cache=kind.shares_cache,
+        keys_are_values=whole is not None and whole.keys_are_values,
+        head_gate=architecture.head_gate,
     )

@@ -11,6 +11,7 @@ from ..catalog.architecture import Architecture, LayerKind, Mixer
 from ..catalog.implementation import Implementation
 from ..record import dataclass
 from .attention import attention
+from .beside import held_beside, held_in_layers
 from .delta import delta_rule
 from .embedding import Embedding, Positions, ngrams, positions, token_embedding
 from .experts import routed_experts
@@ -22,6 +23,9 @@ from .layer import Branch, Layer
 from .norm import Norm, norm
 from .operator import Operator
 from .setup import Setup
+from .short_convolution import gated_convolution
+from .state_space import state_space
+from .together import Together
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def build(architecture: Architecture) -> Tape:
     return Tape(
         token_embedding(architecture),
         positions(architecture),
-        ngrams(architecture),
+        (*ngrams(architecture), *held_beside(architecture)),
         norm(architecture, streams=False) if architecture.embedding_norm else None,
         tuple((layer, layers.count(place)) for layer, place in places.items()),
         layers,
@@ -124,9 +128,16 @@ def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
     return (attention if architecture.mla is None else latent_attention)(architecture, kind)
 
 
+def _hybrid(architecture: Architecture, kind: LayerKind) -> Operator:
+    return Together(_softmax_attention(architecture, kind), state_space(architecture, kind))
+
+
 MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "attention": _softmax_attention,
     "linear_attention": delta_rule,
+    "state_space": state_space,
+    "hybrid": _hybrid,
+    "short_convolution": gated_convolution,
 }
 
 
@@ -139,11 +150,12 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
     behind = one if post or each == 4 else None
     branches: list[Branch] = []
     for index in range(a.attention_blocks):
-        mixer = MIXERS[kind.mixer](a, kind)
-        branches.append(Branch(mixer, True, first, behind, beside=indexer(a) if index == 0 else ()))
+        beside = (*indexer(a, kind), *held_in_layers(a)) if index == 0 else ()
+        if kind.mixer != "none":
+            branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside))
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
-            branches.append(Branch(fed, False, second, behind, shortcut=shortcut))
+            branches.append(Branch(fed, False, second if branches else first, behind, shortcut=shortcut))
     return Layer(tuple(branches), a.parallel_block and len(branches) == 2)
 
 
@@ -152,7 +164,10 @@ def _fed(a: Architecture, kind: LayerKind, index: int) -> tuple[Operator | None,
 
     Experts stand in place of the first dense feed-forward, or on a shortcut where a dense one is beside them.
     """
-    dense = feed_forward(a, a.ffn) if a.ffn else None
+    if kind.feed_forward == "none":
+        return None, None
+    width = a.shared_cache_ffn if kind.shares_cache and a.shared_cache_ffn else a.ffn
+    dense = feed_forward(a, width) if width else None
     if kind.feed_forward == "dense" or a.experts is None:
         return dense, None
     experts = routed_experts(a, a.experts) if index == 0 else None

@@ -104,7 +104,8 @@ class Context:
     def _parameter(self, weight: Weight) -> Parameter:
         routed = weight.split == "expert"
         stack = (self.recipe.rank_experts or weight.copies,) if routed else ()
-        made = self._registered((*stack, *weight.shape), self.recipe.weight_bytes, not self.recipe.adapters)
+        trains = not (self.recipe.adapters or weight.frozen)
+        made = self._registered((*stack, *weight.shape), self.recipe.weight_bytes, trains)
         made.routed = routed and weight.is_matrix
         return made
 

@@ -27,7 +27,7 @@ from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .context import Context
 from .norm import NormProgram
-from .operator import AttentionKernel, Operator
+from .operator import AttentionKernel, Operator, Program
 from .rotation import Around
 from .scores import turned
 from .weight import Weight, column_linear, row_linear, vector
@@ -50,6 +50,8 @@ class DeltaRule(Operator):
     value_dim: int
     kernel: int
     apart: bool = False
+    channel_rank: int = 0
+    lightning: bool = False
 
     @property
     def keys(self) -> int:
@@ -73,16 +75,24 @@ class DeltaRule(Operator):
     @property
     def weights(self) -> tuple[Weight, ...]:
         """Projections, a short convolution a channel, decay, and the gated norm of the output."""
+        out = row_linear("o", self.values, self.hidden, adapter="attention")
+        if self.lightning:
+            return (*self._projections(), vector("out_norm", self.values, split="tensor"), *out)
         return (
             *self._projections(),
             Weight("conv", (self._mixed, 1, self.kernel)),
-            vector("dt_bias", self.value_heads, split="tensor"),
+            vector("dt_bias", self.keys if self.channel_rank else self.value_heads, split="tensor"),
             vector("decay", self.value_heads, split="tensor"),
             vector("out_norm", self.value_dim),
-            *row_linear("o", self.values, self.hidden, adapter="attention"),
+            *out,
         )
 
     def _projections(self) -> tuple[Weight, ...]:
+        if self.lightning:
+            joint = column_linear("qkv", self.hidden, self._mixed, adapter="attention")
+            return joint + column_linear("z", self.hidden, self.values, adapter="attention")
+        if self.channel_rank:
+            return self._by_channel()
         if not self.apart:
             joint = column_linear("qkvz", self.hidden, self._mixed + self.values, adapter="attention")
             return joint + column_linear("ba", self.hidden, 2 * self.value_heads, adapter="attention")
@@ -90,6 +100,15 @@ class DeltaRule(Operator):
         return tuple(
             weight for name, n in widths.items() for weight in column_linear(name, self.hidden, n, adapter="attention")
         )
+
+    def _by_channel(self) -> tuple[Weight, ...]:
+        """Queries, keys, values, steps, and decays and gates through a low rank."""
+        widths = {"q": self.keys, "k": self.keys, "v": self.values, "b": self.value_heads}
+        found = [w for name, n in widths.items() for w in column_linear(name, self.hidden, n, adapter="attention")]
+        for name, n in (("f", self.keys), ("g", self.values)):
+            found += column_linear(f"{name}_a", self.hidden, self.channel_rank, adapter="attention", split="none")
+            found += column_linear(f"{name}_b", self.channel_rank, n, adapter="attention", inner=True)
+        return tuple(found)
 
     def score_flop(self, tokens: int) -> float:
         """FLOPs of one sequence: products within a chunk, and with the state between chunks.
@@ -124,7 +143,7 @@ class DeltaRule(Operator):
 
     def cached_values(self, tokens: int) -> int:
         """The convolution's last inputs, in the type of the stream."""
-        return self._mixed * self.kernel if tokens else 0
+        return self._mixed * self.kernel if tokens and not self.lightning else 0
 
     @property
     def state_flop(self) -> float:
@@ -145,9 +164,9 @@ class DeltaRule(Operator):
         """Its heads of keys and of values, at least one of each."""
         return replace(self, key_heads=max(1, self.key_heads // tp), value_heads=max(1, self.value_heads // tp))
 
-    def program(self, context: Context) -> DeltaProgram:
+    def program(self, context: Context) -> Program:
         """The rule over chunks of the whole sequence."""
-        return DeltaProgram(context, self)
+        return KernelProgram(context, self) if self.channel_rank or self.lightning else DeltaProgram(context, self)
 
 
 class DeltaProgram:
@@ -265,6 +284,34 @@ class DeltaProgram:
         return copy(recorder, out, width)
 
 
+class KernelProgram:
+    """Linear attention whose recurrence, convolution and gate are kernels (Kimi Linear, MiniMax)."""
+
+    __slots__ = ("context", "convolution", "norm", "operator", "projections")
+
+    def __init__(self, context: Context, operator: DeltaRule) -> None:
+        made = context.made(operator.weights, streams=True)
+        self.context, self.operator = context, operator
+        self.projections, self.norm = made.projections, made.parameters["out_norm"]
+        self.convolution = made.parameters.get("conv")
+
+    def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, None]:
+        """Run it on x; there are no scores to return."""
+        context, recorder, operator = self.context, self.context.recorder, self.operator
+        bs, names = context.sizes.bs, self.projections
+        if operator.lightning:
+            mixed, gate, extra = context.apply(names["qkv"], x), context.apply(names["z"], x), list[Tensor]()
+        else:
+            mixed = joined(recorder, *(context.apply(names[name], x) for name in ("q", "k", "v")))
+            decay, gate = (context.apply(names[f"{n}_b"], context.apply(names[f"{n}_a"], x)) for n in ("f", "g"))
+            extra = [unary_of_output(recorder, context.apply(names["b"], x)), unary_of_input(recorder, decay)]
+        if self.convolution is not None:
+            mixed = silu(recorder, short_convolution(recorder, mixed, self.convolution, mixed.n))
+        states = bs * operator.chunk_states
+        out = delta_kernel(recorder, [mixed, *extra], bs * operator.value_heads * _CHUNK, states, bs * operator.values)
+        return context.apply(self.projections["o"], gated_norm(recorder, out, gate, self.norm)), None
+
+
 def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
     """The linear attention of an architecture."""
     linear_attention = architecture.linear_attention
@@ -277,4 +324,6 @@ def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
         linear_attention.value_head_dim,
         linear_attention.conv_kernel,
         linear_attention.apart,
+        linear_attention.channel_rank,
+        linear_attention.lightning,
     )

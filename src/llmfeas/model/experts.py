@@ -14,8 +14,9 @@ from ..autograd.graph import Tensor
 from ..autograd.products import linear, stacked_product
 from ..autograd.routing import added_at, grouped, one_by_one, rows, scattered, summed, top
 from ..autograd.views import copy, repeated, respread, split
-from ..catalog.architecture import Activation, Architecture, Experts
+from ..catalog.architecture import Activation, Architecture
 from ..catalog.implementation import Implementation
+from ..catalog.parts import Experts
 from ..record import dataclass
 from .activations import activated, activation_kind, gated, gated_clamped
 from .context import Context
@@ -23,7 +24,7 @@ from .feedforward import FeedForward, FeedForwardProgram
 from .merged import Merged, merged_router
 from .operator import Operator
 from .routers import ROUTERS, Routing
-from .weight import Adapter, Weight, column_linear, vector
+from .weight import Adapter, Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,17 @@ class RoutedExperts(Operator):
     """All-linear adapters reach router and experts, which then are merged into them, and no dense feed-forward."""
     fused: bool = False
     """Gate and up of the shared experts are one matrix."""
+    latent_width: int = 0
+    """The experts work in this width, between two projections; 0: in that of the stream."""
+    norms: int = 0
+    """Norms around them beyond those of the layer."""
+    scales: bool = False
+    """The router scales its input, and each expert's output has a scale."""
+
+    @property
+    def inner(self) -> int:
+        """Width of what the experts read and write."""
+        return self.latent_width or self.hidden
 
     @property
     def routed(self) -> tuple[Weight, ...]:
@@ -59,8 +71,8 @@ class RoutedExperts(Operator):
         halves = 2 if self.gated else 1
         up = halves * self.width
         found = (
-            self._expert("expert_up", (up, self.hidden), halves),
-            self._expert("expert_down", (self.hidden, self.width)),
+            self._expert("expert_up", (up, self.inner), halves),
+            self._expert("expert_down", (self.inner, self.width)),
         )
         if not self.bias:
             return found
@@ -77,6 +89,18 @@ class RoutedExperts(Operator):
         adapter: Adapter = "stacked" if self.adapts else "none"
         matrix = Weight("router", (choices, self.hidden), adapter=adapter, split="none")
         return (matrix, vector("router.bias", choices)) if self.router_bias else (matrix,)
+
+    @property
+    def around(self) -> tuple[Weight, ...]:
+        """Projections into the experts' width and out of it, and what norms and scales there are beyond a layer's."""
+        found: tuple[Weight, ...] = ()
+        if self.latent_width:
+            found += column_linear("latent_in", self.hidden, self.latent_width)
+            found += row_linear("latent_out", self.latent_width, self.hidden)
+        found += tuple(vector(f"expert_norm_{place}", self.hidden) for place in range(self.norms))
+        if self.scales:
+            found += (vector("router.scale", self.hidden), vector("expert_scales", self.count))
+        return found
 
     @property
     def shared_expert(self) -> FeedForward | None:
@@ -97,7 +121,7 @@ class RoutedExperts(Operator):
     def weights(self) -> tuple[Weight, ...]:
         """Router, routed experts, shared experts."""
         shared = self.shared_expert
-        return self.router + self.routed + (shared.weights if shared else ()) + self.gate
+        return self.router + self.around + self.routed + (shared.weights if shared else ()) + self.gate
 
     def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
         """Rows of the experts with what is between their products, or those rows and their sum in fp32."""
@@ -144,10 +168,22 @@ class RoutedExperts(Operator):
 class ExpertsProgram:
     """Router, grouped products of the chosen experts, shared experts."""
 
-    __slots__ = ("adapters", "context", "down", "joint", "made", "operator", "router", "shared", "shared_gate")
+    __slots__ = (
+        "adapters",
+        "around",
+        "context",
+        "down",
+        "joint",
+        "made",
+        "operator",
+        "router",
+        "shared",
+        "shared_gate",
+    )
 
     def __init__(self, context: Context, operator: RoutedExperts) -> None:
-        made = context.made(operator.router + operator.routed + operator.gate)
+        made = context.made(operator.router + operator.around + operator.routed + operator.gate)
+        self.around = made.projections
         self.context = context
         self.operator = operator
         self.made = made.parameters
@@ -187,7 +223,10 @@ class ExpertsProgram:
         weights, index = ROUTERS[context.traits.router](routing)
         if context.traits.gate_up == "kernel":
             weights = cast(recorder, weights, x.width)
-        out = self._routed(x, weights, index)
+        inner = self.context.apply(self.around["latent_in"], x) if self.operator.latent_width else x
+        out = self._routed(inner, weights, index)
+        if self.operator.latent_width:
+            out = self.context.apply(self.around["latent_out"], out)
         return out if self.shared is None else add(recorder, out, self._shared(self.shared, x))
 
     def _shared(self, shared: FeedForwardProgram, x: Tensor) -> Tensor:
@@ -199,7 +238,7 @@ class ExpertsProgram:
 
     def _routed(self, x: Tensor, weights: Tensor, index: Tensor) -> Tensor:
         """Rows in the order of their experts, through gate, up and down, back into the order of tokens."""
-        hidden_width, recorder = self.operator.hidden, self.context.recorder
+        hidden_width, recorder = self.operator.inner, self.context.recorder
         # The others pass an identity.
         routed = min(weights.n, round(self.operator.real) * self.context.sizes.bs)
         factors = [adapter.factors() for adapter in self.adapters[:2]] if self.adapters else []
@@ -237,7 +276,7 @@ class ExpertsProgram:
         out = recorder.new(x.n, x.width)
         _chosen = recorder.new(weights.n * self.router.shape[0], 8)
         index, order = recorder.new(routed, 8), recorder.new(routed, 8)
-        picked = rows(recorder, x, index, routed * self.operator.hidden)
+        picked = rows(recorder, x, index, routed * self.operator.inner)
         weight = rows(recorder, weights, order, routed)
         values = one_by_one(recorder, picked, joint, down, weight, routed * down.shape[2], gated=gated_too)
         return added_at(recorder, out, cast(recorder, values, x.width), index)
@@ -309,4 +348,7 @@ def routed_experts(architecture: Architecture, experts: Experts) -> RoutedExpert
         experts.router_bias,
         experts.bias,
         architecture.activation,
+        latent_width=experts.latent_width or 0,
+        norms=experts.norms,
+        scales=experts.scales,
     )

@@ -15,7 +15,7 @@ from ..record import dataclass
 from .activations import activated, activation_kind, gated
 from .context import Context, Linear
 from .operator import Operator
-from .weight import Adapter, Weight, column_linear, row_linear
+from .weight import Adapter, Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class FeedForward(Operator):
         """Gate and up divide by columns, down by rows."""
         adapter: Adapter = "linear" if self.adapts else "never"
         down = row_linear("down", self.width, self.hidden, bias=self.bias, adapter=adapter)
+        if self.activation == "xielu":
+            down = (vector("alpha_p", 1), vector("alpha_n", 1), *down)
         if self.gated and self.fused:
             return column_linear("gate_up", self.hidden, 2 * self.width, bias=self.bias, adapter=adapter) + down
         up = column_linear("up", self.hidden, self.width, bias=self.bias, adapter=adapter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..catalog.architecture import Architecture
+from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
 from .operator import Operator
 from .weight import Weight, column_linear, vector
@@ -12,7 +12,7 @@ from .weight import Weight, column_linear, vector
 
 @dataclass(frozen=True, slots=True)
 class TokenIndexer(Operator):
-    """Picks the cached tokens that sparse attention reads; its own keys are not counted in the cache."""
+    """Picks the cached tokens that sparse attention reads, by keys of its own beside the cache."""
 
     title: ClassVar[str] = "an indexer of sparse attention"
     hidden: int
@@ -27,6 +27,7 @@ class TokenIndexer(Operator):
             *column_linear("index_q", self.q_rank, self.heads * self.head_dim, adapter="attention", inner=True),
             *column_linear("index_k", self.hidden, self.head_dim, adapter="attention", split="none"),
             vector("index_norm", self.head_dim),
+            vector("index_norm.bias", self.head_dim),
             *column_linear("index_weights", self.hidden, self.heads, adapter="attention"),
         )
 
@@ -34,14 +35,18 @@ class TokenIndexer(Operator):
         """FLOPs of one sequence's index scores, over the full square."""
         return 2.0 * tokens * tokens * self.heads * self.head_dim
 
+    def cached_values(self, tokens: int) -> int:
+        """One key a token."""
+        return self.head_dim * tokens
+
     def decode_flop(self, cached: float) -> float:
         """FLOPs of one token's index scores."""
         return 2.0 * (cached + 1) * self.heads * self.head_dim
 
 
-def indexer(architecture: Architecture) -> tuple[TokenIndexer, ...]:
+def indexer(architecture: Architecture, kind: LayerKind) -> tuple[TokenIndexer, ...]:
     """The indexer of an architecture's latent attention, if it has one."""
-    if architecture.indexer is None or architecture.mla is None:
+    if architecture.indexer is None or architecture.mla is None or not kind.indexes:
         return ()
     rank = architecture.mla.q_lora_rank or architecture.hidden
     return (TokenIndexer(architecture.hidden, rank, architecture.indexer.heads, architecture.indexer.head_dim),)

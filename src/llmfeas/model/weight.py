@@ -43,6 +43,8 @@ class Weight:
     """It divides by its inputs: ranks add up what they make, an inner result that joins the residual stream."""
     pairs: int = 1
     """Low-rank pairs of its adapters: two where two projections lie in one stack."""
+    frozen: bool = False
+    """It is held and never trained."""
 
     @property
     def elements(self) -> int:

@@ -62,7 +62,7 @@ def parameters(
     table = next(weight.elements for weight, _ in counted if weight.name == "embedding")
     reached = [(operator.reached, repeat) for operator, repeat in tape.operators]
     low, expected, high = (round(sum(repeat * real[i] for real, repeat in reached)) for i in range(3))
-    trainable = total
+    trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
     if lora_rank is not None:
         adapted = tape if traits is None else laid_out(architecture, traits)
         trainable = sum(n * w.lora_elements(lora_rank, lora_targets) for op, n in adapted.operators for w in op.weights)

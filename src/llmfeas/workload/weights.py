@@ -18,6 +18,9 @@ PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}
 
 DTYPE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
 
+WITH_TOWERS = ("native", "bitsandbytes")
+"""Kinds of formats whose files hold a model's towers; others convert the language model alone."""
+
 ROLES = {
     "q": "attn_q",
     "k": "attn_k",
@@ -35,7 +38,9 @@ ROLES = {
     "conv": "vector",
     "positions": "vector",
     "relative": "vector",
+    "decay": "vector",
     "embedding": "embedding",
+    "layer_embedding": "embedding",
     "ngram": "embedding",
     "head": "head",
 }
@@ -110,6 +115,8 @@ def weight_bytes(
     sizes = _Sizes(table, table.format(quant, dialect), architecture, native)
     tape = build(architecture)
     edges = [weight for operator in (*tape.before, *tape.after) for weight in operator.weights]
+    if sizes.format.kind not in WITH_TOWERS:
+        edges = [weight for weight in edges if not weight.frozen]
     heads = [weight for weight in edges if ROLES.get(weight.name) == "head"]
     lookups = [weight for weight in edges if weight.is_matrix and not weight.uses]
     if architecture.tied:

@@ -1,0 +1,184 @@
+"""Parts that an architecture may have: latent and linear attention, state spaces, windows, experts, tables."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..record import dataclass
+from .types import STRICT, Count, CountOrZero, Few, Fraction, Positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mla:
+    """Multi-head latent attention (DeepSeek-V2): keys and values are cached as one latent vector a token."""
+
+    __pydantic_config__: ClassVar = STRICT
+    q_lora_rank: Count | None = None
+    kv_lora_rank: Count
+    nope_head_dim: Count
+    rope_head_dim: Count
+    v_head_dim: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearAttention:
+    """Gated delta-rule layers (Qwen3-Next): a fixed state instead of a cache; every `interval`-th layer stays full."""
+
+    __pydantic_config__: ClassVar = STRICT
+    key_heads: Count
+    value_heads: Count
+    key_head_dim: Count
+    value_head_dim: Count
+    conv_kernel: Count
+    interval: CountOrZero = 0
+    """0: the layers say themselves which of them are linear (`layer_runs`)."""
+    apart: bool = False
+    """Gate, step and decay have projections of their own (Qwen3.5)."""
+    channel_rank: CountOrZero = 0
+    """Decays and gates of each channel through projections of this rank (Kimi Linear); 0: a decay a head."""
+    lightning: bool = False
+    """No convolution, and decays that are fixed (MiniMax)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSpace:
+    """Selective state-space layers (Mamba 1 and 2): a state of fixed size instead of a cache."""
+
+    __pydantic_config__: ClassVar = STRICT
+    heads: Count
+    """Mamba 2: heads of `head_dim`, the inner width together; Mamba 1: channels, each a head of 1."""
+    head_dim: Count = 1
+    groups: Count = 1
+    """Groups of heads that share what writes to the state and what reads it (Mamba 2)."""
+    state: Count
+    """Numbers of state for each channel."""
+    conv_kernel: Count = 4
+    conv_bias: bool = True
+    bias: bool = False
+    """The projections in and out have biases."""
+    step_rank: CountOrZero = 0
+    """Rank of the projection to the step sizes: Mamba 1; 0: Mamba 2."""
+    norm: bool = True
+    """A gated norm of the inner width (Mamba 2), or norms of step, in and out (Jamba's Mamba 1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortConvolution:
+    """Gated convolutions over the last `kernel` tokens (LFM2)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    kernel: Count
+    bias: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadShape:
+    """Heads of attention where some layers differ from the others."""
+
+    __pydantic_config__: ClassVar = STRICT
+    heads: Count
+    kv_heads: Count
+    head_dim: Count
+    keys_are_values: bool = False
+    """There is no projection of values: they are the keys before their norm (Gemma 4)."""
+    sinks: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerLayerEmbedding:
+    """A table with a row of `width` for each layer and token, gated into the stream (Gemma 3n, 4)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    width: Count
+    rows: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AltUp:
+    """Parallel residual streams of which each layer computes one and predicts the others, and a low-rank branch beside
+    the attention (Gemma 3n)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    streams: Few
+    rank: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Layers that attend to the last `size` tokens only.
+
+    Layers repeat in groups of `local` windowed and `full` whole ones (`full` 0: every layer is windowed), the
+    windowed ones first unless `full_first`. `chunked`: blocks of `size` instead of a sliding window.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+    size: Count
+    local: Count = 1
+    full: CountOrZero = 0
+    full_first: bool = False
+    chunked: bool = False
+    in_cache: bool = True
+    """False: the window only masks, the cache keeps every token (GPT-Neo)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """A routed mixture of experts in place of (or, with `parallel_dense`, beside) the dense feed-forward."""
+
+    __pydantic_config__: ClassVar = STRICT
+    count: Count
+    top_k: Count
+    width: Count
+    shared: CountOrZero = 0
+    shared_width: Count | None = None
+    shared_gate: bool = False
+    zero: CountOrZero = 0
+    """Identity ("zero-computation") experts, routed to but without weights."""
+    expected_real: Positive | None = None
+    """Real experts a token reaches on average where routing varies; None: `top_k`."""
+    first_dense_layers: CountOrZero = 0
+    layer_step: Count = 1
+    """Layer i (from 0) holds experts when (i + 1) % layer_step == 0."""
+    router_bias: bool = False
+    bias: bool = False
+    parallel_dense: bool = False
+    latent_width: Count | None = None
+    """The experts work in this width, between a projection into it and one out of it (Nemotron 3 Super)."""
+    norms: CountOrZero = 0
+    """Norms around the experts beyond those of the layer (Gemma 4)."""
+    scales: bool = False
+    """The router scales its input, and each expert's output has a scale (Gemma 4)."""
+
+    def holds(self, index: int) -> bool:
+        """Whether layer `index` (from 0) holds experts by rule."""
+        return index >= self.first_dense_layers and (index + 1) % self.layer_step == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NgramEmbedding:
+    """Hashed n-gram tables added to the token embedding: `splits * (max_order - 1)` tables of `ratio * vocab` rows."""
+
+    __pydantic_config__: ClassVar = STRICT
+    ratio: Positive
+    max_order: Few
+    splits: Few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexer:
+    """A sparse-attention indexer, one a layer, that picks the `top_k` cached tokens its attention reads."""
+
+    __pydantic_config__: ClassVar = STRICT
+    heads: Count
+    head_dim: Count
+    top_k: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropout:
+    """Training dropout of the published configuration."""
+
+    __pydantic_config__: ClassVar = STRICT
+    embedding: Fraction = 0.0
+    attention: Fraction = 0.0
+    residual: Fraction = 0.0

@@ -1,0 +1,137 @@
+"""What a model holds beside its decoder: embeddings of each layer (Gemma 3n, 4), towers for images and sounds."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..catalog.architecture import Architecture
+from ..record import dataclass
+from .operator import Operator
+from .weight import Weight, column_linear, row_linear, table, vector
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTables(Operator):
+    """A table with a row for each layer and token, and a projection of the embedding beside it."""
+
+    title: ClassVar[str] = "per-layer embeddings"
+    rows: int
+    width: int
+    layers: int
+    hidden: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Table, projection, norm."""
+        whole = self.layers * self.width
+        return (
+            table("layer_embedding", self.rows, whole, split="none"),
+            *column_linear("layer_projection", self.hidden, whole, split="none"),
+            vector("layer_norm", self.width),
+        )
+
+    @property
+    def idle_elements(self) -> int:
+        """The table: a token reads one row."""
+        return self.weights[0].elements
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInput(Operator):
+    """A layer's part of those embeddings, gated by the stream and added to it."""
+
+    hidden: int
+    width: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Gate, projection, norm."""
+        return (
+            *column_linear("layer_gate", self.hidden, self.width, split="none"),
+            *row_linear("layer_out", self.width, self.hidden),
+            vector("layer_out_norm", self.hidden),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Towers(Operator):
+    """Encoders of images and sounds with their projectors: held in the model's type, idle for text, not trained."""
+
+    title: ClassVar[str] = "encoders of images or sounds"
+    elements: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """All of them as one."""
+        return (Weight("towers", (self.elements,), uses=0.0, split="none", frozen=True),)
+
+    @property
+    def idle_elements(self) -> int:
+        """All of them."""
+        return self.elements
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMixing(Operator):
+    """A layer's part of parallel residual streams: predictions, corrections, their router, and a low-rank branch."""
+
+    hidden: int
+    streams: int
+    rank: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Small matrices and vectors, whole on every rank."""
+        n = self.streams
+        return (
+            *column_linear("stream_router", self.hidden, n, split="none"),
+            *column_linear("stream_predictions", n, n * n, split="none"),
+            *column_linear("stream_corrections", n, n, split="none"),
+            vector("stream_norm", self.hidden),
+            vector("stream_scale", self.hidden),
+            *column_linear("branch_in", self.hidden, self.rank, split="none"),
+            *row_linear("branch_out", self.rank, self.hidden),
+            vector("branch_norm", self.hidden),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProjections(Operator):
+    """Projections of the embedding into the further streams, and of these into what the head reads."""
+
+    title: ClassVar[str] = "parallel residual streams"
+    hidden: int
+    streams: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """A square matrix a further stream, in and out."""
+        return tuple(
+            weight
+            for place in range(self.streams - 1)
+            for name in ("stream_in", "stream_out")
+            for weight in column_linear(f"{name}_{place}", self.hidden, self.hidden, split="none")
+        )
+
+
+def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
+    """What an architecture holds beside its embedding, layers and head."""
+    a, found = architecture, list[Operator]()
+    if a.per_layer_embedding is not None:
+        each = a.per_layer_embedding
+        found.append(LayerTables(each.rows, each.width, a.layers, a.hidden))
+    if a.altup is not None:
+        found.append(StreamProjections(a.hidden, a.altup.streams))
+    if a.tower_parameters:
+        found.append(Towers(a.tower_parameters))
+    return tuple(found)
+
+
+def held_in_layers(architecture: Architecture) -> tuple[Operator, ...]:
+    """What each layer of an architecture holds beside its mixer and feed-forward."""
+    a, found = architecture, list[Operator]()
+    if a.altup is not None:
+        found.append(StreamMixing(a.hidden, a.altup.streams, a.altup.rank))
+    if a.per_layer_embedding is not None:
+        found.append(LayerInput(a.hidden, a.per_layer_embedding.width))
+    return tuple(found)
