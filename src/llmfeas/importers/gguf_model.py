@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from ..catalog.architecture import Activation, Architecture, Model, Window
+from ..catalog.architecture import Activation, Architecture, Model
+from ..catalog.parts import Window
 from ..record import dataclass
 from ..text import printable
 from .gguf import BODY_TYPES, FILE_TYPES, PLAIN_TYPES, ArrayLength, GgufHeader, Value, read_gguf

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..catalog.architecture import Dropout
+from ..catalog.parts import Dropout
 from . import hf_parts as read
 from .config_file import Config
 from .hf_parts import BIASED, Family, Parts, sizes

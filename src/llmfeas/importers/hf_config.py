@@ -12,16 +12,48 @@ from ..errors import DataError
 from ..text import printable
 from .config_file import Config, read_config
 from .hf_classic import CLASSIC
+from .hf_gemma import GEMMA
+from .hf_heads import HEADS
+from .hf_hybrid import HYBRID
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
+from .hf_mamba import MAMBA
 from .hf_moe import MOE
 from .hf_parts import COLUMNS, COMMON, Family
+from .hf_recent import RECENT
 
-FAMILIES: Final[Mapping[str, Family]] = {**CLASSIC, **LLAMA, **MOE, **LATENT}
+FAMILIES: Final[Mapping[str, Family]] = {
+    **CLASSIC,
+    **LLAMA,
+    **MOE,
+    **LATENT,
+    **RECENT,
+    **HYBRID,
+    **MAMBA,
+    **HEADS,
+    **GEMMA,
+}
 """Every `model_type` that can be read."""
 
 _TEXT_OF: Final = {
     "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "gemma4_unified": "gemma4_text",
+    "gemma4_unified_text": "gemma4_text",
+    "kimi_vl": "deepseek_v3",
+    "llava": "llama",
+    "llava_next": "mistral",
+    "lfm2_vl": "lfm2",
+    "exaone4_5_text": "exaone4",
+    "exaone4_5": "exaone4",
+    "internlm3": "llama",
+    "iquestcoder": "llama",
+    "ministral3": "ministral3",
+    "gpt-sw3": "gpt2",
+    "step3p7_text": "step3p5",
+    "glm4v_moe_text": "glm4_moe",
+    "glm4v_text": "glm4",
     "llama4": "llama4_text",
     "mistral3": "mistral",
     "kimi_k25": "deepseek_v3",
@@ -43,6 +75,8 @@ _ACTIVATIONS: Final = {
     "gelu_tanh": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
+    "relu2": "relu2",
+    "xielu": "xielu",
     "silu": "silu",
     "swish": "silu",
 }

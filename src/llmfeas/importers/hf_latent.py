@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..catalog.architecture import NgramEmbedding
+from ..catalog.parts import Indexer, NgramEmbedding
 from . import hf_parts as read
 from .config_file import Config
 from .hf_parts import ATTENTION_DROPOUT, BIASED, QKV_BIASED, Family, Parts, sizes
@@ -89,6 +89,31 @@ _DEEPSEEK_V3: Final = _deepseek(
     ),
 )
 
+
+def _indexer(config: Config, parts: Parts) -> Parts:
+    """Read the indexer of sparse attention, and which layers take the choice of the one before them."""
+    heads = config.optional_count("index_n_heads", "heads")
+    if heads is None:
+        return {}
+    found: Parts = {
+        "indexer": Indexer(
+            heads=heads, head_dim=config.count("index_head_dim"), top_k=config.count("index_topk", "tokens")
+        )
+    }
+    kinds = config.words("indexer_types", 10_000)
+    if kinds is not None:
+        found["indexes"] = [kind != "shared" for kind in kinds[: parts["layers"]]]
+    return found
+
+
+_LISTED_EXPERTS: Final = read.experts(
+    count=("n_routed_experts", "num_experts", "num_local_experts"),
+    shared="n_shared_experts",
+    first_dense="first_k_dense_replace",
+    dense="intermediate_size",
+)
+_LATENT_PARTS: Final = (BIASED, read.latent, _LISTED_EXPERTS, read.listed_experts, ATTENTION_DROPOUT)
+
 LATENT: Final[Mapping[str, Family]] = {
     "glm4_moe": Family(
         implementation="hf-glm4-moe",
@@ -147,5 +172,65 @@ LATENT: Final[Mapping[str, Family]] = {
         fixed={"attention_blocks": 2, "norms_per_layer": 4},
         parts=(BIASED, read.latent, _LONGCAT_EXPERTS, _ngrams, ATTENTION_DROPOUT),
         only={"router_bias": (False, None)},
+    ),
+    "glm4_moe_lite": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(47, 2048, 20, None, 10240, 154880, 202752, n_shared_experts=1, n_routed_experts=64),
+        parts=_LATENT_PARTS,
+    ),
+    "mistral4": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(36, 4096, 32, None, 12288, 131072, 1048576, n_shared_experts=1, n_routed_experts=128),
+        parts=_LATENT_PARTS,
+    ),
+    "axk1": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(61, 7168, 64, None, 18432, 163840, 131072, n_shared_experts=1, n_routed_experts=192),
+        parts=(
+            BIASED,
+            read.latent,
+            read.experts(
+                count=("n_routed_experts",),
+                shared="n_shared_experts",
+                first_dense="first_k_dense_replace",
+                dense="intermediate_size",
+                norms=1,
+            ),
+            read.listed_experts,
+            ATTENTION_DROPOUT,
+        ),
+    ),
+    "deepseek_v32": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(
+            61,
+            7168,
+            128,
+            None,
+            18432,
+            129280,
+            163840,
+            n_shared_experts=1,
+            n_routed_experts=256,
+            first_k_dense_replace=3,
+        ),
+        parts=(*_LATENT_PARTS, _indexer),
+    ),
+    "glm_moe_dsa": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(
+            78, 6144, 64, None, 12288, 154880, 202752, n_shared_experts=1, n_routed_experts=256, first_k_dense_replace=3
+        ),
+        parts=(*_LATENT_PARTS, _indexer),
+    ),
+    "youtu": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(32, 2048, 16, None, 6144, 128256, 131072, tie_word_embeddings=True),
+        parts=(BIASED, read.latent, ATTENTION_DROPOUT),
+    ),
+    "minicpm3": Family(
+        implementation="hf-deepseek-v3",
+        defaults=sizes(62, 2560, 40, None, 6400, 73448, 32768, tie_word_embeddings=True),
+        parts=(BIASED, read.latent, ATTENTION_DROPOUT),
     ),
 }

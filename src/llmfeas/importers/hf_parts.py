@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
-from ..catalog.architecture import Dropout, Experts, LinearAttention, Mla, Window
+from ..catalog.parts import Dropout, Experts, LinearAttention, Mla, Window
 from ..record import dataclass
 from ..text import printable
 from .config_file import Config
@@ -16,14 +16,14 @@ from .config_file import Config
 Parts = dict[str, Any]
 """Fields of an Architecture, and under `COLUMNS` what each of its layers is."""
 
-COLUMNS: Final = ("mixer", "feed_forward", "windowed", "rotates")
+COLUMNS: Final = ("mixer", "feed_forward", "windowed", "rotates", "shares_cache", "indexes")
 """Fields of a LayerKind that are read layer by layer where rules may not say them."""
 
 Part = Callable[[Config, Parts], Parts]
 """Reads some of a configuration; is given what was read before it."""
 
 _WINDOWED: Final = ("sliding_attention", "chunked_attention", "local")
-_WHOLE: Final = ("full_attention", "global")
+_WHOLE: Final = ("full_attention", "global", "attention")
 
 
 def flags(**names: str) -> Part:
@@ -63,7 +63,7 @@ def optional_window(config: Config, parts: Parts) -> Parts:
     if kinds is None:
         start = config.count("max_window_layers", "layers", zero=True)
         kinds = tuple("sliding_attention" if index >= start else "full_attention" for index in range(layers))
-    return _pattern(config, "layer_types", kinds, layers, size)
+    return pattern(config, "layer_types", kinds, layers, size)
 
 
 def windows(
@@ -81,7 +81,7 @@ def windows(
             every = (config.optional_count(period_key, "layers") if period_key else None) or period
             windowed = "chunked_attention" if chunked else "sliding_attention"
             kinds = tuple(windowed if (i + 1) % every or not full else "full_attention" for i in range(layers))
-        return _pattern(config, "layer_types", kinds, layers, size)
+        return pattern(config, "layer_types", kinds, layers, size)
 
     return read
 
@@ -93,7 +93,7 @@ def gpt_neo_window(config: Config, parts: Parts) -> Parts:
     if kinds is None:
         kinds = tuple(_expanded(config, config.raw("attention_types"), layers))
     size = config.count("window_size", "tokens")
-    fields = _pattern(config, "attention_types", kinds, layers, size)
+    fields = pattern(config, "attention_types", kinds, layers, size)
     window: Window | None = fields.get("window")
     if window is None:
         return {}
@@ -114,7 +114,7 @@ def _expanded(config: Config, written: Any, layers: int) -> Sequence[str]:
     return kinds
 
 
-def _pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: int) -> Parts:
+def pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: int) -> Parts:
     """Turn a list of kinds into groups of windowed and whole layers, and say of each layer which it is.
 
     Raises:
@@ -222,6 +222,44 @@ def experts(
         return {"experts": record, "ffn": width_of_dense, "feed_forward": _kinds(routed)}
 
     return read
+
+
+def listed_experts(config: Config, parts: Parts) -> Parts:
+    """Read which layers hold experts from `mlp_layer_types` or a list `moe_layer_freq`, where either is written."""
+    layers: int = parts["layers"]
+    words = config.words("mlp_layer_types", 10_000)
+    routed = [word not in ("dense",) for word in words] if words else None
+    if routed is None and isinstance(config.raw("moe_layer_freq"), list):
+        routed = [bool(mark) for mark in config.numbers("moe_layer_freq", 10_000) or ()]
+    if routed is None:
+        return {}
+    if len(routed) < layers:
+        raise config.wrong("mlp_layer_types", f"names {len(routed)} of {layers} layers")
+    found: Parts = {"feed_forward": _kinds(routed[:layers])}
+    if not all(routed[:layers]) and parts.get("ffn") is None:
+        found["ffn"] = config.count("intermediate_size")
+    return found
+
+
+def still_when_whole(config: Config, parts: Parts) -> Parts:
+    """Layers that see everything do not rotate (EXAONE 4, Trinity, Command)."""
+    return {"rotates": parts["windowed"]} if "windowed" in parts else {}
+
+
+def mixers(config: Config, parts: Parts, key: str, names: Mapping[str, str]) -> Parts:
+    """Read what mixes the tokens of each layer from a list of words.
+
+    Raises:
+        DataError: fewer words than layers, or an unknown one.
+    """
+    layers: int = parts["layers"]
+    words = config.words(key, 10_000)
+    if words is None or len(words) < layers:
+        raise config.wrong(key, f"names {len(words or ())} of {layers} layers")
+    strange = next((word for word in words[:layers] if word not in names), None)
+    if strange is not None:
+        raise config.wrong(key, f"'{printable(strange, 40)}' is not known")
+    return {"mixer": [names[word] for word in words[:layers]]}
 
 
 def _kinds(routed: Sequence[bool]) -> list[str]:

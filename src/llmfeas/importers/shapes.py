@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from ..catalog.architecture import Activation, Architecture, Experts, Indexer, LinearAttention, Mla, QkNorm, Window
+from ..catalog.architecture import Activation, Architecture, QkNorm
 from ..catalog.architecture import with_layers as with_layer_kinds
+from ..catalog.parts import Experts, Indexer, LinearAttention, Mla, Window
 from ..record import dataclass
 from .layout import LayoutPart, TensorLayout
 

@@ -1,0 +1,144 @@
+"""Rows of model types that are state spaces alone (Mamba 1 and 2), and of Jamba, which has attention between Mamba 1.
+
+`defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..catalog.parts import Experts, StateSpace
+from .config_file import Config
+from .hf_parts import ATTENTION_DROPOUT, Family, Parts, sizes
+
+
+def _mamba(config: Config, parts: Parts) -> Parts:
+    """Read Mamba 1, every layer of which is one mixer."""
+    hidden: int = parts["hidden"]
+    inner = config.optional_count("intermediate_size") or config.count("expand", "few") * hidden
+    rank = config.raw("time_step_rank")
+    space = StateSpace(
+        heads=inner,
+        state=config.count("state_size"),
+        conv_kernel=config.count("conv_kernel", "few"),
+        conv_bias=config.raw("use_conv_bias") is not False,
+        bias=config.flag("use_bias"),
+        step_rank=rank if type(rank) is int else -(-hidden // 16),
+        norm=False,
+    )
+    n = parts["layers"]
+    return {
+        "state_space": space,
+        "mixer": ["state_space"] * n,
+        "feed_forward": ["none"] * n,
+        "ffn": 1,
+        "heads": 1,
+        "kv_heads": 1,
+        "head_dim": hidden,
+    }
+
+
+def _mamba2(config: Config, parts: Parts) -> Parts:
+    """Read Mamba 2 alone."""
+    space = StateSpace(
+        heads=config.count("num_heads", "heads"),
+        head_dim=config.count("head_dim"),
+        groups=config.count("n_groups", "heads"),
+        state=config.count("state_size"),
+        conv_kernel=config.count("conv_kernel", "few"),
+        conv_bias=config.raw("use_conv_bias") is not False,
+        bias=config.flag("use_bias"),
+    )
+    n = parts["layers"]
+    return {
+        "state_space": space,
+        "mixer": ["state_space"] * n,
+        "feed_forward": ["none"] * n,
+        "ffn": 1,
+        "heads": 1,
+        "kv_heads": 1,
+        "head_dim": parts["hidden"],
+    }
+
+
+def _jamba_layers(config: Config, parts: Parts) -> Parts:
+    """Read Jamba: attention and experts each so many layers apart, Mamba 1 and dense feed-forwards between."""
+    layers, hidden = parts["layers"], parts["hidden"]
+    rank = config.raw("mamba_dt_rank")
+    space = StateSpace(
+        heads=config.count("mamba_expand", "few") * hidden,
+        state=config.count("mamba_d_state"),
+        conv_kernel=config.count("mamba_d_conv", "few"),
+        conv_bias=config.flag("mamba_conv_bias"),
+        bias=config.flag("mamba_proj_bias"),
+        step_rank=rank if type(rank) is int else -(-hidden // 16),
+    )
+    places = {name: _places(config, name, layers) for name in ("attn", "expert")}
+    found: Parts = {
+        "state_space": space,
+        "mixer": ["attention" if index in places["attn"] else "state_space" for index in range(layers)],
+        "rope_fraction": 0.0,
+    }
+    count = config.count("num_experts", "experts")
+    if count > 1:
+        found["experts"] = Experts(
+            count=count, top_k=config.count("num_experts_per_tok", "experts"), width=config.count("intermediate_size")
+        )
+        found["feed_forward"] = ["experts" if index in places["expert"] else "dense" for index in range(layers)]
+    return found
+
+
+def _places(config: Config, name: str, layers: int) -> range:
+    period = config.count(f"{name}_layer_period", "layers")
+    offset = config.optional_count(f"{name}_layer_offset", "layers", zero=True) or 0
+    return range(offset, layers, period)
+
+
+MAMBA: Final[Mapping[str, Family]] = {
+    "mamba": Family(
+        implementation="hf-hybrid",
+        defaults=sizes(
+            32, 768, 1, None, 0, 50280, 2048, state_size=16, expand=2, conv_kernel=4, tie_word_embeddings=True
+        ),
+        fixed={"norms_per_layer": 1},
+        parts=(_mamba,),
+    ),
+    "falcon_mamba": Family(
+        implementation="hf-hybrid",
+        defaults=sizes(64, 4096, 1, None, 8192, 65024, 8192, state_size=16, conv_kernel=4),
+        fixed={"norms_per_layer": 1},
+        parts=(_mamba,),
+    ),
+    "mamba2": Family(
+        implementation="hf-hybrid",
+        defaults=sizes(
+            64, 4096, 1, None, 0, 32768, 262144, num_heads=128, head_dim=64, n_groups=8, state_size=128, conv_kernel=4
+        ),
+        fixed={"norms_per_layer": 1},
+        parts=(_mamba2,),
+    ),
+    "jamba": Family(
+        implementation="hf-hybrid",
+        defaults=sizes(
+            32,
+            4096,
+            32,
+            8,
+            14336,
+            65536,
+            262144,
+            num_experts=16,
+            num_experts_per_tok=2,
+            attn_layer_period=8,
+            attn_layer_offset=4,
+            expert_layer_period=2,
+            expert_layer_offset=1,
+            mamba_d_state=16,
+            mamba_d_conv=4,
+            mamba_expand=2,
+            mamba_conv_bias=True,
+        ),
+        parts=(_jamba_layers, ATTENTION_DROPOUT),
+    ),
+}
