@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture, Experts
+from llmfeas.catalog.architecture import Architecture
+from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.quantization import NATIVE, Encoding, Quantization, expanded
 from llmfeas.catalog.records import built
 from llmfeas.catalog.store import catalog

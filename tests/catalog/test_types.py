@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from llmfeas.catalog.architecture import Experts, Mla, Model
+from llmfeas.catalog.architecture import Model
+from llmfeas.catalog.parts import Experts, Mla
 from llmfeas.catalog.types import beyond_limits
 
 

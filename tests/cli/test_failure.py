@@ -38,7 +38,7 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
         ([*ASK, "--model", "gpt2-xl"], "--model is given 2 times: gpt2, gpt2-xl."),
         (["estimate", "-m", "llama", "3", "8b", "-d", "rtx", "4090"], """quotes: -m "llama 3 8b" -d "rtx 4090"."""),
         (["estimate", "-m", "./Meta-Llama.gguf", "-d", "t4"], "./Meta-Llama.gguf: there is no such file"),
-        (["estimate", "-m", "gemma 4", "-d", "t4"], "unknown model 'gemma 4'. Did you mean 'gemma-3-4b'?"),
+        (["estimate", "-m", "gemma 4", "-d", "t4"], "'gemma 4' can mean several models. Choose 'gemma-4-"),
         (["estimate"], "--model is missing. For example: llmfeas estimate"),
         (["estimate", "-m", "gpt2"], "--device is missing."),
         (["estimate", "--model"], "'--model' requires an argument"),

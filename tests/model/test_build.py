@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from llmfeas.catalog.architecture import Architecture, Experts, LayerKind, Model, Window, runs_of
+from llmfeas.catalog.architecture import Architecture, LayerKind, Model, runs_of
+from llmfeas.catalog.parts import Experts, Window
 from llmfeas.model.attention import Attention
 from llmfeas.model.build import build
 from llmfeas.model.delta import DeltaRule

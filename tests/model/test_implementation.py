@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture, Experts, LinearAttention, Mla, Window
+from llmfeas.catalog.architecture import Architecture
+from llmfeas.catalog.parts import Experts, LinearAttention, Mla, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
 from llmfeas.model.latent import LATENT_ROTATIONS

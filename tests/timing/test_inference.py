@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture, Experts, Mla, Model, Window
+from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.parts import Experts, Mla, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.scenario import Origin, Scenario
 from llmfeas.timing.inference import InferenceTime, inference_time

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture, Experts, Model
+from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario

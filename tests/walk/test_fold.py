@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
-from llmfeas.catalog.architecture import Architecture, Experts, LayerKind, LinearAttention, Window, runs_of
+from llmfeas.catalog.architecture import Architecture, LayerKind, runs_of
+from llmfeas.catalog.parts import Experts, LinearAttention, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk import fold

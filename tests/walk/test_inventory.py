@@ -21,7 +21,9 @@ COUNTED = {
     row["id"]: row["total"]
     for row in json.loads((Path(__file__).parent.parent / "data" / "param_counts.json").read_text())["rows"]
 }
-MODELS = {name: model.architecture for name, model in catalog().models.items()}
+MODELS = {name: model.architecture for name, model in catalog().models.items() if name in COUNTED}
+OTHERS = {model.architecture.implementation: model.architecture for model in catalog().models.values()}
+"""One model of each implementation."""
 RANKS = 2
 
 
@@ -36,6 +38,11 @@ def inventory(a: Architecture, tp: int = 1, adapters: int = 0, targets: str = "a
 @pytest.mark.parametrize("name", MODELS)
 def test_a_walk_holds_the_published_number_of_weights(name: str) -> None:
     assert inventory(MODELS[name]).elements == COUNTED[name]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_walk_of_every_implementation_holds_the_weights_that_are_counted(name: str) -> None:
+    assert inventory(OTHERS[name]).elements == parameters(OTHERS[name]).total
 
 
 ADAPTED_BESIDE = ("opt-350m", "gopher", "chinchilla", "longcat-flash-lite", "longcat-2.0")

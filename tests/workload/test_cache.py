@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture, Model, Window
+from llmfeas.catalog.architecture import Architecture, Model
+from llmfeas.catalog.parts import Window
 from llmfeas.importers.hf_config import model_from_config
 from llmfeas.model.sums import architecture_sums
 from llmfeas.workload.cache import kv_cache_bytes

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Architecture, Experts, Model
+from llmfeas.catalog.architecture import Architecture, Model
+from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.workload.weights import (

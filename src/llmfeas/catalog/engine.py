@@ -10,6 +10,7 @@ from ..record import dataclass
 from .backend import WORKS, Backend, Support, named_support, unending
 from .device import BackendId, Device
 from .quantization import Format
+from .records import LikeError
 from .serving_pool import ServingPool
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
 
@@ -203,10 +204,6 @@ OWN_NAMES: Final = ("id", "name", "aliases", "versions")
 
 FACETS: Final = ("training", "serving")
 Entry = Mapping[str, Any]
-
-
-class LikeError(LookupError):
-    """An engine is like one that does not exist, or in the end like itself."""
 
 
 def completed(

@@ -122,7 +122,7 @@ def _dangling_references(known: Mapping[str, Records[Any]]) -> Iterator[DataErro
             if document is None:
                 continue
             wanted = entry.get(section.base_field) if section.base_field else None
-            if section.base_field and wanted not in bases:
+            if section.base_field and wanted not in bases and (wanted is not None or not section.completed):
                 yield _no_such(document, (*place, section.base_field), section.base_field, wanted, bases)
             device = entry.get("device") if section.key == "offers" else None
             if device is not None and device not in known.get("devices", {}):

@@ -50,6 +50,10 @@ class EntryKind(Generic[R]):
         return (self.file, *self.more)
 
 
+class LikeError(LookupError):
+    """An entry is like one that does not exist, or in the end like itself."""
+
+
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Lay `changes` over `base`: mappings merge key by key, everything else is replaced; neither is altered."""
     result = dict(base)

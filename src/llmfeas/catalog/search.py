@@ -19,11 +19,11 @@ from ..text import printable
 from .device import Device, Offer
 
 if TYPE_CHECKING:
-    from .architecture import Model
     from .backend import Backend
     from .store import Catalog, Records
 
 R = TypeVar("R")
+
 
 _SEARCHED: Final = (
     *(
@@ -57,15 +57,6 @@ def find_device(text: str, catalog: Catalog) -> Match[Device]:
         UsageError: `unknown-device` or `ambiguous-device`, with candidates.
     """
     return _find(catalog.devices, "device", text)
-
-
-def find_model(text: str, catalog: Catalog) -> Match[Model]:
-    """Find a model by id, name, alias, Hugging Face repository, or what comes close enough to mean one.
-
-    Raises:
-        UsageError: `unknown-model` or `ambiguous-model`, with candidates.
-    """
-    return _find(catalog.models, "model", text)
 
 
 def find_backend(text: str, catalog: Catalog) -> Match[Backend]:
@@ -164,26 +155,9 @@ def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
 
 
 def holds(name: Tokens, wanted: Tokens) -> bool:
-    """Whether the words stand in the name in this order; a version is no size: `gemma 4` is not in `gemma-3-4b`."""
+    """Whether the words stand in the name in this order."""
     words = iter(name)
-    if not all(word in words for word in wanted):
-        return False
-    version, place = _version(wanted), 0
-    for index, word in enumerate(wanted):
-        while name[place : place + 1] not in ((word,), ()) or (
-            index == version and name[place + 1 : place + 2] in SIZES
-        ):
-            place += 1
-        place += 1
-    return place <= len(name)
-
-
-def _version(wanted: Tokens) -> int | None:
-    """Where the first number asked for stands, if it is small and has no unit of a size behind it."""
-    place = next((place for place, word in enumerate(wanted) if word[0].isdigit()), None)
-    if place is None or float(wanted[place]) >= NO_VERSION or wanted[place + 1 : place + 2] in SIZES:
-        return None
-    return place
+    return all(word in words for word in wanted)
 
 
 def taken_note(text: str, chosen: str, others: tuple[str, ...]) -> str:
@@ -216,10 +190,6 @@ def unknown(index: Index, kind: str, text: str, near: list[str] | None = None) -
 Tokens = tuple[str, ...]
 
 LONGEST: Final = 200
-SIZES: Final = (("b",), ("m",))
-"""What follows a number of parameters: billions or millions."""
-NO_VERSION: Final = 10
-"""From this number on it is no model's version."""
 UNNUMBERED: Final = 0.1
 """How much less a name without a number resembles one that has it."""
 OTHER_DIGIT: Final = 0.65

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
-from .architecture import Model
+from .architecture import Model, completed_model
 from .backend import Backend
 from .device import Device, Offer
-from .engine import Engine, LikeError, completed
+from .engine import Engine, completed
 from .processor import with_rule
-from .records import EntryKind, built, merged
+from .records import EntryKind, LikeError, built, merged
 
 if TYPE_CHECKING:
     from .source import Document
@@ -32,7 +32,7 @@ DEVICES: Final = EntryKind(
     "hardware", "devices", Device, "generations", "generation", derived=with_rule, more=("processors",)
 )
 OFFERS: Final = EntryKind("offers", "offers", Offer, needed=False)
-MODELS: Final = EntryKind("models", "models", Model, "families", "family")
+MODELS: Final = EntryKind("models", "models", Model, "families", "family", completed_model)
 BACKENDS: Final = EntryKind("backends", "backends", Backend)
 ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
 

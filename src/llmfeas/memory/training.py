@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..catalog.architecture import Architecture, Dropout
+from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
+from ..catalog.parts import Dropout
 from ..model.build import build
 from ..model.setup import Recipe, Setup
 from ..record import dataclass

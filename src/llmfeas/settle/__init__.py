@@ -12,7 +12,7 @@ from ..catalog.architecture import Model
 from ..catalog.backend import Backend
 from ..catalog.engine import Engine
 from ..catalog.hardware import Hardware, find_hardware
-from ..catalog.search import find_model
+from ..catalog.model_search import find_model
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import UsageError

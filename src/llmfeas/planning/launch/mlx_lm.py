@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...catalog.architecture import Dropout
+from ...catalog.parts import Dropout
 from ...scenario import Scenario
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes

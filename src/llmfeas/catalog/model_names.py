@@ -1,0 +1,319 @@
+"""What a model's name says as people write it: family, version, size, and the format that its uploader put into it.
+
+A digit after a family is its version, a size has a unit (`8b`, `270m`, `8x7b`), `a3b` is the active part of a size and
+`e4b` an effective one; four digits are a date, `128k` a context. A version never matches a size.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from ..record import dataclass
+
+Words = tuple[str, ...]
+
+LONGEST: Final = 200
+_FORMATS: Final[tuple[tuple[str, str], ...]] = (
+    (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:s|m|l))?)", r"\1"),
+    (r"(?:ud-)?(q\d)_k_xl", r"\1_k_m"),
+    (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
+    (r"nvfp4", "nvfp4"),
+    (r"mxfp4(?:-q8)?", "mxfp4"),
+    (r"(?:unsloth-)?bnb-4bit|nf4", "nf4"),
+    (r"bnb-8bit|w8a8|quantized.w8a8", "int8"),
+    (r"awq(?:-int4|-4bit)?", "awq-int4"),
+    (r"gptq-(?:int8|8bit)", "gptq-int8"),
+    (r"gptq(?:-int4|-4bit)?|(?:int4-)?auto-?round|(?:quantized.)?w4a16", "gptq-int4"),
+    (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
+    (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
+    (r"(\d\.\d+)bpw(?:-h\d)?(?:-exl2)?", r"exl2-\1bpw"),
+    (r"int4|q4", "int4"),
+    (r"int8|q8", "int8"),
+    (r"bf16|fp16|f16|fp32|f32", "none"),
+)
+"""How formats are written into names, and what they are called here; the first that is found counts."""
+_FORMAT: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_FORMATS)))
+_SHARD: Final = re.compile(r"-\d{5}-of-\d{5}")
+_ENDINGS: Final = (".gguf", ".safetensors", ".bin")
+_DECIMAL: Final = re.compile(r"(?<=\d)_(?=\d(?![\d.]*[bmt](?![a-z])))")
+_WORD: Final = re.compile(
+    r"\d+x\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
+    r"|\d+(?:\.\d+)?[bmtk](?![a-z0-9])|[a-z]+|\d+(?:\.\d+)?"
+)
+_SIZE: Final = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
+_PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
+_NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
+_DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
+_SAME: Final = frozenset(
+    [
+        "instruct",
+        "it",
+        "chat",
+        "base",
+        "hf",
+        "pt",
+        "thinking",
+        "think",
+        "reasoning",
+        "preview",
+        "latest",
+        "text",
+        "gguf",
+        "mlx",
+        "unsloth",
+        "qat",
+        "imatrix",
+        "i",
+        "abliterated",
+        "heretic",
+        "ud",
+        "dwq",
+        "uncensored",
+        "quantized",
+        "dynamic",
+        "cloud",
+        "exp",
+        "model",
+        "the",
+        "community",
+        "exl2",
+        "exl3",
+        "exl",
+        "bpw",
+        "meta",
+        "facebook",
+        "google",
+        "mistralai",
+        "nvidia",
+        "openai",
+        "zai",
+        "org",
+        "ai",
+        "microsoft",
+        "huggingface",
+        "ibm",
+        "liquid",
+        "bytedance",
+    ]
+)
+"""Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
+GENERIC: Final = frozenset(
+    [
+        "large",
+        "small",
+        "mini",
+        "base",
+        "medium",
+        "xl",
+        "tiny",
+        "flash",
+        "air",
+        "pro",
+        "max",
+        "plus",
+        "nano",
+        "super",
+        "ultra",
+        "micro",
+    ]
+)
+"""Words that many families use: sharing one makes no kinship."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedName:
+    """A name taken apart: words that a model must have, words that it may have, and a format (an id of `--quant`)."""
+
+    needed: Words
+    optional: Words
+    format: str = ""
+    tagged: bool = False
+    """Written as a tag of Ollama's library (`qwen3:8b`)."""
+
+    @property
+    def sizes(self) -> Words:
+        """The words that are sizes."""
+        return tuple(word for word in self.needed if is_size(word))
+
+
+def is_size(word: str) -> bool:
+    """Whether a word is a count of parameters: `8b`, `8x7b`, not an active part (`a3b`) nor a version."""
+    return _SIZE.fullmatch(word) is not None
+
+
+@functools.lru_cache(maxsize=8192)
+def typed(text: str) -> TypedName:
+    """What a name says. Of a repository or path only the last part counts."""
+    plain = _SHARD.sub("", text[:LONGEST].lower().strip())
+    for ending in _ENDINGS:
+        plain = plain.removesuffix(ending)
+    tagged = ":" in plain and "/" not in plain
+    plain = plain.rsplit("/", 1)[-1]
+    plain, wanted = _without_format(plain)
+    words = _words(_DECIMAL.sub(".", plain))
+    needed, optional = _parted(words)
+    return TypedName(needed, optional, wanted, tagged)
+
+
+def _without_format(plain: str) -> tuple[str, str]:
+    spelled = re.sub(r"[\s:]+", "-", plain)
+    spelled = re.sub(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))", "_", spelled)
+    found = _FORMAT.search(spelled)
+    if found is None:
+        return plain, ""
+    index = next(i for i in range(len(_FORMATS)) if found[f"f{i}"] is not None)
+    pattern, name = _FORMATS[index]
+    match = re.fullmatch(pattern, found[0])
+    assert match is not None
+    return spelled[: found.start()] + " " + spelled[found.end() :], match.expand(name)
+
+
+def _words(plain: str) -> Iterator[str]:
+    before = ""
+    for word in _WORD.findall(plain):
+        word = word.removesuffix(".0") if _NUMBER.fullmatch(word) else word
+        if word != before:
+            yield word
+        before = word
+
+
+def _parted(words: Iterable[str]) -> tuple[Words, Words]:
+    """The words that a model must have, and those that it may have."""
+    needed: list[str] = []
+    optional: list[str] = []
+    sized = False
+    for word in words:
+        context = (word[-1] == "k" and word[:-1].isdigit()) or word == "1m"
+        revision = word[0] == "v" and _NUMBER.fullmatch(word) and (sized or "." in word)
+        month = word.isdigit() and len(word) == 2 and word[0] in "01" and bool(needed) and word.startswith("0")
+        if word in _SAME or context or revision or month or _DATE.fullmatch(word):
+            optional.append(word)
+        else:
+            needed.append(word)
+        sized = sized or is_size(word) or bool(_DATE.fullmatch(word))
+    return (tuple(needed), tuple(optional)) if needed else (tuple(optional), ())
+
+
+def agree(wanted: str, word: str) -> bool:
+    """Whether a word of a name stands for a model's: the same, or a size without its unit (`120` for `120b`)."""
+    return wanted == word or (wanted.isdigit() and int(wanted) >= 10 and word == f"{wanted}b")
+
+
+def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> float | None:
+    """How far a model's name is from the one asked for: words that it has beyond; None where it lacks one.
+
+    With `effective` an effective size may stand for a size (`4b` for `e4b`).
+    """
+    left = Counter((*name.needed, *name.optional))
+    before = ""
+    for wanted in asked.needed:
+        taken = next((word for word in left if left[word] and agree(wanted, word)), None)
+        if taken is None and wanted.isdigit() and before[:1].isdigit() and left[f"{wanted}b"]:
+            taken = f"{wanted}b"  # behind a version a number is a size
+        before = wanted
+        if taken is None and effective and is_size(wanted) and left[f"e{wanted}"]:
+            taken = f"e{wanted}"
+        if taken is None:
+            return None
+        left[taken] -= 1
+    beyond = sum(0.1 if _PART.fullmatch(word) else 1.0 for word in name.needed for _ in range(min(1, left[word])))
+    optional = set(asked.optional) ^ set(name.optional)
+    return beyond + 0.01 * len(optional)
+
+
+def version_of(name: TypedName) -> tuple[tuple[float, ...], Words]:
+    """The versions in a name, and the rest of it: two names with one rest are versions of one model."""
+    numbers = [word for word in name.needed if _NUMBER.fullmatch(word)]
+    rest = tuple(word for word in name.needed if not _NUMBER.fullmatch(word))
+    return tuple(float(number.lstrip("v")) for number in numbers), rest
+
+
+def held(asked: TypedName, name: TypedName) -> bool:
+    """Whether the name asked for holds a whole model's name, and no size that is not that model's.
+
+    So is `Dolphin3.0-Llama3.1-8B` made of Llama 3.1 8B, and `GLM-4.5-Air-REAP-82B` of no model that is known.
+    """
+    inner = name.needed
+    if not name.sizes or not set(asked.sizes) <= set(name.sizes):
+        return False
+    return any(asked.needed[i : i + len(inner)] == inner for i in range(len(asked.needed) - len(inner) + 1))
+
+
+def kindred(asked: Words, name: Words) -> bool:
+    """Whether a model may be what a misspelled name meant: a word of the family is spelled alike."""
+    mine, theirs = _family_words(asked), _family_words(name)
+    close = any(SequenceMatcher(None, one, other).ratio() >= 0.66 for one in mine for other in theirs)
+    return close or any(one[:3] == other[:3] and min(len(one), len(other)) >= 3 for one in mine for other in theirs)
+
+
+def _family_words(words: Words) -> list[str]:
+    return [word for word in words if word.isalpha() and word not in GENERIC and word not in _SAME]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIndex:
+    """Names of models taken apart, each with its id, and the ids that bare names of families stand for."""
+
+    names: tuple[tuple[TypedName, str], ...]
+    defaults: Mapping[Words, str]
+
+
+def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
+    """Take apart what models are called: ids, names, aliases."""
+    names: dict[tuple[TypedName, str], None] = {}
+    defaults: dict[Words, str] = {}
+    for key, entry in entries:
+        for name in (key, entry.get("name") or key, *(entry.get("aliases") or ())):
+            names[typed(str(name)), key] = None
+        for name in entry.get("default_for") or ():
+            defaults[typed(str(name)).needed] = key
+    return ModelIndex(tuple(names), defaults)
+
+
+def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
+    """The id that a name means, and all that it may mean; None where nothing, or several, may be meant."""
+    for effective in (False, True):
+        near = _nearest(index, asked, effective)
+        if near:
+            break
+    else:
+        return _base_inside(index, asked)
+    default = index.defaults.get(asked.needed)
+    ids = tuple(near)
+    if default is not None:
+        return default, tuple(dict.fromkeys((default, *ids)))
+    best = min(distance for distance, _ in near.values())
+    first = [key for key, (distance, _) in near.items() if distance <= best + 1e-9]
+    if len(first) == 1:
+        return first[0], (first[0],) if best < 1 else ids
+    rests = {version_of(near[key][1])[1] for key in first}
+    if len(rests) == 1:
+        newest = max(first, key=lambda key: version_of(near[key][1])[0])
+        return newest, (newest, *(key for key in first if key != newest))
+    return None, tuple(sorted(near, key=lambda key: near[key][0]))
+
+
+def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, tuple[float, TypedName]]:
+    """For each model that has all words asked for: its distance, and the name that has it."""
+    near: dict[str, tuple[float, TypedName]] = {}
+    if not any(word[0].isalpha() for word in asked.needed):
+        return near
+    for name, key in index.names:
+        far = distance(asked, name, effective=effective)
+        if far is not None and (key not in near or far < near[key][0]):
+            near[key] = (far, name)
+    return near
+
+
+def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
+    inside = [(len(name.needed), key) for name, key in index.names if held(asked, name)]
+    if not inside:
+        return None, ()
+    longest = max(inside)[0]
+    keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
+    return (keys[0], keys) if len(keys) == 1 else (None, ())

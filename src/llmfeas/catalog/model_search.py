@@ -1,0 +1,64 @@
+"""Models by the names that people have for them, as `model_names` takes them apart."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from .architecture import Model
+from .model_names import ModelIndex, TypedName, chosen, index_of_models, kindred, typed
+from .search import Match, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+
+if TYPE_CHECKING:
+    from .store import Catalog, Records
+
+OLLAMA_FORMAT: Final = "q4_k_m"
+"""What Ollama's library holds under a tag that says no format."""
+
+
+def find_model(text: str, catalog: Catalog) -> Match[Model]:
+    """Find a model by id, name, alias, Hugging Face repository, Ollama tag, or what comes close enough to mean one.
+
+    A format in the name (`-AWQ`, `:q4_K_M`) is that of the record's published weights.
+
+    Raises:
+        UsageError: `unknown-model` or `ambiguous-model`, with candidates.
+    """
+    return Match(catalog.models[text]) if text in catalog.models else _model_named(text, catalog)
+
+
+@functools.lru_cache(maxsize=1024)
+def _model_named(text: str, catalog: Catalog) -> Match[Model]:
+    index, asked = index_of(catalog.models), typed(text)
+    exact = index.exact.get(joined(tokens_of(text)))
+    key, ids = (
+        (exact, ()) if exact and not asked.format and not asked.tagged else chosen(_models(catalog.models), asked)
+    )
+    if key is None and len(ids) > 1:
+        raise ambiguous("model", text, ids)
+    if key is None:
+        near = alike(index, text, kindred)
+        raise unknown(index, "model", text, near)
+    model = catalog.models[key]
+    others = tuple(other for other in ids if other != key)
+    wanted, remark = _format_named(asked, model, catalog)
+    note = None if key == exact and not remark else taken_note(text, key + remark, others)
+    return Match(model if wanted == model.published_quant else replace(model, published_quant=wanted), note, others)
+
+
+def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str, str]:
+    """The format that a name gives to a model's weights, and what a note says of it."""
+    known = catalog.tables.quantization.formats
+    wanted = asked.format or (OLLAMA_FORMAT if asked.tagged and model.published_quant == "none" else "")
+    if not wanted:
+        return model.published_quant, ""
+    if wanted not in known:
+        return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
+    whose = "" if asked.format else ", which is what Ollama's library holds"
+    return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
+
+
+@functools.lru_cache(maxsize=32)
+def _models(records: Records[Model]) -> ModelIndex:
+    return index_of_models(records.names())

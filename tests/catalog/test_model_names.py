@@ -1,0 +1,65 @@
+"""Models are found by the names that people have for them: hub ids, other people's uploads, tags, files, words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from llmfeas.catalog.model_names import typed
+from llmfeas.catalog.model_search import find_model
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
+
+NAMES = json.loads((Path(__file__).parent.parent / "data" / "model_names.json").read_text())
+
+
+@pytest.mark.parametrize(("name", "model", "quant"), NAMES["names"])
+def test_a_name_is_a_model_in_a_format(name: str, model: str, quant: str) -> None:
+    found = find_model(name, catalog()).record
+    assert (found.id, found.published_quant) == (model, quant)
+
+
+@pytest.mark.parametrize(("name", "code"), NAMES["not_answered"])
+def test_a_name_that_is_no_models_or_several_is_not_answered(name: str, code: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model(name, catalog())
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("name", "forbidden"),
+    [("t5-large", "gpt2-large"), ("llava-1.6-13b", "gpt2-xl"), ("bert-base", "gpt2"), ("Qwen4-8B", "qwen2.5-7b")],
+)
+def test_no_other_family_is_suggested(name: str, forbidden: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model(name, catalog())
+    assert forbidden not in caught.value.candidates
+
+
+def test_every_id_name_and_alias_is_its_own_model() -> None:
+    for key, entry in catalog().models.names():
+        for name in (key, entry["name"], *entry.get("aliases", ())):
+            assert find_model(name, catalog()).record.id == key, name
+
+
+def test_what_a_name_was_taken_for_is_said_with_its_format() -> None:
+    note = find_model("unsloth/Qwen3-8B-unsloth-bnb-4bit", catalog()).note
+    assert note == "took 'qwen3-8b in nf4' for 'unsloth/Qwen3-8B-unsloth-bnb-4bit'"
+
+
+@pytest.mark.parametrize(
+    ("name", "needed", "quant"),
+    [
+        ("gemma 4", ("gemma", "4"), ""),
+        ("Llama-3_3-Nemotron-Super-49B-v1_5", ("llama", "3.3", "nemotron", "super", "49b"), ""),
+        ("Qwen3-Coder-480B-A35B-Instruct-1M-GGUF", ("qwen", "3", "coder", "480b", "a35b"), ""),
+        ("command-r7b-12-2024", ("command", "r", "7b", "12"), ""),
+        ("model-00001-of-00003.safetensors", ("model",), ""),
+        ("Mixtral-8x7B-Instruct-v0.1-4.0bpw-h6-exl2", ("mixtral", "8x7b"), "exl2-4.0bpw"),
+    ],
+)
+def test_versions_sizes_dates_and_formats_are_told_apart(name: str, needed: tuple[str, ...], quant: str) -> None:
+    found = typed(name)
+    assert (found.needed, found.format) == (needed, quant)
