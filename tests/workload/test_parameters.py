@@ -19,6 +19,8 @@ ROWS = {
 WITHOUT_A_CLASS = {
     "mimo-7b",
     "kimi-vl-a3b",
+    "kimi-k2-0905",
+    "kimi-k2-thinking",
     "exaone-3.5-2.4b",
     "exaone-3.5-7.8b",
     "exaone-3.5-32b",
