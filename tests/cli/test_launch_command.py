@@ -67,7 +67,7 @@ def test_no_line_of_a_file_is_broken(run: Run, width: str, monkeypatch: pytest.M
 
 def test_a_plan_is_launched_from_stdin(run: Run, stdin: Callable[[str], None]) -> None:
     """`llmfeas plan ... --json | llmfeas launch --engine X -` takes the first way."""
-    planned = run("plan", "-m", "llama-3-8b", "-d", "rtx-4090", "-t", "finetune", "--json")
+    planned = run("plan", "-m", "llama-3-8b", "-d", "rtx-3060", "-t", "lora", "--json")
     first = json.loads(planned.out)["result"]["plans"][0]
     stdin(planned.out)
     found = run("launch", "--engine", "axolotl", "-", "--json")

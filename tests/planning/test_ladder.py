@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from llmfeas.options import BY_NAME
 from llmfeas.planning.answer import answer
 
 
@@ -22,3 +23,45 @@ def test_a_setting_that_means_nothing_to_the_task_takes_no_rung_away(asked: dict
     found = answer({"model": "distilgpt2", "device": "rtx-3090", **asked})
     assert len(found.ladder) == 7
     assert {rung.status for rung in found.ladder} == {"feasible"}
+
+
+ASKS: tuple[dict[str, object], ...] = (
+    {"model": "llama-3-8b", "device": "rtx-4090", "task": "qlora"},
+    {"model": "llama-3-8b", "device": "rtx-4090", "task": "finetune", "seq_len": 1024, "optimizer": "adamw-8bit"},
+    {"model": "gemma-3-27b", "device": "rtx-4090", "task": "inference"},
+    {"model": "gemma-3-27b", "device": "rtx-3060", "task": "inference"},
+    {"model": "qwen2.5-14b", "device": "m4-max-40c", "task": "lora"},
+    {"model": "qwen2.5-14b", "device": "m4-max-40c", "task": "inference", "context": 32768},
+    {"model": "llama-3-70b", "device": "4xl40s", "task": "inference", "concurrency": 32, "context": 8192},
+    {"model": "llama-3-70b", "device": "4xl40s", "task": "inference", "concurrency": 32, "quant": "fp8"},
+    {"model": "deepseek-v3", "device": "8xh200", "task": "inference"},
+    {"model": "llama-3-70b", "device": "256xh100-sxm", "task": "pretrain"},
+    {"model": "qwen2.5-7b", "device": "rtx-4060", "task": "inference", "concurrency": 16, "engine": "vllm"},
+    {"model": "llama-2-7b", "device": "tpu-v5e", "task": "lora"},
+)
+
+
+@pytest.mark.parametrize("asked", ASKS, ids=str)
+def test_a_rung_is_the_answer_to_the_same_question_with_another_task_or_format(asked: dict[str, object]) -> None:
+    for rung in answer(asked, remedies=False).ladder:
+        meant = {name: value for name, value in asked.items() if rung.task in BY_NAME[name].tasks}
+        if rung.task != "inference" and asked.get("engine") == "vllm":
+            del meant["engine"]
+        again = answer({**meant, "task": rung.task, "quant": rung.quant}, ladder=False, remedies=False)
+        assert (again.verdict.status, again.memory.peak_bytes.expected) == (rung.status, rung.peak_bytes), rung.label
+
+
+@pytest.mark.parametrize("asked", ASKS, ids=str)
+def test_the_rung_of_what_was_asked_is_the_answer(asked: dict[str, object]) -> None:
+    found = answer(asked, remedies=False)
+    scenario = found.scenario
+    own = [rung for rung in found.ladder if (rung.task, rung.quant) == (scenario.task, scenario.quant)]
+    expected = found.memory.peak_bytes.expected
+    assert [(rung.status, rung.peak_bytes) for rung in own] == [(found.verdict.status, expected)]
+
+
+@pytest.mark.parametrize("asked", ASKS, ids=str)
+def test_fewer_bits_never_need_more(asked: dict[str, object]) -> None:
+    served = [rung.peak_bytes for rung in answer(asked, remedies=False).ladder if rung.task == "inference"]
+    assert len(served) >= 3
+    assert served == sorted(served, reverse=True)

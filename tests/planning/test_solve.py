@@ -11,7 +11,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.planning.solve import QUESTIONS, solved
-from llmfeas.planning.solve.devices import counts
+from llmfeas.planning.solve.answer import spills
 from llmfeas.settle import resolution
 
 MODELS = (
@@ -38,7 +38,8 @@ INVERSIONS = {
 def status(request: Ask) -> str:
     """Give the status of a request, `refused` where this value of a setting is."""
     try:
-        return estimate(resolution(request, catalog())).verdict.status
+        found = estimate(resolution(request, catalog()))
+        return "on the host" if spills(found) else found.verdict.status
     except UsageError as error:
         assert error.code in ("beyond-positions", "impossible-layout")
         return "refused"
@@ -144,7 +145,29 @@ def test_min_devices_names_a_layout_and_the_count_before_fails() -> None:
 def test_max_model_is_feasible_and_the_next_larger_is_not() -> None:
     found = solved("max-model", {"device": "rtx-4070ti", "task": "inference", "quant": "q4_k_m"}, catalog())
     assert found.at is not None and found.at.verdict.status in ("feasible", "tight")
-    assert found.beyond is not None and found.beyond["status"] in ("infeasible", "unsupported", "refused")
+    assert found.beyond is not None
+    assert "the rest runs on the host" in str(found.beyond["because"])
+
+
+@pytest.mark.parametrize(
+    ("ask", "at_least"),
+    [
+        ({"device": "rtx-4070ti", "task": "inference", "context": 2048}, 2),
+        ({"device": "rtx-4090", "task": "qlora", "seq_len": 4096}, 10),
+    ],
+)
+def test_max_model_skips_what_cannot_be_asked_and_says_so(ask: Ask, at_least: int) -> None:
+    found = solved("max-model", ask, catalog())
+    assert found.at is not None
+    assert int(found.notes[0].split()[0]) >= at_least
+    assert "learned positions" in found.notes[0]
+
+
+def test_the_largest_models_of_a_desk_are_those_in_usual_formats() -> None:
+    found = solved("max-model", {"device": "rtx-4070ti", "task": "inference"}, catalog())
+    assert found.at is not None and found.at.scenario.quant == "q4_k_m"
+    named = found.answer["models"]
+    assert isinstance(named, list) and all(model["parameters"] > 12e9 for model in named)
 
 
 def test_optimal_follows_hoffmann_and_shows_the_rule_beside_it() -> None:
@@ -193,9 +216,10 @@ def test_the_count_before_the_fewest_devices_does_not_work(model: str, device: s
     found = solved("min-devices", request, catalog())
     count = found.answer["num_devices"]
     assert isinstance(count, int)
-    node = catalog().devices[device].devices_per_node
-    tried = [number for number in counts(min(node, 8)) if number <= count]
-    assert [number for number in tried if status({**request, "num_devices": number}) in WORKS] == [count]
+    node = min(catalog().devices[device].devices_per_node, 8)
+    tried = [*range(1, node), *range(node, count + 1, node)]
+    works = [number for number in tried if number <= count and status({**request, "num_devices": number}) in WORKS]
+    assert works == [count]
 
 
 def test_cheapest_is_the_least_over_devices_counts_and_prices() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.inputs import inputs
 from llmfeas.settle import Resolution, resolution
 
 
@@ -257,3 +259,41 @@ def test_many_requests_are_served_by_what_people_take_for_them(
     found = settled("llama-3-8b", device, task="inference", **asked)
     assert (found.scenario.engine, found.scenario.concurrency) == (engine, asked["concurrency"])
     assert ("engine-for-many" in codes(found)) == told
+
+
+@pytest.mark.parametrize(
+    "device", ["rtx-4090", "rtx-3090", "rtx-4060ti-16gb", "rtx-4070ti-super", "rtx-5080", "rx-7900xtx"]
+)
+def test_the_automatic_micro_batch_surely_fits(device: str) -> None:
+    ask = {"model": "llama-3-8b", "device": device, "task": "qlora", "seq_len": 1024}
+    found = estimate(resolution(ask, catalog()))
+    assert found.verdict.status == "feasible"
+    micro_batch = found.scenario.micro_batch
+    if 2 * micro_batch * 1024 <= 8192:
+        more = estimate(resolution({**ask, "micro_batch": 2 * micro_batch}, catalog()))
+        assert more.memory.verdict != "fits"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        {"model": "smollm2-135m", "device": "h100-sxm", "num_devices": 8, "task": "finetune"},
+        {"model": "qwen3-0.6b", "device": "h100-sxm", "num_devices": 8, "task": "lora"},
+        {"model": "llama-3-70b", "device": "h100-sxm", "num_devices": 256, "task": "pretrain"},
+        {"model": "llama-3-8b", "device": "rtx-4090", "task": "qlora"},
+        {"model": "gemma-3-27b", "device": "rtx-3060", "task": "inference"},
+        {"model": "llama-3-70b", "device": "h100-sxm", "num_devices": 8, "task": "inference", "quant": "fp8"},
+    ],
+    ids=str,
+)
+def test_saying_what_was_chosen_changes_nothing(ask: dict[str, object]) -> None:
+    found = estimate(resolution(ask, catalog()))
+    values = {name: entry["value"] for name, entry in inputs(found.scenario).items() if entry["value"] is not None}
+    for name, value in values.items():
+        # speed is quoted for a short chat until a length is named; a price said has no source
+        if name in ("context", "prompt", "output", "price"):
+            continue
+        again = estimate(resolution({**ask, name: value}, catalog()))
+        assert (again.memory, again.time, again.verdict.status) == (found.memory, found.time, found.verdict.status), (
+            name
+        )

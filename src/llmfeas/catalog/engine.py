@@ -132,6 +132,10 @@ class ServingTraits:
     """Can leave layers on the host."""
     streams: bool = False
     """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
+    usual: tuple[Identifier, ...] = ()
+    """Formats that people take for it where the published one is too large, the best first."""
+    automatic: bool = False
+    """Where nobody names a format, the published one is taken if it surely fits, else the best usual one that does."""
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """The server's own settings at their defaults, by its own names."""
     scheduler: Literal["vllm", "vllm-v0", "sglang", "tensorrt-llm"] = "vllm"

@@ -17,7 +17,7 @@ from .records import EntryKind
 from .search import name_key
 from .source import Document, read_yaml
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Catalog, Records, data_file
-from .tables import Power, Runtime
+from .tables import ChangeOrder, Power, Runtime
 from .validation import Place
 
 TABLES: Mapping[str, tuple[type, Callable[[Mapping[str, Any]], Mapping[str, Any]]]] = {
@@ -26,6 +26,7 @@ TABLES: Mapping[str, tuple[type, Callable[[Mapping[str, Any]], Mapping[str, Any]
     "quantization": (Quantization, expanded),
     "implementations": (Implementation, dict),
     "power": (Power, dict),
+    "changes": (ChangeOrder, dict),
 }
 """Data files of numbers, and the record that each fits."""
 

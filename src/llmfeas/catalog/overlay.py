@@ -2,8 +2,8 @@
 
 An overlay is one YAML file with any of the sections `devices`, `offers`, `models`, `backends`, `engines`,
 `generations`, `families`, `measurements`, and with the files of numbers `efficiency`, `runtime`, `quantization`,
-`implementations` and `power`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it changes
-fields of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
+`implementations`, `power` and `changes`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it
+changes fields of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
 
 Every command asks where overlays are looked for, so that this module needs YAML only where there is one.
 """

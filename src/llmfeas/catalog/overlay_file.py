@@ -20,7 +20,7 @@ SECTIONS: Mapping[str, EntryKind[Any]] = {
 }
 BASES = {"generations": "hardware", "families": "models"}
 """Sections of defaults that entries share -> the data file that they belong to."""
-MAPPINGS = ("efficiency", "runtime", "quantization", "implementations", "power")
+MAPPINGS = ("efficiency", "runtime", "quantization", "implementations", "power", "changes")
 """Whole data files that an overlay may change key by key."""
 WRITTEN = {"efficiency": ("calibration",)}
 """What the program itself writes into an overlay of those."""

@@ -15,7 +15,7 @@ from .engine import Engine
 from .implementation import Implementations
 from .quantization import Quantization, expanded
 from .records import built
-from .types import STRICT, Fraction, PositiveOrZero
+from .types import STRICT, Fraction, Identifier, PositiveOrZero
 
 PUBLIC_CODE: Final = ("eager", "frameworks")
 """Kernels of an engine that are those of the model's public code."""
@@ -58,6 +58,37 @@ class Power:
     power_share: Mapping[str, PowerShare]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCost:
+    """How little a person wants a kind of change."""
+
+    __pydantic_config__: ClassVar = STRICT
+    tier: Identifier
+    pain: PositiveOrZero
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOrder:
+    """The order in which an expert tries changes: data/changes.yaml."""
+
+    __pydantic_config__: ClassVar = STRICT
+    as_of: str = ""
+    tiers: Mapping[str, str]
+    """What each tier costs, the least first."""
+    changes: Mapping[str, ChangeCost]
+
+    def __post_init__(self) -> None:
+        """Refuse a change of a tier that there is not.
+
+        Raises:
+            ValueError: naming the change.
+        """
+        for kind, cost in self.changes.items():
+            if cost.tier not in self.tiers:
+                raise ValueError(f"changes.{kind} names the tier '{cost.tier}', which there is not")
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tables:
     """The numbers of one catalog. Compared by identity, so that what is derived from them can be cached."""
@@ -71,6 +102,8 @@ class Tables:
     """What an engine is taken for that nobody described."""
     power_shares: Mapping[str, Range]
     """Share of its power limit that a device draws, by what binds it."""
+    changes: ChangeOrder
+    """What is tried first where a request does not work."""
     _asked: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
     _faults: dict[Engine, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
@@ -129,5 +162,6 @@ def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, E
         implementations=Implementations(implementations["implementations"], implementations["kernels"]),
         engines=engines,
         plain=built(Engine, {"id": "plain", **raw("engines")["plain"]}),
+        changes=built(ChangeOrder, raw("changes")),
         power_shares={name: Range(each.low, each.expected, each.high) for name, each in power.power_share.items()},
     )

@@ -236,8 +236,17 @@ def _joined(
     )
 
 
+ALL_LAYERS = 10**5
+"""More layers than any model has."""
+
+
 def settings_of(measurement: Measurement) -> dict[str, Setting]:
-    """The scenario as the command line takes it: paths made whole, the engine that its backend implies."""
+    """The scenario as the command line takes it: paths made whole, the engine that its backend implies.
+
+    llama.cpp's tables name flash attention where it was asked for; by itself it was off until August 2025 (build 6325),
+    so that what names none ran without. What names no layers ran with all of them on the device, and what names no
+    chunks of a pipeline's stages had one each.
+    """
     settings = dict(measurement.scenario)
     model = settings.get("model")
     if isinstance(model, str) and model.endswith(".json"):
@@ -245,4 +254,10 @@ def settings_of(measurement: Measurement) -> dict[str, Setting]:
     engine = settings.get("engine")
     if engine == "llama.cpp" and measurement.backend in ("vulkan", "sycl"):
         settings["engine"] = f"llama.cpp-{measurement.backend}"
+    if "pp" in settings:
+        settings.setdefault("interleave", 1)
+    if str(engine or "").startswith("llama.cpp"):
+        settings.setdefault("gpu_layers", ALL_LAYERS)
+        if measurement.measured.decode_tokens_per_second or measurement.measured.prefill_tokens_per_second:
+            settings.setdefault("attention", "eager")
     return settings

@@ -19,6 +19,9 @@ from .verdict import IMPRACTICAL_SECONDS
 WITH_GRADIENTS = 0.95
 """Share of that floor of the layers that gets gradients at least: relative positions get none."""
 
+FEW_BITS = 5.0
+"""Bits of a weight below which layers may be left on the host without a word."""
+
 EXAMPLES = ("examples", "example_tokens", "epochs", "seq_len")
 """What the tokens of a training on examples depend on."""
 
@@ -38,7 +41,7 @@ def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> f
     if "gpu_layers" in settings or requested.gpu_layers is not None or offload == "all":
         return 0.0
     if task == "inference":
-        each = _served_bytes(settings, requested)
+        each = 0.0 if _may_lie_on_host(settings, requested) else _served_bytes(settings, requested)
     elif task in FROZEN_BYTES:
         each = _frozen_bytes(task, settings, requested) if states_stay else 0.0
     else:
@@ -100,10 +103,17 @@ def _layers(requested: Scenario) -> float:
 
 
 def _served_bytes(settings: Mapping[str, object], requested: Scenario) -> float:
-    quant = str(settings.get("quant", requested.quant))
+    quant = str(settings.get("quant", requested.quant if requested.said("quant") else "auto"))
     if quant == "auto" or requested.stored is not None:
         return 0.0
     return STORED * min(requested.tables.quantization.encoded_bits(quant)) / 8
+
+
+def _may_lie_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
+    """Whether some engine may leave layers on the host by itself, as those of a desk do with weights of few bits."""
+    formats = requested.tables.quantization
+    few = formats.encoded_bits(str(settings.get("quant", requested.quant)).replace("auto", "none"))[0] <= FEW_BITS
+    return few and ("engine" in settings or "device" in settings or requested.engine_record.serving.partial)
 
 
 def _precision(settings: Mapping[str, object], requested: Scenario) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
-from ..memory.peak import Memory
+from ..memory.peak import Memory, on_machine_bytes
 from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..scenario import Scenario
@@ -51,7 +51,7 @@ def _usable(usable_bytes: float) -> str:
 
 def host_exceeds(scenario: Scenario, memory: Memory) -> Note | None:
     """Say when what was moved to the host does not fit there; bytes are per device, memory per machine."""
-    on_machine = memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
+    on_machine = on_machine_bytes(scenario, memory)
     if on_machine <= scenario.host_memory_bytes:
         return None
     return Note(

@@ -142,3 +142,8 @@ def _file_bytes(scenario: Scenario) -> float:
 def peak_bytes(scenario: Scenario) -> Range:
     """Give the peak alone, for searches over recipes."""
     return memory(scenario).memory.peak_bytes
+
+
+def on_machine_bytes(scenario: Scenario, memory: Memory) -> float:
+    """Give the bytes that the host of one machine holds for all of its devices."""
+    return memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)

@@ -54,7 +54,7 @@ def answer(
 
         sizes = tuple(memory_sizes(request, result, catalog))
         result = replace(result, ladder=tuple(rungs(request, result, catalog)), memory_sizes=sizes or ABSENT)
-    if remedies and result.verdict.status not in ("feasible", "tight"):
+    if remedies and result.verdict.status != "feasible":
         from .remedies import nearest_remedies
 
         result = replace(result, remedies=tuple(nearest_remedies(request, result, catalog)))

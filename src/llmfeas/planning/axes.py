@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from ..catalog.backend import Backend, support
 from ..catalog.store import Catalog
@@ -61,7 +62,7 @@ def _offered(change: Change, estimate: Estimate, backend: Backend | None) -> Cha
     limits = dict.fromkeys(note for note in notes if note not in known)
     if not limits:
         return change
-    return Change(change.settings, f"{change.gives_up} ({'; '.join(limits)})", change.pain + 1)
+    return replace(change, gives_up=f"{change.gives_up} ({'; '.join(limits)})", pain=change.pain + 1)
 
 
 def _techniques(change: Change) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..record import dataclass
+from ..scenario import Scenario
 
 AUTO = "auto"
 """The value that means: as if nothing had been said."""
@@ -22,11 +23,34 @@ class Change:
     settings: Mapping[str, object]
     gives_up: str
     pain: float = 2.0
-    """How little a person wants it: 0 costs nothing, 9 is another job than the one that was asked for."""
+    """How little a person wants it, beside others of its tier."""
+    tier: int = 0
+    """Its place among the tiers of data/changes.yaml: 0 costs nothing."""
     heavier: bool = False
     """Buys speed with memory: no use where memory alone is short."""
     alone: tuple[str, ...] = ()
     """Settings that no other change may touch beside this one."""
+
+
+def change(
+    scenario: Scenario,
+    kind: str,
+    settings: Mapping[str, object],
+    gives_up: str,
+    *,
+    more: float = 0.0,
+    heavier: bool = False,
+    alone: tuple[str, ...] = (),
+) -> Change:
+    """A change of a kind of data/changes.yaml; `more` is what it hurts beyond its kind."""
+    order = scenario.tables.changes
+    cost = order.changes[kind]
+    return Change(settings, gives_up, cost.pain + more, tuple(order.tiers).index(cost.tier), heavier, alone)
+
+
+def tier_of(scenario: Scenario, name: str) -> int:
+    """The place of a tier among those of data/changes.yaml."""
+    return tuple(scenario.tables.changes.tiers).index(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,12 +9,12 @@ from ..catalog.prices import let
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..units import GIB
-from .change import AUTO, Change, Source
+from .change import AUTO, Change, Source, change
 
 LARGER = 1.001
-MORE = {"datacenter": (7, 3.0), "workstation": (4, 4.0), "consumer": (4, 4.5)}
-"""By kind of device: how often a count is doubled, and how hard it is to have two: easy to rent, hard at home."""
-HARDLY_MORE = (2, 6.5)
+MORE = {"datacenter": (7, -1.0), "workstation": (4, 0.0), "consumer": (4, 0.5)}
+"""By kind of device: how often a count is doubled, and how much harder than usual it is to have two."""
+HARDLY_MORE = (2, 2.5)
 """The same for Macs, PCs and boards."""
 MOST_ALIKE, MOST_RELATED, MOST_OTHERS = 6, 6, 12
 """Devices that are tried: of the same backend and kind, of that backend alone, of others."""
@@ -38,7 +38,7 @@ def memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     sizes = device.memory_options_gib or (RAM_GIB if device.kind == "cpu" else ())
     for size in sorted(sizes):
         if scenario.memory_bytes * LARGER < size * GIB <= device.memory_bytes * LARGER:
-            yield Change({"memory": f"{size:g}GiB"}, f"a machine with {size:g} GiB of memory", 4)
+            yield change(scenario, "memory", {"memory": f"{size:g}GiB"}, f"a machine with {size:g} GiB of memory")
 
 
 def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -47,7 +47,8 @@ def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     if scenario.device.kind not in SHARED:
         for size in RAM_GIB[:3]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
-                yield Change({"host_memory": f"{size}GiB"}, f"{size} GiB of main memory in the machine", 3)
+                text = f"{size} GiB of main memory in the machine"
+                yield change(scenario, "host-memory", {"host_memory": f"{size}GiB"}, text)
 
 
 def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -60,7 +61,7 @@ def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     node, now = max(1, scenario.devices_per_node), scenario.num_devices
     copies = {"tp": scenario.tp, "pp": scenario.pp} if estimate.verdict.load in ("missed", "overloaded") else {}
-    doublings, pain = MORE.get(scenario.device.kind, HARDLY_MORE)
+    doublings, hard = MORE.get(scenario.device.kind, HARDLY_MORE)
     for step in range(doublings):
         count = now * 2 ** (step + 1)
         machines = -(-count // node)
@@ -68,7 +69,8 @@ def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         harder = 0.5 * step + (1.0 if machines > 1 else 0.0)
         if copies:
             text += f": {2 ** (step + 1)} times as many copies of the model"
-        yield Change({"device": scenario.device.id, "num_devices": count, **copies}, text, pain + harder)
+        settings = {"device": scenario.device.id, "num_devices": count, **copies}
+        yield change(scenario, "more-devices", settings, text, more=hard + harder)
 
 
 def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -92,8 +94,8 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
     kept |= {name: AUTO for name in OWN if scenario.said(name)}
     for device in sorted((*alike, *related, *others), key=lambda device: device.memory_bytes if short else 0.0):
-        pain = _device_pain(device, own, rented)
-        yield Change({"device": device.id, **kept}, f"another device: {device.name}", pain)
+        text = f"another device: {device.name}"
+        yield change(scenario, "other-device", {"device": device.id, **kept}, text, more=_farness(device, own, rented))
 
 
 def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterator[Device]:
@@ -128,10 +130,9 @@ def _step(device: Device, needed_bytes: float, rented: Collection[str]) -> tuple
     return device.id not in rented, device.memory_bytes if enough else -device.memory_bytes
 
 
-def _device_pain(device: Device, own: Device, rented: Collection[str]) -> float:
-    """How much another device hurts: one that somebody lets is easier to come by than a like one that nobody does."""
-    unlike = (device.backend != own.backend) + (device.kind != own.kind)
-    return 5.0 + unlike + (0.0 if device.id in rented else UNPRICED)
+def _farness(device: Device, own: Device, rented: Collection[str]) -> float:
+    """How much more another device hurts than a like one that somebody lets."""
+    return float(device.backend != own.backend) + (device.kind != own.kind) + (0.0 if device.id in rented else UNPRICED)
 
 
 HARDWARE_SOURCES: tuple[tuple[str, Source], ...] = (

@@ -8,50 +8,60 @@ from ..catalog.store import Catalog
 from ..errors import LlmfeasError
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate, Rung
+from ..options import BY_NAME
+from ..scenario import Scenario
 from ..settle import resolution
-from .serving_changes import common_format
+from .serving_changes import common_format, width
 
-HARDWARE = (
-    "model", "device", "num_devices", "devices_per_node", "network", "memory", "host_memory", "seq_len", "context",
-    "tp", "pp", "zero", "cp", "offload",
-)  # fmt: skip
-"""Settings of the request that hold on every rung; the rest is that of a modest run: one sequence, defaults."""
-
-GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
+GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine", "precision", "gpu_layers")
 """What a task may refuse."""
 
-RUNGS: tuple[tuple[str, dict[str, object]], ...] = (
-    ("pretrain", {"task": "pretrain", "micro_batch": 1}),
-    ("fine-tune", {"task": "finetune", "micro_batch": 1}),
-    ("LoRA", {"task": "lora", "micro_batch": 1}),
-    ("QLoRA", {"task": "qlora", "micro_batch": 1}),
-    ("inference, 16 bits", {"task": "inference", "quant": "none"}),
-    ("inference, 8 bits", {"task": "inference", "bits": 8}),
-    ("inference, 4 bits", {"task": "inference", "bits": 4}),
-)
-"""Label and settings of each rung; `bits` stands for the backend's common format of that width."""
+TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora"), ("QLoRA", "qlora"))
+"""Label and task of each rung of training."""
+
+WIDTHS = (16, 8, 4)
+"""Bits of a weight of the rungs of inference; one of another width is there where that was asked for."""
+
+Request = Mapping[str, object]
 
 
-def _rung_request(
-    request: Mapping[str, object], settings: Mapping[str, object], estimated: Estimate, catalog: Catalog
-) -> dict[str, object]:
-    unused = "context" if estimated.scenario.is_training else "seq_len"
-    kept = {name: request[name] for name in HARDWARE if request.get(name) is not None and name != unused}
-    bits = settings.get("bits")
-    chosen = {name: value for name, value in settings.items() if name != "bits"}
-    if bits is not None:
-        chosen["quant"] = common_format(int(str(bits)), estimated.scenario.device, catalog)
-    if settings["task"] == "inference":
-        for name in ("seq_len", "zero", "cp", "offload"):
-            kept.pop(name, None)
-    else:
-        kept.pop("context", None)
-        if estimated.scenario.is_training and request.get("engine") is not None:
-            kept["engine"] = request["engine"]
-    return {**kept, **chosen}
+def rungs(request: Request, estimated: Estimate, catalog: Catalog) -> Iterator[Rung]:
+    """Yield the rungs of the ladder: the request's estimates with nothing but task or format changed.
+
+    The rung of what was asked is `estimated` itself. A layout or engine that a task refuses gives way to one of ours; a
+    rung that cannot be asked at all is left out.
+    """
+    own = estimated.scenario.task
+    for label, task in TRAININGS:
+        found = estimated if own == task else _found({**_meant(request, own, task), "task": task}, catalog)
+        if found is not None:
+            yield _rung(label, found)
+    yield from _served(request, estimated, catalog)
 
 
-def _found(rung: Mapping[str, object], catalog: Catalog) -> Estimate | None:
+def _served(request: Request, estimated: Estimate, catalog: Catalog) -> Iterator[Rung]:
+    """Yield the rungs of inference: all run on the engine of the first of them."""
+    own = estimated.scenario
+    asked = {**_meant(request, own.task, "inference"), "task": "inference"}
+    own_width = None if own.is_training else width(own, own.quant)
+    engine: Scenario | None = None if own.is_training else own
+    for bits in sorted({*WIDTHS, *([own_width] if own_width else [])}, reverse=True):
+        found: Estimate | None = estimated
+        if bits != own_width:
+            quant = "none" if bits == 16 else common_format(bits, engine or own, catalog)
+            found = _found({**asked, "quant": quant}, catalog)
+        if found is not None:
+            engine = engine or found.scenario
+            yield _rung(f"inference, {bits} bits", found)
+
+
+def _meant(request: Request, own: str, task: str) -> dict[str, object]:
+    """What the request says that means something to its task and to another one; the format is the rung's own."""
+    tasks = {own, task} if request.get("task") is not None else {task}
+    return {name: value for name, value in request.items() if name != "quant" and tasks <= BY_NAME[name].tasks}
+
+
+def _found(rung: Request, catalog: Catalog) -> Estimate | None:
     """Estimate a rung, if need be without layout and engine that were asked for; None where it is refused."""
     for request in (rung, {name: value for name, value in rung.items() if name not in GIVES_WAY}):
         try:
@@ -61,16 +71,6 @@ def _found(rung: Mapping[str, object], catalog: Catalog) -> Estimate | None:
     return None
 
 
-def rungs(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Iterator[Rung]:
-    """Yield the rungs of the ladder.
-
-    Memory and software decide a rung, and three years for pre-training; deadline and budget of the request do not.
-    Training is shown under the engine that the request names for it. A layout or engine that a task refuses gives way
-    to one of ours; a rung that cannot be asked at all is left out.
-    """
-    for label, settings in RUNGS:
-        rung = _found(_rung_request(request, settings, estimated, catalog), catalog)
-        if rung is None:
-            continue
-        scenario, peak = rung.scenario, rung.memory.peak_bytes.expected
-        yield Rung(label, scenario.task, scenario.quant, scenario.precision, rung.verdict.status, peak)
+def _rung(label: str, found: Estimate) -> Rung:
+    scenario, peak = found.scenario, found.memory.peak_bytes.expected
+    return Rung(label, scenario.task, scenario.quant, scenario.precision, found.verdict.status, peak)

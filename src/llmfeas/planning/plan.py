@@ -4,7 +4,7 @@ works what comes nearest, and by how much it misses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..catalog.store import Catalog
 from ..contract import Published, hidden, keys_of, published
@@ -20,8 +20,9 @@ from ..settle import resolution
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
 from .axes import axes_of
-from .change import Axis, together
-from .search import FEASIBLE, Search, Way
+from .change import Axis, tier_of, together
+from .remedies import nearest_ways
+from .search import Search, Way
 from .selection import worth_showing
 
 
@@ -148,9 +149,10 @@ def plan(
 ) -> Plan:
     """Search for the ways to yes.
 
-    The first way has the fewest changes that any way has, of those the least painful; the rest are the Pareto front of
-    time, cost and memory among ways with at most one change more. `keep` pins settings at what they are now, said or
-    not; other devices are tried with `any_device`.
+    It begins with the remedies of the estimate (`nearest_ways`), in the order of data/changes.yaml; the rest are the
+    Pareto front of time, cost and memory among ways of few changes. What surely does needs none; what may just do is
+    the only way where none is sure. `keep` pins settings at what they are now, said or not; more of other devices are
+    tried with `any_device`.
 
     Raises:
         UsageError: for unknown names, contradictions, or a setting to keep that does not exist.
@@ -159,16 +161,33 @@ def plan(
         raise UsageError("contradiction", "--keep device and --any-device exclude each other", "Give one of them.")
     request = canonical(request, catalog.tables.quantization)
     requested = estimate(resolution(request, catalog))
-    if requested.verdict.status in FEASIBLE:
-        return Plan(requested, (Way((), {}, dict(request), requested),), None)
-    axes = axes_of(requested, catalog, keep, any_device=any_device)
+    as_asked = Way((), {}, dict(request), requested)
+    if requested.verdict.status == "feasible":
+        return Plan(requested, (as_asked,), None)
     search = Search({**request, **pins(requested.scenario, request, keep)}, requested.scenario, catalog)
-    ways = _found(search, axes)
+    ways = nearest_ways(search, requested, catalog, keep)
+    axes = list(_others(axes_of(requested, catalog, keep, any_device=any_device), ways))
+    told = [way.settings for way in ways]
+    found = _found(search, axes)
+    ways += [way for way in (worth_showing(found) if found else ()) if way.settings not in told]
+    if not ways and requested.verdict.status == "tight":
+        return Plan(requested, (as_asked,), None)
     if not ways:
         free = axes_of(requested, catalog, any_device=any_device)
         return Plan(requested, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]))
-    chosen = worth_showing(ways)[:shown]
-    return Plan(requested, tuple(_as_asked(way, search, request) for way in chosen), None)
+    return Plan(requested, tuple(_as_asked(way, search, request) for way in ways[:shown]), None)
+
+
+def _others(axes: Sequence[Axis], ways: Sequence[Way]) -> Iterator[Axis]:
+    """What else is tried beside the nearest ways: another task only where those take one, or there are none."""
+    for axis in axes:
+        kept = axis.alternatives
+        if ways:
+            last = tier_of(ways[0].estimate.scenario, "task")
+            end = max(last, 1 + max(way.tier for way in ways))
+            kept = tuple(change for change in kept if change.tier < end)
+        if kept:
+            yield Axis(axis.name, kept)
 
 
 def _planned(way: Way) -> PlannedWay:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import floor, log10
 
+from ..catalog.backend import default_engine
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..feasibility.verdict import IMPRACTICAL_SECONDS
@@ -13,19 +14,27 @@ from ..scenario import Scenario
 from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_count
 from ..workload.kernels import has_host, runs_public_code
-from .change import AUTO, Change, Source
+from .change import AUTO, Change, Source, change
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
 FULL = ("pretrain", "finetune")
+FACTORED = 3.0
 
 
 def attention_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield the fused kernel for the eager one, and the other way where the software has no fused one."""
     scenario = estimate.scenario
     if scenario.attention == "eager":
-        yield Change({"attention": "flash"}, "nothing is lost: the fused kernel is faster and exact", 0)
+        yield change(
+            scenario, "attention-fused", {"attention": "flash"}, "nothing is lost: the fused kernel is faster and exact"
+        )
     elif scenario.said("attention") and estimate.verdict.software == "unsupported":
-        yield Change({"attention": "eager"}, "the plain kernel keeps all scores: more memory, slower", 2)
+        yield change(
+            scenario,
+            "attention-eager",
+            {"attention": "eager"},
+            "the plain kernel keeps all scores: more memory, slower",
+        )
 
 
 def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -34,14 +43,26 @@ def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Chan
     if not scenario.is_training:
         return
     if scenario.checkpointing != "none":
-        yield Change({"checkpointing": "none"}, "activations are kept, not made twice: faster, more memory", 0.5, True)
+        yield change(
+            scenario,
+            "checkpointing-less",
+            {"checkpointing": "none"},
+            "activations are kept, not made twice: faster, more memory",
+            heavier=True,
+        )
     # Adapters checkpoint everything unless told otherwise.
     only = ("task",) if scenario.task in FULL and not scenario.said("checkpointing") else ()
     if scenario.checkpointing == "none":
         text = "some more compute: part of the activations is made twice"
-        yield Change({"checkpointing": "selective"}, text, 1, alone=only)
+        yield change(scenario, "checkpointing-selective", {"checkpointing": "selective"}, text, alone=only)
     if scenario.checkpointing != "full":
-        yield Change({"checkpointing": "full"}, "about a third more compute: activations are made twice", 1, alone=only)
+        yield change(
+            scenario,
+            "checkpointing-full",
+            {"checkpointing": "full"},
+            "about a third more compute: activations are made twice",
+            alone=only,
+        )
 
 
 def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -52,12 +73,18 @@ def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     micro, same = scenario.micro_batch, {"global_batch": scenario.global_batch}
     larger = 2 * micro
     while larger * scenario.seq_len <= LARGEST_MICRO_BATCH_TOKENS and larger * scenario.dp <= scenario.global_batch:
-        yield Change({"micro_batch": larger, **same}, "more sequences at once: faster, more memory", 0.5, True)
+        yield change(
+            scenario,
+            "micro-batch-larger",
+            {"micro_batch": larger, **same},
+            "more sequences at once: faster, more memory",
+            heavier=True,
+        )
         larger *= 2
     while micro > 1:
         micro //= 2
         text = "smaller steps, accumulated to the same batch: somewhat slower"
-        yield Change({"micro_batch": micro, **same}, text, 1)
+        yield change(scenario, "micro-batch-smaller", {"micro_batch": micro, **same}, text)
 
 
 def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -68,16 +95,18 @@ def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     for stage in (1, 2):
         if stage < scenario.zero:
             text = f"ZeRO {stage} instead of {scenario.zero}: less to send between devices, more memory"
-            yield Change({"zero": stage}, text, 1, True)
+            yield change(scenario, "zero-less", {"zero": stage}, text, heavier=True)
     if scenario.zero < 3:
-        yield Change({"zero": 3}, "weights are gathered in every step: more to send between devices", 1)
+        yield change(
+            scenario, "zero-more", {"zero": 3}, "weights are gathered in every step: more to send between devices"
+        )
 
 
 def layout_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a layout of our choice where one was given."""
     given = [name for name in ("tp", "pp", "cp", "ep", "interleave") if estimate.scenario.said(name)]
     if given:
-        yield Change(dict.fromkeys(given, AUTO), "a layout that llmfeas chooses", 1)
+        yield change(estimate.scenario, "layout", dict.fromkeys(given, AUTO), "a layout that llmfeas chooses")
 
 
 def context_parallel_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -86,7 +115,12 @@ def context_parallel_changes(estimate: Estimate, catalog: Catalog) -> Iterator[C
     if scenario.is_training and scenario.num_devices > 1 and scenario.seq_len >= 8192 and not scenario.said("cp"):
         for cp in (2, 4, 8):
             if cp > scenario.cp and scenario.num_devices % cp == 0 and scenario.seq_len % cp == 0:
-                yield Change({"cp": cp}, f"each sequence is divided over {cp} devices: somewhat slower", 1.5)
+                yield change(
+                    scenario,
+                    "context-parallel",
+                    {"cp": cp},
+                    f"each sequence is divided over {cp} devices: somewhat slower",
+                )
 
 
 def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -94,25 +128,41 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario, rates = estimate.scenario, estimate.scenario.device.tflop_per_s
     emulated = scenario.precision.startswith("bf16") and rates.bf16 is None
     if scenario.said("precision") and (emulated or estimate.verdict.software == "unsupported"):
-        yield Change(
-            {"precision": AUTO}, f"not {scenario.precision}, but the precision that the device is built for", 1
+        yield change(
+            scenario,
+            "precision-usual",
+            {"precision": AUTO},
+            f"not {scenario.precision}, but the precision that the device is built for",
         )
     if not scenario.is_training:
         return
     if scenario.precision in ("fp32", "tf32"):
         if rates.bf16 is not None:
-            yield Change({"precision": "bf16-mixed"}, "16-bit products: the usual way to train today", 1)
+            yield change(
+                scenario,
+                "precision-usual",
+                {"precision": "bf16-mixed"},
+                "16-bit products: the usual way to train today",
+            )
         elif rates.fp16_matrix_fp32 is not None:
-            yield Change(
-                {"precision": "fp16-mixed"}, "16-bit products with a loss scale: the usual way on this device", 1
+            yield change(
+                scenario,
+                "precision-usual",
+                {"precision": "fp16-mixed"},
+                "16-bit products with a loss scale: the usual way on this device",
             )
     late = estimate.verdict.time in ("over_deadline", "impractical") or estimate.verdict.budget == "over_budget"
     if late and rates.fp8 is not None and scenario.precision != "fp8-mixed" and scenario.task in FULL:
-        yield Change({"precision": "fp8-mixed"}, "8-bit products: faster, but needs a library and care", 4)
+        yield change(
+            scenario,
+            "precision-fp8",
+            {"precision": "fp8-mixed"},
+            "8-bit products: faster, but needs a library and care",
+        )
     if scenario.precision == "bf16-mixed" and scenario.task in FULL:
         # of what adapters need it changes next to nothing
         text = "16-bit weights and states: small updates are lost, quality suffers"
-        yield Change({"precision": "bf16"}, text, 4, alone=("task",))
+        yield change(scenario, "precision-narrow", {"precision": "bf16"}, text, alone=("task",))
 
 
 def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -122,7 +172,9 @@ def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     for name, optimizer in OPTIMIZERS.items():
         if optimizer.offer is not None and optimizer.lightness > OPTIMIZERS[scenario.optimizer].lightness:
-            yield Change({"optimizer": name}, *optimizer.offer)
+            text, pain = optimizer.offer
+            kind = "optimizer-8-bit" if pain < FACTORED else "optimizer-factored"
+            yield change(scenario, kind, {"optimizer": name}, text)
 
 
 def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -135,32 +187,50 @@ def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     only = ("tokens",) if pre else ()
     if scenario.task == "qlora":
         text = "adapters on 16-bit weights: more memory than on 4-bit ones"
-        yield Change({"task": "lora", **unsaid}, text, 2)
+        yield change(scenario, "task-lora-of-qlora", {"task": "lora", **unsaid}, text)
     if scenario.task in FULL:
         text = "only adapters are trained" + (", on a model that exists: no pre-training" if pre else "")
-        yield Change({"task": "lora", **fewer}, text, 8 if pre else 4, alone=only)
+        yield change(
+            scenario, "task-lora-of-pretrain" if pre else "task-lora", {"task": "lora", **fewer}, text, alone=only
+        )
     if scenario.task in (*FULL, "lora"):
-        hurt = {"pretrain": 9.0, "finetune": 5.0, "lora": 3.0}[scenario.task]
+        kinds = {"pretrain": "task-qlora-of-pretrain", "finetune": "task-qlora", "lora": "task-qlora-of-lora"}
         base = "a 4-bit base that exists: no pre-training," if pre else "a 4-bit base:"
         text = f"only adapters are trained, on {base} some loss of quality, slower steps"
-        yield Change({"task": "qlora", **fewer}, text, hurt, alone=only)
+        yield change(scenario, kinds[scenario.task], {"task": "qlora", **fewer}, text, alone=only)
 
 
 def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield none where there is one, then activations, optimizer states, then weights and states in main memory."""
     scenario = estimate.scenario
     if scenario.offload != "none":
-        yield Change({"offload": "none"}, "nothing waits for the host: faster, more memory on the device", 0.5, True)
+        yield change(
+            scenario,
+            "offload-none",
+            {"offload": "none"},
+            "nothing waits for the host: faster, more memory on the device",
+            heavier=True,
+        )
     if scenario.device.kind in ("cpu", "unified", "apu") or not scenario.is_training:
         return
     if scenario.offload == "none":
-        yield Change({"offload": "activations"}, "what backward needs waits in main memory: slower steps", 2.5)
+        yield change(
+            scenario,
+            "offload-activations",
+            {"offload": "activations"},
+            "what backward needs waits in main memory: slower steps",
+        )
     if scenario.task not in FULL:
         return
     if not scenario.states_on_host:
-        yield Change({"offload": "optimizer"}, "optimizer states in main memory: much slower steps", 3)
+        yield change(
+            scenario,
+            "offload-optimizer",
+            {"offload": "optimizer"},
+            "optimizer states in main memory: much slower steps",
+        )
     if scenario.offload != "all":
-        yield Change({"offload": "all"}, "weights and states in main memory: very slow steps", 4)
+        yield change(scenario, "offload-all", {"offload": "all"}, "weights and states in main memory: very slow steps")
 
 
 def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -168,7 +238,12 @@ def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     length = estimate.scenario.seq_len
     while estimate.scenario.is_training and length > 512:
         length = max(512, length // 2)
-        yield Change({"seq_len": length}, f"shorter sequences: what is longer than {length} tokens is cut", 4)
+        yield change(
+            estimate.scenario,
+            "seq-len",
+            {"seq_len": length},
+            f"shorter sequences: what is longer than {length} tokens is cut",
+        )
 
 
 def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -178,10 +253,11 @@ def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         fewer = floor(scenario.examples * count / (scenario.tokens or count))
         if fewer >= 1:
             whole = format_count(scenario.examples)
-            yield Change({"examples": fewer}, f"fewer examples than {whole}: the model learns less", 6)
+            text = f"fewer examples than {whole}: the model learns less"
+            yield change(scenario, "tokens", {"examples": fewer}, text)
     elif count is not None and count >= 1:
         whole = format_count(scenario.tokens or 0.0)
-        yield Change({"tokens": count}, f"fewer tokens than {whole}: the model learns less", 6)
+        yield change(scenario, "tokens", {"tokens": count}, f"fewer tokens than {whole}: the model learns less")
 
 
 def affordable_tokens(estimate: Estimate) -> float | None:
@@ -242,16 +318,35 @@ def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         and _held_fits(estimate)
     ):
         text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
-        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("compiled", catalog))
+        yield from (
+            change(scenario, "engine-compiled", {"engine": name}, text) for name in _with_kernels("compiled", catalog)
+        )
     kinds = scenario.tables.implementations
     if _patching_helps(estimate) and kinds.under(scenario.model.architecture.implementation, "liger").patched:
         text = "a library's kernels in the model's code: logits come in parts, less is kept"
-        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("liger", catalog))
+        yield from (
+            change(scenario, "engine-patched", {"engine": name}, text) for name in _with_kernels("liger", catalog)
+        )
     if _streaming_helps(estimate):
         text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
-        yield from (Change({"engine": name}, text, 1) for name in _with_kernels("streaming", catalog))
-    if scenario.said("engine") and estimate.verdict.software == "unsupported":
-        yield Change({"engine": AUTO}, f"not {scenario.engine}, but what people use on this device", 1)
+        yield from (
+            change(scenario, "engine-streaming", {"engine": name}, text) for name in _with_kernels("streaming", catalog)
+        )
+    yield from usual_engine(estimate, catalog)
+
+
+def usual_engine(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield, by its name, what people use on the device where the engine that was asked for does not run there."""
+    scenario = estimate.scenario
+    if not scenario.said("engine") or estimate.verdict.software != "unsupported":
+        return
+    many = scenario.concurrency
+    usual = default_engine(
+        catalog.backends[scenario.device.backend], scenario.device, scenario.task, scenario.quant, many
+    )
+    if usual != scenario.engine:
+        text = f"not {scenario.engine}, but {usual}, which people use on this device"
+        yield change(scenario, "engine-usual", {"engine": usual}, text)
 
 
 RECIPE_SOURCES: tuple[tuple[str, Source], ...] = (

@@ -1,14 +1,14 @@
-"""Remedies: the few nearest ways to yes that stand below an estimate."""
+"""The nearest ways to yes: what stands below an estimate, and what a plan begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate, Remedy
 from .axes import axes_of
-from .change import Axis
+from .change import Axis, Changes, tier_of, together
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
 
@@ -16,6 +16,8 @@ SHOWN = 3
 SHOWN_HARDWARE = 2
 ENOUGH = 12
 MOST_CHANGES = 2
+MOST_TOGETHER = 3
+"""Changes that go together where no one or two surely do."""
 MOST_DOUBLINGS = 6
 
 Group = tuple[Axis, ...]
@@ -23,23 +25,50 @@ Group = tuple[Axis, ...]
 
 
 def nearest_remedies(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
-    """The first few ways for a scenario that is not feasible as asked: single changes, else pairs.
-
-    One more asks for other or more devices; without any other way two do, where they must with another recipe.
-    """
+    """The first few ways for a scenario that is not feasible as asked: those that a plan begins with."""
     search = Search(request, estimated.scenario, catalog)
-    recipe = list(_helpful(axes_of(estimated, catalog, HARDWARE), estimated))
+    return [way.remedy for way in nearest_ways(search, estimated, catalog)]
+
+
+def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Collection[str] = ()) -> list[Way]:
+    """The first ways in the order of data/changes.yaml, for a scenario that is not feasible as asked.
+
+    Some that change the recipe; one more asks for other or more devices. Without any other way two do, where they must
+    with another recipe, then fewer tokens, then another task. Where what was asked may just do, only what surely does.
+    """
+    if estimated.verdict.status == "tight":
+        search.wanted = ("feasible",)
+    scenario = estimated.scenario
+    hardware_tier = tier_of(scenario, "hardware")
+    every = list(_helpful(axes_of(estimated, catalog, (*keep, *HARDWARE)), estimated))
+    recipe = list(_of_tiers(every, range(hardware_tier)))
     names = [axis.name for axis in recipe]
-    hardware = [_few(axis) for axis in axes_of(estimated, catalog, names, any_device=True) if axis.name in HARDWARE]
-    ways = _fewest(search, recipe)
-    kept = worth_showing(ways)[:SHOWN] if ways else []
+    free = axes_of(estimated, catalog, (*keep, *names), any_device="device" not in keep)
+    hardware = [_few(axis) for axis in _of_tiers(free, (hardware_tier,))]
+    kept = _by_tiers(search, recipe, hardware_tier)[:SHOWN]
     shown = 1 if kept else SHOWN_HARDWARE
-    backend = estimated.scenario.device.backend if kept else None
+    backend = scenario.device.backend if kept else None
     larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
-    if not kept and not larger:
+    if not kept and not larger and hardware:
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
         larger = _least_painful(search, pairs, shown, None)
-    return [way.remedy for way in (*kept, *larger)]
+    if kept or larger:
+        return [*kept, *larger]
+    for tier in range(hardware_tier + 1, len(scenario.tables.changes.tiers)):
+        ways = _fewest(search, list(_of_tiers(every, (tier,)))) or _fewest(
+            search, list(_of_tiers(every, range(tier + 1)))
+        )
+        if ways:
+            return worth_showing(ways)[:SHOWN]
+    return []
+
+
+def _of_tiers(axes: Iterable[Axis], tiers: Collection[int]) -> Iterator[Axis]:
+    """The axes with their changes of some tiers."""
+    for axis in axes:
+        kept = tuple(change for change in axis.alternatives if change.tier in tiers)
+        if kept:
+            yield Axis(axis.name, kept)
 
 
 def _few(axis: Axis) -> Axis:
@@ -53,9 +82,28 @@ def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
     late = verdict.time in ("over_deadline", "impractical") or verdict.budget == "over_budget"
     for axis in axes:
         light = tuple(change for change in axis.alternatives if not change.heavier)
-        kept = axis.alternatives if late or estimated.memory.verdict != "exceeds" else light
+        kept = axis.alternatives if late or estimated.memory.verdict == "fits" else light
         if kept:
             yield Axis(axis.name, kept)
+
+
+def _by_tiers(search: Search, axes: Sequence[Axis], end: int) -> list[Way]:
+    """The ways of the mildest tier before `end` that has any, with the single changes of the next ones."""
+    ways: list[Way] = []
+    for tier in range(end):
+        own = list(_of_tiers(axes, (tier,)))
+        if not own:
+            continue
+        if ways:
+            ways += search.ways(own, 1)
+        else:
+            within = list(_of_tiers(axes, range(tier + 1)))
+            ways = _fewest(search, within)
+            if not any(way.estimate.verdict.status == "feasible" for way in ways):
+                ways += [way for way in _leanest(search, within) if len(way.changes) <= MOST_TOGETHER]
+        if len(ways) >= ENOUGH:
+            break
+    return worth_showing(ways) if ways else []
 
 
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
@@ -65,6 +113,44 @@ def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:
         if ways:
             return ways
     return []
+
+
+def _leanest(search: Search, axes: Sequence[Axis]) -> Iterator[Way]:
+    """Yield all that saves most at once, without what is not needed: what surely does, then what may just do."""
+    if len(axes) <= MOST_CHANGES:
+        return
+    changes = together([axis.alternatives[-1] for axis in axes])
+    asked = search.wanted
+    for wanted in dict.fromkeys((("feasible",), asked)):
+        search.wanted = wanted
+        way = search.way(changes)
+        if way is not None:
+            yield _pared(search, way, axes)
+    search.wanted = asked
+
+
+def _pared(search: Search, way: Way, axes: Sequence[Axis]) -> Way:
+    """A way with the mildest of its changes that do, and without those that it does not need."""
+    for axis in sorted(axes, key=lambda axis: -axis.alternatives[-1].pain):
+        way = _milder(search, way, axis)
+    for change in sorted(way.changes, key=lambda each: (-each.tier, -each.pain)):
+        fewer: Changes = tuple(each for each in way.changes if each is not change)
+        way = (search.way(fewer) if fewer else None) or way
+    return search.refined(way)
+
+
+def _milder(search: Search, way: Way, axis: Axis) -> Way:
+    """The way with the mildest alternative of an axis that still does."""
+    place = next((at for at, change in enumerate(way.changes) if change in axis.alternatives), None)
+    if place is None:
+        return way
+    for change in axis.alternatives:
+        if change is way.changes[place]:
+            break
+        milder = search.way((*way.changes[:place], change, *way.changes[place + 1 :]))
+        if milder is not None:
+            return milder
+    return way
 
 
 def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend: str | None) -> list[Way]:

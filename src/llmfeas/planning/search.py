@@ -26,7 +26,7 @@ from ..scenario import Scenario
 from ..settle import Resolution, hardware_named, resolution
 from .bisection import largest
 from .change import Axis, Change, Changes, clash, picked, settings_of
-from .serving_changes import host_pain
+from .serving_changes import host_pain, layers_change
 
 FEASIBLE = ("feasible", "tight")
 TIGHT = 0.9
@@ -69,10 +69,36 @@ class Way:
         return cost.usd.expected if cost.usd else cost.usd_per_million_tokens
 
     @property
+    def spilled(self) -> int | None:
+        """Layers that stay on the device where the others went to the host by themselves; None where none did."""
+        scenario = self.estimate.scenario
+        return None if scenario.said("gpu_layers") else scenario.gpu_layers
+
+    @property
     def pain(self) -> float:
-        """Add up what the changes hurt; running out of memory now and then hurts too."""
+        """Add up what the changes hurt; running out of memory now and then hurts too, and so do layers on the host."""
         tight = self.estimate.verdict.status == "tight"
-        return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0)
+        layers = self.estimate.scenario.model.architecture.layers
+        # whoever adds memory to the host wants layers there
+        wanted = self.spilled is None or "host_memory" in self.settings
+        spilled = 0.0 if wanted or self.spilled is None else host_pain(self.spilled, layers)
+        return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0) + spilled
+
+    @property
+    def tier(self) -> int:
+        """The tier of the worst change."""
+        return max((change.tier for change in self.changes), default=0)
+
+    @property
+    def rank(self) -> tuple[int, bool, int, float, float]:
+        """Where an expert tries it: by tier, what is sure first, then by number of changes, pain and speed."""
+        tight = self.estimate.verdict.status == "tight"
+        return self.tier, tight, len(self.changes), self.pain, self.slowness
+
+    def _spills(self) -> Iterator[str]:
+        if self.spilled is not None:
+            layers = self.estimate.scenario.model.architecture.layers
+            yield f"{self.spilled} of {layers} layers stay on the device, the others run on the host"
 
     @property
     def remedy(self) -> Remedy:
@@ -83,7 +109,7 @@ class Way:
             peak_bytes=self.estimate.memory.peak_bytes.expected,
             total_seconds=self.total_seconds,
             decode_tokens_per_second=None if self.total_seconds is not None else self.estimate.speed.expected,
-            message="; ".join(change.gives_up for change in self.changes),
+            message="; ".join((*(change.gives_up for change in self.changes), *self._spills())),
         )
 
 
@@ -110,6 +136,8 @@ class Search:
         hardware = hardware_named(str(request["device"]), catalog)
         self.request = request
         self.requested = requested
+        self.wanted: tuple[str, ...] = FEASIBLE
+        """Verdicts of a way: where what was asked may just do, only those that surely do."""
         self.catalog = catalog
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
@@ -205,7 +233,7 @@ class Search:
         )
         if unpriced and changes:
             return None
-        if estimated.verdict.status not in FEASIBLE:
+        if estimated.verdict.status not in (self.wanted if changes else FEASIBLE):
             self.note(changes, miss(estimated))
             return None
         settings = self.settings(changes)
@@ -250,7 +278,7 @@ class Search:
         change, whole = way.changes[place], way.estimate.scenario.model.architecture.layers
 
         def at(layers: int) -> Changes:
-            moved = Change({**change.settings, "gpu_layers": layers}, change.gives_up, host_pain(layers, whole))
+            moved = layers_change(self.requested, layers, change.settings)
             return (*way.changes[:place], moved, *way.changes[place + 1 :])
 
         def holds(layers: int) -> bool:

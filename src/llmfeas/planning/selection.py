@@ -18,13 +18,12 @@ SACRIFICES = frozenset({"task", "tokens", "examples", "memory", "host_memory", *
 
 
 def worth_showing(ways: Sequence[Way]) -> list[Way]:
-    """Order what is worth showing: the least painful of the fewest changes, then what no other way beats."""
-    fewest = min(len(way.changes) for way in ways)
-    ordered = sorted(ways, key=lambda way: (way.pain, way.slowness))
-    first = next(way for way in ordered if len(way.changes) == fewest)
+    """Order what is worth showing as an expert tries it: the first way, then what no other way beats."""
+    ordered = sorted(ways, key=lambda way: way.rank)
+    first = ordered[0]
     kept = apart(ordered)
-    rest = [way for way in kept if way is not first and not any(_beats(other, way) for other in kept)]
-    return [first, *sorted(rest, key=lambda way: (len(way.changes), way.pain, way.slowness))]
+    rest = [way for way in kept if way is not first and not any(_beats(other, way) for other in (first, *kept))]
+    return [first, *rest]
 
 
 def apart(ordered: Sequence[Way]) -> list[Way]:

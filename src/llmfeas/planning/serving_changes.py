@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..catalog.backend import default_engine, support
-from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
+from ..scenario import Scenario
 from ..workload.serving import replicas
-from .change import AUTO, Change, Source
+from .change import AUTO, Change, Source, change
 
 FORMATS = {
     8: ("q8_0", "int8", "fp8"),
@@ -19,17 +19,17 @@ FORMATS = {
     3: ("q3_k_m",),
     2: ("q2_k",),
 }
-"""Formats of about so many bits, the most common first."""
+"""Formats of about so many bits, where an engine has no usual ones of its own: the most common first."""
 
 LOSS = {
-    8: ("8-bit weights: hardly any loss of quality", 1.0),
-    6: ("6-bit weights: hardly any loss of quality", 1.0),
-    5: ("5-bit weights: little loss of quality", 1.2),
-    4: ("4-bit weights: some loss of quality", 1.5),
-    3: ("3-bit weights: a clear loss of quality", 5.0),
-    2: ("2-bit weights: a large loss of quality", 7.0),
+    8: "8-bit weights: hardly any loss of quality",
+    6: "6-bit weights: hardly any loss of quality",
+    5: "5-bit weights: little loss of quality",
+    4: "4-bit weights: some loss of quality",
+    3: "3-bit weights: a clear loss of quality",
+    2: "2-bit weights: a large loss of quality",
 }
-"""What weights of so many bits give up, and how much that hurts."""
+"""What weights of so many bits give up."""
 
 FEW_REQUESTS = 16
 """Requests at once that a server is limited to where its cache finds too little room."""
@@ -41,40 +41,87 @@ PARTS = (0.75, 0.5, 0.25, 0.0)
 """Shares of the layers that stay on the device; a plan then finds the most that fit."""
 
 
-def common_format(bits: int, device: Device, catalog: Catalog) -> str:
-    """The first format of a width that the backend supports, with the engine that people run it on."""
-    backend = catalog.backends[device.backend]
+def width(scenario: Scenario, quant: str) -> int:
+    """Bits of most weights in a format, as people name them: 4 for q4_k_m, 16 where nothing is quantized."""
+    return int(scenario.tables.quantization.encoded_bits(quant)[0])
+
+
+def common_format(bits: int, scenario: Scenario, catalog: Catalog) -> str:
+    """The first usual format of a width that the backend supports: of the engine at hand, else of any.
+
+    An engine of training stands for the one that people serve with on its device.
+    """
+    backend, device = catalog.backends[scenario.device.backend], scenario.device
+    order = ("supported", "limited", "unsupported")
 
     def limits(quant: str) -> int:
         engine = catalog.tables.engine(default_engine(backend, device, "inference", quant))
-        order = ("supported", "limited", "unsupported")
         cases = (support(backend, device, quant), engine.support(backend, device))
         return sum(order.index(case.status) for case in cases)
 
-    return min(FORMATS[bits], key=limits)
+    server = scenario.engine_record
+    if "serving" not in server.does:
+        server = catalog.tables.engine(default_engine(backend, device, "inference"))
+    own = [quant for quant in server.serving.usual if width(scenario, quant) == bits]
+    works = [quant for quant in own if support(backend, device, quant).status != "unsupported"]
+    return (
+        min(works, key=lambda quant: order.index(support(backend, device, quant).status))
+        if works
+        else min(FORMATS[bits], key=limits)
+    )
 
 
 def quant_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield formats of fewer bits than now, one a width."""
+    """Yield formats of fewer bits than now, one a width, that the engine at hand runs."""
     scenario = estimate.scenario
     if scenario.task != "inference" or scenario.stored is not None:
         return
     if scenario.said("quant") and estimate.verdict.software == "unsupported":
-        yield Change({"quant": AUTO}, f"not {scenario.quant}, but the weights as published", 1)
-    formats = scenario.tables.quantization
-    now = formats.encoded_bits(scenario.quant)[0]
-    for bits in FORMATS:
-        quant = common_format(bits, scenario.device, catalog)
-        if formats.encoded_bits(quant)[0] < 0.98 * now:
-            engine = {"engine": AUTO} if scenario.said("engine") else {}
-            yield Change({"quant": quant, **engine}, *LOSS[bits])
+        text = f"not {scenario.quant}, but the weights as published"
+        yield change(scenario, "format-published", {"quant": AUTO}, text)
+    now = scenario.tables.quantization.encoded_bits(scenario.quant)[0]
+    for bits, quant in _formats(scenario, catalog):
+        if scenario.tables.quantization.encoded_bits(quant)[0] < 0.98 * now:
+            yield change(scenario, f"format-{bits}", _run_by(scenario, quant, catalog), LOSS[bits])
+
+
+def _formats(scenario: Scenario, catalog: Catalog) -> Iterator[tuple[int, str]]:
+    """Yield the first format of each width that the engine reads, the widest first."""
+    engine, formats = scenario.engine_record, scenario.tables.quantization
+    backend = catalog.backends[scenario.device.backend]
+    for bits, common in FORMATS.items():
+        usual = [quant for quant in engine.serving.usual if width(scenario, quant) == bits]
+        for quant in dict.fromkeys((*usual, *common)):
+            runs = engine.reads(formats.format(quant, engine.speaks)) or not engine.formats
+            if runs and support(backend, scenario.device, quant).status != "unsupported":
+                yield bits, quant
+                break
+
+
+def _run_by(scenario: Scenario, quant: str, catalog: Catalog) -> dict[str, object]:
+    """The settings of a format under the engine at hand, which is named where people use another one for it."""
+    backend, many = catalog.backends[scenario.device.backend], scenario.concurrency
+    usual = default_engine(backend, scenario.device, "inference", quant, many)
+    named = usual != scenario.engine and not scenario.said("engine")
+    return {"quant": quant, **({"engine": scenario.engine} if named else {})}
+
+
+def desk_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield what runs at a desk, by its name, where a server is too large for one."""
+    scenario = estimate.scenario
+    server = "serving" in scenario.engine_record.does and not scenario.engine_record.serving.automatic
+    if scenario.task == "inference" and server and scenario.device.kind != "datacenter":
+        desk = default_engine(catalog.backends[scenario.device.backend], scenario.device, "inference")
+        if catalog.tables.engine(desk).serving.automatic:
+            text = f"{desk} instead of {scenario.engine}: smaller formats, far slower for many requests"
+            yield change(scenario, "engine-usual", {"engine": desk}, text, more=2)
 
 
 def kv_dtype_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a cache of 8 bits."""
     scenario = estimate.scenario
     if scenario.task == "inference" and scenario.kv_dtype in ("fp16", "bf16"):
-        yield Change({"kv_dtype": "fp8"}, "an 8-bit cache: little loss of quality", 1)
+        yield change(scenario, "cache-8-bit", {"kv_dtype": "fp8"}, "an 8-bit cache: little loss of quality")
 
 
 def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -82,7 +129,7 @@ def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     requests = estimate.scenario.concurrency
     while estimate.scenario.task == "inference" and requests > 1:
         requests //= 2
-        yield Change({"concurrency": requests}, "fewer requests at once")
+        yield change(estimate.scenario, "concurrency", {"concurrency": requests}, "fewer requests at once")
 
 
 def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -93,12 +140,14 @@ def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     fewer = max(FEW_REQUESTS, -(-scenario.concurrency // replicas(scenario)))
     if most > fewer:
-        yield Change({"max_num_seqs": fewer}, f"at most {fewer} requests at once", 0.5)
+        yield change(scenario, "server-requests", {"max_num_seqs": fewer}, f"at most {fewer} requests at once")
     if share < LARGE_SHARE:
-        yield Change({"gpu_memory_utilization": LARGE_SHARE}, "hardly anything stays free beside the server", 1)
+        text = "hardly anything stays free beside the server"
+        yield change(scenario, "server-share", {"gpu_memory_utilization": LARGE_SHARE}, text)
         if most > fewer:
             both: dict[str, object] = {"max_num_seqs": fewer, "gpu_memory_utilization": LARGE_SHARE}
-            yield Change(both, f"at most {fewer} requests at once, hardly anything free beside the server", 1.5)
+            text = f"at most {fewer} requests at once, hardly anything free beside the server"
+            yield change(scenario, "server-share", both, text, more=0.5)
 
 
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -108,7 +157,7 @@ def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     while scenario.task == "inference" and context > 1024:
         context = max(1024, context // 2)
         prompt = {"prompt": min(scenario.prompt, context)} if scenario.said("prompt") else {}
-        yield Change({"context": context, **prompt}, "a shorter context", 3)
+        yield change(scenario, "context", {"context": context, **prompt}, "a shorter context")
 
 
 def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -119,17 +168,27 @@ def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     layers = scenario.model.architecture.layers
     most = layers if scenario.gpu_layers is None else scenario.gpu_layers
-    engine = {} if scenario.engine_record.serving.partial else {"engine": "llama.cpp"}
+    partial = scenario.engine_record.serving.partial
+    if not partial and scenario.device.kind == "datacenter":
+        return
     for part in PARTS:
         kept = int(layers * part)
         if kept < most:
-            text = "the other layers run on the host: far slower"
-            yield Change({"gpu_layers": kept, **engine}, text, host_pain(kept, layers))
+            yield layers_change(scenario, kept, {} if partial else {"engine": "llama.cpp"})
+
+
+def layers_change(scenario: Scenario, kept: int, others: Mapping[str, object]) -> Change:
+    """The change that leaves so many layers on the device; `others` is what it sets besides."""
+    text = "the other layers run on the host: far slower"
+    if others.get("engine", scenario.engine) != scenario.engine:
+        text = f"{others['engine']} instead of {scenario.engine}; {text}"
+    hurt = host_pain(kept, scenario.model.architecture.layers)
+    return change(scenario, "layers-on-host", {**others, "gpu_layers": kept}, text, more=hurt)
 
 
 def host_pain(kept: int, layers: int) -> float:
-    """Say how much it hurts that only `kept` layers stay on the device."""
-    return 10 - 8 * kept / layers
+    """Say how much more it hurts that only `kept` layers stay on the device than that a few do not."""
+    return 8 * (1 - kept / layers)
 
 
 SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
@@ -139,5 +198,6 @@ SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
     ("quant", quant_changes),
     ("context", context_changes),
     ("gpu_layers", layers_changes),
+    ("engine", desk_changes),
 )
 """What can change in serving, the least painful first."""

@@ -96,7 +96,20 @@ def assumptions(inputs: Json) -> Topic:
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. Ranges hold {glued('4 of 5')} real runs."
-    return Topic(label="Assumed", paragraphs=((Phrase(text, "dim"),),))
+    paragraphs = [*((Phrase(reason, "dim"),) for reason in _chosen_to_fit(inputs)), (Phrase(text, "dim"),)]
+    return Topic(label="Assumed", paragraphs=tuple(paragraphs))
+
+
+def _chosen_to_fit(inputs: Json) -> Iterator[str]:
+    """Yield why weights are in a smaller format than the published one, and why some layers lie on the host."""
+    quant, layers = inputs.get("quant", {}), inputs.get("gpu_layers", {})
+    placed = layers.get("origin") == "derived" and layers.get("value") is not None
+    if quant.get("origin") == "derived":
+        best = "the smallest usual format" if placed else "the best usual format that surely fits"
+        yield f"{glued(str(quant['value']) + ' weights')}: {best}; as published they do not (--quant)."
+    if placed:
+        where = f"{layers['value']} layers on the device"
+        yield f"{glued(where)}, as many as surely fit; the rest runs on the host (--gpu-layers)."
 
 
 def settings(inputs: Json) -> Table:

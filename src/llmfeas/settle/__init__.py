@@ -28,7 +28,7 @@ from ..timing.training import layout_tokens_per_second
 from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
-from . import layout, lengths, recipe
+from . import formats, layout, lengths, recipe
 from .draft import Draft
 from .hardware import settle_hardware
 from .load import settle_load
@@ -142,8 +142,10 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
     known = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
     scenario = known.scenario
-    if known.open_draft is not None:
+    if known.open_draft is not None and scenario.is_training:
         scenario = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
+    elif known.open_draft is not None:
+        scenario = _for_requests(known, int(given.get("concurrency", 1)))
     draft = Draft(given, recorded)
     if scenario.interleave > scenario.pp == 1:
         draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
@@ -193,8 +195,8 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
         scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.serving.split == "tensors")
-    if not is_open:
-        scenario = _laid_out(scenario, draft)
+    scenario = scenario if is_open else _laid_out(scenario, draft)
+    is_open = is_open or formats.is_open(scenario, draft)
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
 
@@ -240,11 +242,18 @@ def _widened(scenario: Scenario, draft: Draft) -> None:
         draft.put("max_num_seqs", asked, "derived")
 
 
+@lru_cache(maxsize=MAX_QUESTIONS)
+def _for_requests(known: Resolution, concurrency: int) -> Scenario:
+    """Choose format and layers on the device for so many requests at once."""
+    assert known.open_draft is not None
+    return formats.chosen(known.scenario.with_batch({"concurrency": concurrency}, {}), known.open_draft)
+
+
 def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:
     check_pools(scenario)
     layout.check_layout(scenario)
     origin: Origin = "derived" if scenario.num_devices > 1 else "default"
-    settled = {name: origin for name in ("tp", "pp", "ep", "cp") if not draft.said(name)}
+    settled = {name: origin for name in ("tp", "pp", "interleave", "ep", "cp") if not draft.said(name)}
     batch = {"global_batch": lengths.MANY} if scenario.is_training else {}
     return scenario.with_batch(batch, settled)
 

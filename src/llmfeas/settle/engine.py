@@ -35,23 +35,9 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         DataError: where the engine's record names what there is not.
     """
     device: Device = draft.values["device"]
-    task = draft.values["task"]
     default = _cluster_engine(draft, device, catalog)
     if default is None:
-        quant = draft.given.get("quant") or (model.published_quant if task == "inference" else "none")
-        if quant == "none" and task == "inference" and _is_gguf(draft):
-            quant = SOME_GGUF_FORMAT
-        default = _usual(draft, catalog.backends[device.backend], str(quant))
-        if draft.said("gpu_layers") and not catalog.tables.engine(default).serving.partial:
-            default = "llama.cpp"
-        elif (
-            _streams(draft)
-            and not catalog.tables.engine(default).serving.streams
-            and _reads(STREAMING, str(quant), catalog)
-        ):
-            default = STREAMING
-        elif asks_for_server(draft) and not has_pool(catalog.tables.engine(default), device):
-            default = SERVER
+        default = _engine_of_use(draft, model, catalog)
     named = engine_named(draft.settle("engine", default, "backend"), catalog)
     draft.values["engine"] = named
     engine = catalog.tables.engine(named)
@@ -68,6 +54,27 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     return engine
 
 
+def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
+    """Name what people use for the format and what else was said."""
+    backend = catalog.backends[draft.values["device"].backend]
+    inference = draft.values["task"] == "inference"
+    quant = str(draft.given.get("quant") or (model.published_quant if inference else "none"))
+    if quant == "none" and inference and _is_gguf(draft):
+        quant = SOME_GGUF_FORMAT
+    default = _usual(draft, backend, quant)
+    if inference and quant != "none" and not draft.said("quant"):
+        # who runs other models at a desk runs this one there too, in one of the usual formats
+        desk = _usual(draft, backend, "none", aside=True)
+        runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
+        default = desk if runs and not plain else default
+    if draft.said("gpu_layers") and not catalog.tables.engine(default).serving.partial:
+        return "llama.cpp"
+    known = catalog.tables.engine(default)
+    if _streams(draft) and not known.serving.streams and _reads(STREAMING, quant, catalog):
+        return STREAMING
+    return SERVER if asks_for_server(draft) and not has_pool(known, draft.values["device"]) else default
+
+
 def many_requests(concurrency: int, catalog: Catalog) -> int:
     """Give the least number of requests at once for which engines are chosen as for `concurrency` of them."""
     return max(step for step in _steps(catalog) if step <= concurrency)
@@ -78,12 +85,12 @@ def _steps(catalog: Catalog) -> frozenset[int]:
     return frozenset({1, *(choice.concurrency for each in catalog.backends.values() for choice in each.engines)})
 
 
-def _usual(draft: Draft, backend: Backend, quant: str) -> str:
-    """Name what people use, and say where that is because of many requests."""
+def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -> str:
+    """Name what people use, and say where that is because of many requests unless it is asked `aside`."""
     device, task, many = draft.values["device"], draft.values["task"], draft.given.get("concurrency", 1)
     few = default_engine(backend, device, task, quant)
     chosen = default_engine(backend, device, task, quant, many)
-    if chosen != few and not any(draft.said(name) for name in ("engine", "gpu_layers")):
+    if chosen != few and not aside and not any(draft.said(name) for name in ("engine", "gpu_layers")):
         draft.warn("engine-for-many", f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
     return chosen
 

@@ -155,11 +155,11 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     architecture, n = scenario.model.architecture, scenario.num_devices
     node = min(scenario.devices_per_node, n)
     sizes = [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
-    # Adapter libraries on public code have no tensor parallelism.
-    whole = scenario.task in ("lora", "qlora") and not runs_fused(scenario)
+    # What fine-tunes public code (accelerate, TRL, torchrun) divides neither matrices nor layers.
+    whole = scenario.task != "pretrain" and not runs_fused(scenario)
     tps = [scenario.tp] if draft.said("tp") else [1] if whole else sizes
     # Who shards weights (ZeRO-3, FSDP) has no pipeline.
-    stages = [1] if scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
+    stages = [1] if whole or scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
     pps = [scenario.pp] if draft.said("pp") else stages
     ep = scenario.ep if architecture.experts else 1
     pairs = [(tp, pp) for tp in tps for pp in pps if n % (tp * pp * scenario.cp) == 0 and n // pp % ep == 0]
@@ -184,20 +184,23 @@ class Judge:
 
 
 def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0) -> Scenario:
-    """Choose tp and pp where the user left them open, among those whose expected peak fits with room to spare.
+    """Choose tp, pp and the ZeRO stage of a quantized base where the user left them open.
 
-    An engine that aims at the fastest layout splits up to MOST_SPLITTING times as much as it must where that is faster,
-    or where it surely fits and the fastest may not; others, and who shards all weights, no more than they must.
-    Where nothing fits, the layout with the smallest peak is taken; where not even weights and states do, the one with
-    the least of them. `batch` is a global batch that was given, else 0.
+    The first that surely fits, else the first whose expected peak does. An engine that aims at the fastest layout
+    splits up to MOST_SPLITTING times as much as it must where that is faster, or where it surely fits and the fastest
+    may not; others, and who shards all weights, no more than they must. Where nothing fits, the layout with the
+    smallest peak is taken; where not even weights and states do, the one with the least of them. `batch` is a global
+    batch that was given, else 0.
     """
     if scenario.num_devices == 1:
         return scenario
-    if draft.said("tp") and draft.said("pp"):
+    staged = [replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft)]
+    if draft.said("tp") and draft.said("pp") and len(staged) == 1:
         return _completed(scenario, draft, batch)
     laid_out = [
-        _completed(replace(scenario, tp=tp, pp=pp), draft, batch) for tp, pp in _candidates(scenario, draft)
+        _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
     ] or [_completed(scenario, draft, batch)]
+    searches = judge.fastest and scenario.zero < 3
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
     fitting: list[tuple[Scenario, bool]] = []
@@ -209,11 +212,21 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
             continue
         peak = judge.peak_bytes(candidate)
         peaks.setdefault(peak.expected, candidate)
-        if peak.expected < judge.usable_bytes:
-            if not judge.fastest or scenario.zero >= 3:
+        if peak.expected <= judge.usable_bytes:
+            sure = peak.high <= judge.usable_bytes
+            if sure and not searches:
                 return candidate
-            fitting.append((candidate, peak.high < judge.usable_bytes))
-    return _worthiest(fitting, judge) if fitting else peaks[min(peaks)]
+            fitting.append((candidate, sure))
+    if not fitting:
+        return peaks[min(peaks)]
+    return _worthiest(fitting, judge) if searches else fitting[0][0]
+
+
+def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
+    """The ZeRO stages to choose among: a quantized base is divided only where it must be, since few can."""
+    if scenario.task == "qlora" and scenario.zero > 0 and not draft.said("zero") and not runs_fused(scenario):
+        return (0, scenario.zero)
+    return (scenario.zero,)
 
 
 def _worthiest(fitting: list[tuple[Scenario, bool]], judge: Judge) -> Scenario:
@@ -236,8 +249,17 @@ def _ranks(scenario: Scenario) -> int:
     return scenario.tp * scenario.pp
 
 
+def default_interleave(scenario: Scenario) -> int:
+    """Give the chunks of layers that a stage holds where nobody says: tuned engines interleave if layers divide so."""
+    if scenario.pp == 1 or scenario.engine_record.training.style == "plain":
+        return 1
+    return next((each for each in (3, 2) if scenario.model.architecture.layers % (each * scenario.pp) == 0), 1)
+
+
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     scenario = _with_cp(scenario, draft, batch)
+    if not draft.said("interleave"):
+        scenario = replace(scenario, interleave=default_interleave(scenario))
     # Nor does public code that is fine-tuned spread experts: each device runs all of them on its own tokens.
     if draft.said("ep") or not runs_fused(scenario):
         return scenario

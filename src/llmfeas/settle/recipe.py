@@ -71,8 +71,8 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
     """
     task = draft.values["task"]
     if task == "inference":
-        published = model.published_quant
-        quant = draft.settle("quant", published, "default" if published == "none" else "model")
+        published = usable_format(model, engine, catalog)
+        quant = draft.settle("quant", published, "model" if published == model.published_quant != "none" else "default")
         if quant == "int8" and engine.speaks == LLAMA_CPP:
             draft.put("quant", "q8_0", "backend")
             draft.warn("int8-is-q8_0", "llama.cpp has no LLM.int8; its 8-bit format q8_0 was taken")
@@ -94,6 +94,14 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
             f"--quant {quant} contradicts --task {task}: quantized weights cannot be trained",
             "use --task qlora for adapters on a quantized base, or --task inference",
         )
+
+
+def usable_format(model: Model, engine: Engine, catalog: Catalog) -> str:
+    """Give the published format; where an engine of the desk does not read that, its best usual one."""
+    published = model.published_quant
+    form = catalog.tables.quantization.format(published, engine.speaks)
+    foreign = published != "none" and engine.serving.automatic and not engine.reads(form)
+    return engine.serving.usual[0] if foreign and engine.serving.usual else published
 
 
 def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:

@@ -137,7 +137,7 @@ def is_low(quant: str) -> bool:
 
 def cache_bytes(scenario: Scenario, sums: Sums, tokens: float) -> float:
     """Cache bytes that one sequence reads for one token after `tokens` tokens, and its recurrent state, both ways."""
-    small = scenario.kv_dtype in SMALL_CACHE_TYPES or (scenario.quant == "fp8" and not scenario.said("kv_dtype"))
+    small = scenario.kv_dtype in SMALL_CACHE_TYPES
     return sums.cached_values(tokens) * (1 if small else 2) + 2 * sums.state_bytes
 
 
@@ -152,7 +152,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     """Seconds of one decoding step of `sequences` on one replica, after `tokens` tokens each, by part; they add up."""
     efficiency = scenario.tables.efficiency
     sums = architecture_sums(scenario.model.architecture)
-    fused = scenario.attention == "flash" and scenario.said("attention")
+    fused = scenario.attention == "flash"
     rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
     tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
     weights = weights_read_bytes(scenario, positions)

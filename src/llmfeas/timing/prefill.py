@@ -130,7 +130,7 @@ def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str
 def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, float]:
     """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average."""
     sums = architecture_sums(scenario.model.architecture)
-    fused = scenario.attention == "flash" and scenario.said("attention")
+    fused = scenario.attention == "flash"
     rates = prefill_rates(
         scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused
     )

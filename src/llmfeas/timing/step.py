@@ -78,12 +78,7 @@ def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
-    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
-
-    0 where the micro-batch is not given: whoever publishes has chosen one that fills the device.
-    """
-    if not scenario.said("micro_batch"):
-        return 0.0
+    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more with sharded weights."""
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
     return factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
 
@@ -149,14 +144,7 @@ def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, li
     return moved / rates.memory + rounds * owned / rates.matrix
 
 
-def schedule_chunks(scenario: Scenario, tuned: bool) -> int:
-    """Model chunks of a stage: as given, else 3 for tuned engines, which interleave, and 1 for plain ones."""
-    if scenario.said("interleave") or scenario.interleave > 1:
-        return scenario.interleave
-    return 3 if tuned and scenario.pp > 1 else 1
-
-
-def bubble_share(scenario: Scenario, tuned: bool) -> float:
+def bubble_share(scenario: Scenario) -> float:
     """Idle share of a pipeline, `(pp - 1) / (micro-batches x chunks)` of the work (Narayanan 2021).
 
     A local batch of fewer than two sequences a stage is one that the pipeline itself splits into sequences.
@@ -166,7 +154,7 @@ def bubble_share(scenario: Scenario, tuned: bool) -> float:
     steps = scenario.micro_steps
     if steps < 2 * scenario.pp:
         steps *= scenario.micro_batch
-    return (scenario.pp - 1) / (steps * schedule_chunks(scenario, tuned))
+    return (scenario.pp - 1) / (steps * scenario.interleave)
 
 
 def device_links_of(scenario: Scenario) -> Links:
@@ -205,7 +193,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     busy += parts["zero"] + parts["offload"]
     steps = scenario.micro_steps
     parts = {name: seconds * steps for name, seconds in parts.items()}
-    parts["bubble"] = busy * steps * bubble_share(scenario, tuned)
+    parts["bubble"] = busy * steps * bubble_share(scenario)
     parts["gradient_sync"] = gradient_sync_seconds(scenario, shard, links, ranks)
     parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
     return parts

@@ -92,10 +92,13 @@ def test_fsdp_takes_states_of_8_bits_that_can_be_divided() -> None:
 
 
 def test_quantized_weights_are_not_divided_by_fsdp() -> None:
-    found = ready("accelerate", model="llama-3-70b", device="8xh100-sxm", task="qlora")
+    ask = {"model": "llama-3-70b", "device": "8xh100-sxm", "task": "qlora"}
+    found = ready("accelerate", **ask)
     assert found.estimate.scenario.zero == 0
-    assert "FSDP does not divide quantized weights; --zero 0 was taken" in found.warnings[0].message
-    assert ready("deepspeed", model="llama-3-70b", device="8xh100-sxm", task="qlora").estimate.scenario.zero == 3
+    assert not any("--zero" in warning.message for warning in found.warnings)
+    with pytest.raises(UsageError, match="FSDP does not divide quantized weights"):
+        ready("accelerate", **ask, zero=3)
+    assert ready("deepspeed", **ask, zero=3).estimate.scenario.zero == 3
 
 
 def test_accelerate_starts_several_cpus_with_fsdp_only() -> None:

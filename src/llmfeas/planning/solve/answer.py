@@ -46,9 +46,15 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
 
 
 def is_feasible(request: Request, catalog: Catalog) -> bool:
-    """Whether a request works, be it tightly."""
+    """Whether a request works, be it tightly, on the device alone unless layers on the host were asked for."""
     result = estimated(request, catalog)
-    return result is not None and result.verdict.status in FEASIBLE
+    return result is not None and result.verdict.status in FEASIBLE and not spills(result)
+
+
+def spills(result: Estimate) -> bool:
+    """Whether layers lie on the host that nobody asked to lie there."""
+    scenario = result.scenario
+    return scenario.gpu_layers is not None and not scenario.said("gpu_layers")
 
 
 def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
@@ -58,6 +64,10 @@ def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
     except LlmfeasError as error:
         return {"status": "refused", "because": error.message}
     reasons = why(result.verdict)
+    if result.verdict.status in FEASIBLE and spills(result):
+        scenario = result.scenario
+        kept = f"{scenario.gpu_layers} of {scenario.model.architecture.layers} layers"
+        reasons = f"only {kept} stay on the device, the rest runs on the host"
     return {"status": result.verdict.status, "because": reasons}
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ...feasibility.bounds import memory_lower_bound, time_limit_seconds, time_lower_bound
+from ...feasibility.result import Estimate
 from ...settle import hardware_named
-from .answer import FEASIBLE, Answer, Request, estimated, outcome
+from .answer import FEASIBLE, Answer, Request, estimated, outcome, spills
 from .fleet import LAYOUT, MOST, asks_for_load, fewest_devices
 
 
@@ -37,19 +39,44 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     if asks_for_load(request):
         return fewest_devices(request, catalog)
     node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
-    before: int | None = None
-    for count in counts(max(1, min(node, 8))):
+    node, before = max(1, min(node, 8)), 0
+    for count in counts(node):
         result = estimated({**request, "num_devices": count}, catalog)
-        if result is not None and result.verdict.status in FEASIBLE:
-            scenario = result.scenario
-            layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
-            beyond = None
-            if before is not None:
-                beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
-            return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)
+        if _alone(result):
+            return _fewest(request, _between(request, node, count, result, catalog), node, catalog)
         if result is not None and result.verdict.software == "unsupported":
             beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
             return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
         before = count
     last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
     return Answer("min-devices", {"num_devices": None}, None, last, (f"not even {before} devices work",))
+
+
+def _alone(result: Estimate | None) -> bool:
+    """Whether devices work without a host that runs layers for them."""
+    return result is not None and result.verdict.status in FEASIBLE and not spills(result)
+
+
+def _between(request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog) -> Estimate:
+    """The estimate on the fewest whole nodes below `most` that work, else `found`; what is hopeless is not walked."""
+    assert found is not None
+    limit = time_limit_seconds(found.scenario)
+    for count in range(node, most, node):
+        settings = {"num_devices": count}
+        if memory_lower_bound(settings, found.scenario) > found.scenario.memory_bytes:
+            continue
+        if time_lower_bound(settings, found.scenario, catalog) > limit:
+            continue
+        result = estimated({**request, **settings}, catalog)
+        if result is not None and _alone(result):
+            return result
+    return found
+
+
+def _fewest(request: Request, result: Estimate, node: int, catalog: Catalog) -> Answer:
+    scenario = result.scenario
+    count = scenario.num_devices
+    layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
+    before = count - (1 if count <= node else node)
+    beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)} if before else None
+    return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)

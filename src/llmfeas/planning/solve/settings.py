@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
@@ -83,6 +83,8 @@ def _fits(request: Request, catalog: Catalog) -> bool:
         if error.code in REFUSALS:
             return False
         raise
+    if scenario.gpu_layers is not None and not scenario.said("gpu_layers"):
+        return False
     found = memory(scenario)
     if found.serving is not None and found.serving.refusal is not None:
         return False
@@ -149,12 +151,15 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     fixed = without(request, "model")
     if request.get("task") != "inference":
         fixed = {"micro_batch": 1, **fixed}
+    refused: dict[str, UsageError] = {}
     ordered = sorted(catalog.models.values(), key=lambda model: (parameters(model).total, model.id))
-    works = [model for model in ordered if _works(model, fixed, catalog)]
+    works = [model for model in ordered if _works(model, fixed, catalog, refused)]
+    ordered = [model for model in ordered if model.id not in refused]
+    notes = _skipped(refused)
     if not works:
-        smallest = ordered[0].id
+        smallest = ordered[0].id if ordered else next(iter(refused))
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
-        return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works",))
+        return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works", *notes))
     best = works[-1]
     limit = parameters(best).total
     answer = {
@@ -166,14 +171,30 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     }
     larger = [model for model in ordered if parameters(model).total > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
-    return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_)
+    return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
 
 
-def _works(model: Model, fixed: Request, catalog: Catalog) -> bool:
-    """Whether a model works; those whose weights alone are too much are not walked."""
+def _works(model: Model, fixed: Request, catalog: Catalog, refused: dict[str, UsageError]) -> bool:
+    """Whether a model works; whose weights alone are too much is not walked, what cannot be asked goes to `refused`."""
     tried = {**fixed, "model": model.id}
-    if fixed.get("num_devices") is None:
-        scenario = resolution(tried, catalog).scenario
-        if memory_lower_bound({}, scenario) > scenario.memory_bytes:
-            return False
-    return is_feasible(tried, catalog)
+    try:
+        if fixed.get("num_devices") is None:
+            scenario = resolution(tried, catalog).scenario
+            if memory_lower_bound({}, scenario) > scenario.memory_bytes:
+                return False
+        return is_feasible(tried, catalog)
+    except UsageError as error:
+        if error.code not in REFUSALS:
+            raise
+        refused[model.id] = error
+        return False
+
+
+def _skipped(refused: Mapping[str, UsageError]) -> tuple[str, ...]:
+    """Say how many models cannot be asked, and why the first of them."""
+    if not refused:
+        return ()
+    several = (
+        f"{len(refused)} models cannot be asked this and were skipped" if len(refused) > 1 else "1 model was skipped"
+    )
+    return (f"{several}, such as: {next(iter(refused.values())).message}",)

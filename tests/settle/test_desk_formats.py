@@ -1,0 +1,76 @@
+"""What memory decides of a served model: its format, and how many of its layers stay on the device."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
+from llmfeas.settle import resolution
+
+GGUF = ("none", "q8_0", "q6_k", "q5_k_m", "q4_k_m")
+MLX = ("none", "mlx-8bit", "mlx-6bit", "mlx-4bit")
+
+
+def served(model: str, device: str, **more: object) -> Estimate:
+    return estimate(resolution({"model": model, "device": device, "task": "inference", **more}, catalog()))
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "quant"),
+    [
+        ("llama-3-8b", "rtx-4090", "none"),
+        ("gemma-3-27b", "rtx-4090", "q5_k_m"),
+        ("phi-4", "rtx-4090", "q8_0"),
+        ("llama-3-70b", "m2-ultra", "mlx-4bit"),
+        ("gemma-3-27b", "m2-ultra", "mlx-8bit"),
+        ("qwen2.5-14b", "ryzen-9-7950x", "q8_0"),
+    ],
+)
+def test_at_a_desk_the_best_usual_format_that_surely_fits_is_taken(model: str, device: str, quant: str) -> None:
+    found = served(model, device)
+    assert (found.scenario.quant, found.verdict.status, found.scenario.gpu_layers) == (quant, "feasible", None)
+
+
+@pytest.mark.parametrize("device", ["rtx-4090", "rtx-3060", "rx-7900xtx", "m2-ultra", "m4-max-40c", "ryzen-9-7950x"])
+def test_no_wider_usual_format_would_surely_fit(device: str) -> None:
+    for model in ("mistral-7b", "phi-4", "gemma-3-27b", "llama-3-70b"):
+        found = served(model, device)
+        order = MLX if found.scenario.engine == "mlx" else GGUF
+        for wider in order[: order.index(found.scenario.quant)]:
+            assert served(model, device, quant=wider).memory.verdict != "fits", (model, wider)
+
+
+def test_what_does_not_fit_in_4_bits_leaves_as_few_layers_on_the_host_as_do() -> None:
+    found = served("gemma-3-27b", "rtx-3060")
+    assert (found.scenario.quant, found.verdict.status) == ("q4_k_m", "feasible")
+    layers = found.scenario.gpu_layers
+    assert layers is not None and 0 < layers < 62
+    assert served("gemma-3-27b", "rtx-3060", quant="q4_k_m", gpu_layers=layers + 1).memory.verdict != "fits"
+
+
+@pytest.mark.parametrize("said", [{"quant": "none"}, {"quant": "q8_0"}, {"gpu_layers": 62}])
+def test_what_was_said_stays(said: dict[str, object]) -> None:
+    found = served("gemma-3-27b", "rtx-3060", **said)
+    assert all(getattr(found.scenario, name) == value for name, value in said.items())
+    assert found.scenario.gpu_layers == said.get("gpu_layers")
+    assert found.verdict.status == "infeasible"
+
+
+def test_servers_run_what_is_published() -> None:
+    assert served("llama-3-70b", "h100-sxm").scenario.quant == "none"
+    assert served("deepseek-v3", "8xh200").scenario.quant == "fp8"
+    assert served("qwen2.5-7b", "rtx-4060", concurrency=16).scenario.quant == "none"
+
+
+def test_a_desk_runs_8_bit_models_in_formats_of_its_own() -> None:
+    assert served("deepseek-v3", "m3-ultra", memory="512GiB").scenario.quant == "mlx-4bit"
+    assert served("deepseek-v3", "epyc-9654", memory="768GiB").scenario.quant == "q6_k"
+
+
+def test_more_requests_take_a_smaller_format() -> None:
+    asked = [served("phi-4", "rtx-4090", concurrency=count, context=16384) for count in (1, 2, 3, 4)]
+    places = [GGUF.index(found.scenario.quant) for found in asked]
+    assert places == sorted(places)
+    assert places[0] < places[-1]
