@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
-from llmfeas.evidence.own import T90
+from llmfeas.evidence.own import NORMAL_90, T90
 
 from .least_squares import minimised
 from .observations import Observation, predicted_log, regime_of
@@ -19,6 +20,9 @@ FELT = 0.02
 LARGEST_ERROR = 0.8
 """Log errors count at most this much in the spread of a regime."""
 SMALLEST_SIGMA = 0.18
+UNSEEN_SIGMA = 0.5
+"""Spread of a kind of run that nobody measured: the log errors of nine training runs on a CPU, the first that anybody
+took there, were 0.43 (theoretical peaks) to 0.56 (measured ones) before anything was adapted to them."""
 SHRINKAGE = 1.5
 """Groups' worth of the mean over all regimes that each regime is shrunk with."""
 
@@ -122,9 +126,10 @@ def regimes_of(
 ) -> dict[str, Regime]:
     """The spread and the interval of each kind of run from the errors of left-out groups.
 
-    Mean square of each group's log errors, averaged over the groups (sources for prefill) of a regime and shrunk to
-    the mean over all; width = exp(t(0.9; groups + 2) sigma), all of a kind of speed then scaled by one factor so that
-    they hold what they shall of the left-out rows. `unknown` stands for a kind of run without groups.
+    Mean square of each group's log errors, averaged over the groups (sources) of a regime and shrunk to the mean over
+    all (of one alone: to that of kinds that nobody measured); width = exp(t(0.9; groups + 2) sigma), all of a kind of
+    speed then scaled by one factor so that they hold what they shall of the left-out rows; where one regime holds fewer
+    of its own, it is widened until it does. `unknown` stands for a kind of run without measurements.
     """
     by = LEFT_OUT_BY[observations[0].kind]
     squares: dict[str, dict[str, list[float]]] = {}
@@ -134,13 +139,31 @@ def regimes_of(
         squares.setdefault(regime_of(numbers, item), {}).setdefault(getattr(item, by), []).append(square)
         overall.setdefault(getattr(item, by), []).append(square)
     general = _mean(_mean(values) for values in overall.values())
-    found = {"unknown": _regime(math.sqrt(1.15**2 * general), 0, 0)}
+    found: dict[str, Regime] = {}
     for name, groups in sorted(squares.items()):
         own = sum(_mean(values) for values in groups.values())
-        sigma = math.sqrt((SHRINKAGE * general + own) / (SHRINKAGE + len(groups)))
+        centre = general if len(groups) > 1 else max(general, UNSEEN_SIGMA**2)
+        sigma = math.sqrt((SHRINKAGE * centre + own) / (SHRINKAGE + len(groups)))
         found[name] = _regime(sigma, len(groups), sum(len(values) for values in groups.values()))
     used = [(abs(errors[item.id]), found[regime_of(numbers, item)]) for item in observations]
-    return _scaled(found, sorted(error / math.log(regime.width) for error, regime in used))
+    scaled = _scaled(found, sorted(error / math.log(regime.width) for error, regime in used))
+    whole = {name: _holding(numbers, observations, errors, name, regime) for name, regime in scaled.items()}
+    return {"unknown": Regime(UNSEEN_SIGMA, 0, 0, round(math.exp(NORMAL_90 * UNSEEN_SIGMA), 3)), **whole}
+
+
+def _holding(
+    numbers: Efficiency, observations: Sequence[Observation], errors: Mapping[str, float], name: str, regime: Regime
+) -> Regime:
+    """A regime, widened where it holds fewer of its left-out rows than it shall; each source weighs alike."""
+    own: dict[str, list[float]] = {}
+    for item in observations:
+        if regime_of(numbers, item) == name:
+            own.setdefault(item.source, []).append(abs(errors[item.id]))
+    weighted = sorted((error, 1 / len(each)) for each in own.values() for error in each)
+    held = accumulate(weight for _, weight in weighted)
+    bound = next(error for (error, _), share in zip(weighted, held, strict=True) if share >= INSIDE * len(own) - 1e-9)
+    width = max(regime.width, math.exp(min(LARGEST_ERROR, bound)))
+    return replace(regime, width=round(width, 3), sources=len(own))
 
 
 def _scaled(regimes: Mapping[str, Regime], ratios: Sequence[float]) -> dict[str, Regime]:

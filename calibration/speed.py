@@ -58,7 +58,8 @@ def parameter_text(name: str, parameter: Parameter) -> str:
 
 def regime_text(name: str, regime: Regime) -> str:
     """Write one line of the section `regimes`."""
-    return f"    {name}: {{sigma: {regime.sigma}, groups: {regime.groups}, rows: {regime.rows}, width: {regime.width}}}"
+    counts = f"sources: {regime.sources}, groups: {regime.groups}, rows: {regime.rows}"
+    return f"    {name}: {{sigma: {regime.sigma}, {counts}, width: {regime.width}}}"
 
 
 def rewritten(text: str, parameters: Mapping[str, Parameter], fits: Mapping[str, Fit]) -> str:

@@ -99,7 +99,7 @@ def test_the_commands(repository: Path, capfd: pytest.CaptureFixture[str], monke
         ["estimate", "-m", "gpt2-xl", "-d", "rtx-4070ti"],
         ["estimate", "-m", "gpt2", "-d", "rtx-4090", "--deadline", "1s"],
         ["estimate", "-m", "gpt2", "-d", "rtx-4090", "--price", "1", "--budget", "0.01"],
-        ["estimate", "-m", "llama-3-8b", "-d", "8xtpu-v5e", "-t", "qlora"],
+        ["estimate", "-m", "llama-3-8b", "-d", "8xtpu-v5e", "-t", "qlora", "--engine", "pytorch"],
         ["compare", "-m", "gpt2-xl", "-d", "rtx-4070ti", "-d", "t4"],
         ["plan", "-m", "gpt3-175b", "-d", "rtx-3050-laptop", "-t", "pretrain", "--keep", "task,num_devices"],
         ["solve", "max-batch", "-m", "gpt3-175b", "-d", "t4"],

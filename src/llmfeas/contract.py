@@ -51,6 +51,8 @@ class Keys:
     """In `Annotated[Mapping[str, X], Keys(names)]`: the keys that the mapping has, all of them."""
 
     names: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    """Those that results of older versions lack."""
 
 
 def hidden(**more: Any) -> Any:

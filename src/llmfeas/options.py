@@ -68,6 +68,8 @@ class Option:
     required: bool = False
     taken: bool = False
     """The command line means something else by its name: there its first alias stands for it."""
+    added: bool = False
+    """`inputs` of older versions lack it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,6 +201,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("engine", SYSTEM, "Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ...",
            "what people use on that backend", kind="text"),
     Option("engine_version", SYSTEM, "Release of that software, such as 0.19.0.", "today's", INFERENCE, kind="text"),
+    Option("transformers", SYSTEM, "Release of transformers: 4 loops over experts, 5 stacks them.",
+           "5; 4 where it alone has the experts in the format", kind="text", choices=("4", "5"), added=True),
     Option("memory", SYSTEM, "What one device really has, such as 16GiB.",
            "the device's own; the smallest common size of a Mac", kind="bytes", unit="bytes", metavar="SIZE",
            minimum=2**20, maximum=2**50),

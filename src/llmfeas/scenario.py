@@ -110,6 +110,8 @@ class Scenario:
     engine: str = "pytorch"
     engine_version: str | None = None
     """Release of the engine; None: today's."""
+    transformers: Literal["4", "5"] = "5"
+    """Release that public code runs under."""
     mfu: float | None = None
     price_usd_per_hour: float | None = None
     price_provider: str | None = None
@@ -155,7 +157,9 @@ class Scenario:
 
     @property
     def expert_tp(self) -> int:
-        """Ranks that share one expert's matrices: tp, or what `ep` leaves of it where it takes those ranks too."""
+        """Ranks that share an expert's matrices: 1 where the engine divides none, else tp or what `ep` leaves of it."""
+        if not self.engine_record.training.splits_experts:
+            return 1
         return self.tp if self.ep == 1 else gcd(self.tp, max(1, self.num_devices // (self.pp * self.ep)))
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, fitted, regimes_of
-from calibration.observations import SPEEDS, Observation, observed
+from calibration.observations import SPEEDS, Observation, observed, regime_of
 from calibration.plan import PLANS
 from calibration.speed import main, rewritten
 from llmfeas.catalog.efficiency import Parameter, Regime
@@ -54,12 +54,24 @@ def test_refitting_everything_gives_the_file_and_meets_the_bars(tmp_path: Path) 
 
 def test_intervals_narrow_with_groups_and_never_vanish(prefill: list[Observation]) -> None:
     numbers = catalog().tables.efficiency
-    exact = regimes_of(numbers, prefill, {item.id: 0.0 for item in prefill})
+    found = regimes_of(numbers, prefill, {item.id: 0.0 for item in prefill})
+    exact = {name: regime for name, regime in found.items() if regime.groups > 1}
     assert all(regime.sigma == SMALLEST_SIGMA for regime in exact.values())
     widths = sorted((regime.groups, regime.width) for regime in exact.values())
     assert [width for _, width in widths] == sorted((width for _, width in widths), reverse=True)
     wrong = regimes_of(numbers, prefill, {item.id: 0.5 for item in prefill})
     assert all(wrong[name].width > regime.width for name, regime in exact.items())
+    assert all(found[name].width > 1.3 for name, regime in found.items() if regime.groups <= 1)
+
+
+def test_each_kind_of_run_holds_its_left_out_rows_whatever_the_others_hold(prefill: list[Observation]) -> None:
+    numbers = catalog().tables.efficiency
+    odd = {item.id for item in prefill if regime_of(numbers, item) == "mlx"}
+    errors = {item.id: 0.6 if item.id in odd else 0.01 for item in prefill}
+    found = regimes_of(numbers, prefill, errors)
+    assert found["mlx"].width >= round(math.exp(0.6), 3)
+    assert found["unknown"].width > max(found["metal"].width, math.exp(0.6))
+    assert found["unknown"].rows == 0
 
 
 def test_a_left_out_source_is_not_seen(prefill: list[Observation]) -> None:
@@ -93,5 +105,5 @@ def test_the_file_keeps_what_is_not_fitted() -> None:
         "  p: {value: 1.0, spread: 0.2, prior: true, note: 'it''s so'}\n"
         "generations:\n  b: {training: b}\n"
         "left_out:\n  decode: {rows: 1, median_error: 0.500, p90_error: 0.500}\n"
-        "regimes:\n  decode:\n    unknown: {sigma: 0.2, groups: 0, rows: 0, width: 1.5}\n"
+        "regimes:\n  decode:\n    unknown: {sigma: 0.2, sources: 0, groups: 0, rows: 0, width: 1.5}\n"
     )

@@ -69,5 +69,5 @@ class Outcome:
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error as a script reads it."""
-        return json.loads(self.err)["error"]
+        """The error as a script reads it, after what was noted before."""
+        return json.loads(self.err.splitlines()[-1])["error"]

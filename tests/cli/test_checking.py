@@ -30,7 +30,10 @@ def test_a_budget_that_cannot_be_checked_has_not_passed(run: Run, tmp_path: Path
     [
         (("-m", "gpt2", "-d", "rtx-4090", "--budget", "1", "--check"), "infeasible: costs "),
         (("-m", "llama-3-8b", "-d", "8xh100-sxm", "--tokens", "15T", "--check"), "infeasible: would take "),
-        (("-m", "llama-3-8b", "-d", "tpu-v5e", "-t", "qlora", "--check"), "unsupported: qlora on TPU v5e"),
+        (
+            ("-m", "llama-3-8b", "-d", "tpu-v5e", "-t", "qlora", "--engine", "pytorch", "--check"),
+            "unsupported: qlora on TPU v5e",
+        ),
         (("-m", "gpt2", "-d", "rtx-4090", "--memory", "16GiB", "--micro-batch", "8", "--strict"), "tight: needs "),
     ],
 )

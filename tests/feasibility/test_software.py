@@ -4,6 +4,7 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
+from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import resolution
 
 
@@ -35,3 +36,26 @@ def test_a_dropped_card_still_runs_what_needs_none_of_what_dropped_it() -> None:
     assert verdict(engine="llama.cpp-vulkan") != "unsupported"
     assert verdict(engine="transformers") == "unsupported"
     assert verdict(task="lora") == "unsupported"
+
+
+def test_what_an_engine_does_not_run_is_said_by_estimate_and_launch_from_one_table() -> None:
+    """LongCat has no decoder in MaxText and no name in llama.cpp; MaxText brings QLoRA to TPUs."""
+    from llmfeas.errors import UsageError
+    from llmfeas.planning.launch import launch, launcher
+
+    found = bare_answer({"model": "longcat-flash", "device": "256xtpu-v5p", "task": "pretrain"})
+    assert found.verdict.software == "unsupported"
+    with pytest.raises(UsageError, match="architecture"):
+        launch(launcher("maxtext"), found.scenario)
+    served = bare_answer({"model": "longcat-flash", "device": "m3-ultra", "task": "inference", "quant": "q4_k_m"})
+    assert (served.scenario.engine, served.verdict.software) == ("llama.cpp", "unsupported")
+    adapted = bare_answer({"model": "llama-3-8b", "device": "4xtpu-v5e", "task": "qlora", "micro_batch": 1})
+    assert adapted.verdict.software == "supported"
+    plain = bare_answer({"model": "llama-3-8b", "device": "4xtpu-v5e", "task": "qlora", "engine": "pytorch"})
+    assert plain.verdict.software == "unsupported"
+
+
+def test_an_engine_that_has_the_architecture_is_taken_before_the_usual_one() -> None:
+    for device in ("epyc-9965", "rtx-4090"):
+        found = bare_answer({"model": "longcat-flash-lite", "device": device, "task": "inference"})
+        assert found.scenario.engine_record.runs(found.scenario.model.architecture.implementation)

@@ -26,7 +26,11 @@ def reasons(answer: Estimate) -> set[str]:
         ({"model": "gpt2", "device": "rtx-4070ti", "deadline": "1h"}, "infeasible", "over-deadline"),
         ({"model": "gpt2", "device": "rtx-4070ti", "price": 1, "budget": 1}, "infeasible", "over-budget"),
         ({"model": "llama-3-8b", "device": "h200", "zero": 0}, "infeasible", "impractical"),
-        ({"model": "llama-2-7b", "device": "tpu-v5p", "task": "qlora"}, "unsupported", "software-unsupported"),
+        (
+            {"model": "llama-2-7b", "device": "tpu-v5p", "task": "qlora", "engine": "pytorch"},
+            "unsupported",
+            "software-unsupported",
+        ),
         ({"model": "gpt2", "device": "kaggle-2xt4", "tokens": 3e10, "micro_batch": 2}, "feasible", "weekly-hours"),
         (
             {"model": "gpt2-xl", "device": "rtx-4090", "offload": "all", "host_memory": "4GiB"},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.answer import answer, bare_answer
 
 NOTE = (
     "experts are counted in nf4, as transformers 4 and Unsloth hold them; bitsandbytes under transformers 5 leaves "
-    "them in 16 bits: 62.3 GiB more in all"
+    "them in 16 bits: 62.3 GiB more in all (--transformers 5)"
 )
 
 
@@ -45,3 +45,22 @@ def test_what_today_s_public_code_takes_more_is_said(asked: dict[str, object]) -
 )
 def test_nothing_is_said_where_the_format_reaches_all(asked: dict[str, object]) -> None:
     assert notes(**asked) == []
+
+
+def test_a_release_decides_what_experts_hold_in_figures_verdict_and_ladder() -> None:
+    """Under transformers 5 bitsandbytes leaves stacked experts in 16 bits: weights, verdict and ladder say so."""
+    ask = {"model": "mixtral-8x7b", "device": "h100-sxm", "task": "qlora", "micro_batch": 1}
+    older, newer = (bare_answer({**ask, "transformers": release}) for release in ("4", "5"))
+    more = newer.memory.components["weights_bytes"] - older.memory.components["weights_bytes"]
+    assert more / 2**30 == pytest.approx(62.3, abs=0.1)
+    assert (older.verdict.memory, newer.verdict.memory) == ("fits", "exceeds")
+    assert bare_answer(ask).memory == older.memory
+    ladder = {rung.task: rung.status for rung in answer({**ask, "task": "lora", "transformers": "5"}).ladder}
+    assert ladder["qlora"] == "infeasible"
+
+
+def test_a_release_means_nothing_to_software_with_code_of_its_own() -> None:
+    found = bare_answer(
+        {"model": "mixtral-8x7b", "device": "h200", "task": "qlora", "engine": "unsloth", "transformers": "5"}
+    )
+    assert "option-unused" in {note.code for note in found.warnings}

@@ -96,7 +96,7 @@ def test_ways_keep_their_promises_and_pins(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "device"), [("gpt2-xl", "rtx-4070ti"), ("llama-3-8b", "rtx-4090"), ("longcat-flash", "tpu-v5e")]
+    ("model", "device"), [("gpt2-xl", "rtx-4070ti"), ("llama-3-8b", "rtx-4090"), ("longcat-flash", "mi300x")]
 )
 def test_the_first_ways_are_those_of_the_mildest_tier(model: str, device: str) -> None:
     request: Ask = {"model": model, "device": device, "task": "finetune"}

@@ -107,10 +107,10 @@ def test_a_compiler_is_not_offered_where_weights_and_states_alone_are_too_large(
     assert not any("engine" in str(r.changes) for r in answer(request, catalog(), ladder=False).remedies)
 
 
-def test_a_tpu_is_offered_lora_in_place_of_qlora() -> None:
-    request = {"model": "llama-2-7b", "device": "tpu-v5e", "task": "qlora", "quant": "nf4"}
+def test_a_tpu_is_offered_the_software_that_has_qlora() -> None:
+    request = {"model": "llama-2-7b", "device": "tpu-v5e", "task": "qlora", "quant": "nf4", "engine": "pytorch"}
     first = answer(request, catalog(), ladder=False).remedies[0]
-    assert first.changes == {"task": "lora", "quant": "auto"}
+    assert first.changes == {"engine": "auto"}
 
 
 @pytest.mark.parametrize("device", DEVICES)

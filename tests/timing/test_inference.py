@@ -193,6 +193,7 @@ def test_first_token_waits_for_the_prompt() -> None:
     assert found.time_to_first_token_seconds.expected == pytest.approx(reading + 1 / decode(found))
 
 
-def test_thin_evidence_is_said() -> None:
+def test_what_stands_behind_a_range_is_said() -> None:
     cpu = replace(CARD, backend="cpu", kind="cpu", generation="zen5", memory_type="DDR5", links=())
-    assert inference_time(scenario(device=cpu)).thin
+    evidence, _ = inference_time(scenario(device=cpu)).evidence
+    assert evidence == "few"

@@ -54,9 +54,9 @@ def test_no_product_beats_its_peak() -> None:
 def test_priors_widen_and_mark_a_range() -> None:
     numbers = catalog().tables.efficiency
     sure, unsure = (interval(numbers, "training", "pytorch-16bit", priors) for priors in (0, 2))
-    assert not sure.thin
-    assert unsure.thin
+    assert sure.evidence == "enough"
+    assert unsure.evidence == "few"
     assert unsure.width > sure.width
     unknown = interval(replace(numbers, regimes={}), "training", "nobody ran this", 0)
-    assert unknown.thin
+    assert unknown.evidence == "none"
     assert unknown.width == pytest.approx(UNKNOWN_WIDTH)

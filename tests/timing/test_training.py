@@ -143,7 +143,7 @@ def test_bubble_follows_narayanan() -> None:
 
 def test_experts_are_less_efficient_than_dense_weights() -> None:
     mixed = training_time(scenario(model=MIXTURE))
-    assert mixed.regime == "moe"
+    assert mixed.regime == "moe-pretrain"
     assert mixed.mfu.expected < training_time(scenario()).mfu.expected
 
 
@@ -216,3 +216,60 @@ def test_a_base_prepared_for_few_bits_streams_twice_the_bytes() -> None:
     assert prepared["matrix"] == plain["matrix"]
     same = step_parts(bare_answer({**ask, "task": "lora", "engine": "pytorch-kbit"}).scenario)
     assert same["streaming"] == plain["streaming"]
+
+
+def codes(**asked: object) -> list[str]:
+    return [note.code for note in bare_answer(asked).warnings]
+
+
+def test_what_nobody_measured_is_another_thing_than_few() -> None:
+    """A kind of run without a row has words, code and interval of its own; one source is said to be one."""
+    numbers = catalog().tables.efficiency
+    unknown = numbers.regimes["training"]["unknown"].width
+    for device in ("epyc-9755", "m4-max-40c", "arc-b580"):
+        assert "unmeasured-speed" in codes(model="gpt2-small", device=device, task="pretrain")
+    found = bare_answer({"model": "gpt2-small", "device": "epyc-9755", "task": "pretrain"}).time
+    assert isinstance(found, TrainingTime)
+    assert found.tokens_per_second.high / found.tokens_per_second.expected >= unknown
+    known = [entry.width for name, entry in numbers.regimes["training"].items() if name != "unknown"]
+    assert sum(unknown > width for width in known) >= 0.8 * len(known)
+    alone = [name for name, entry in numbers.regimes["training"].items() if entry.sources == 1]
+    assert all(numbers.regimes["training"][name].rows for name in alone)
+
+
+def test_a_regime_of_one_source_says_so() -> None:
+    from llmfeas.feasibility.core import evidence_notes
+
+    assert [note.code for note in evidence_notes("single-source", "gaudi-pretrain")] == ["single-source-speed"]
+    assert evidence_notes("enough", "any") == ()
+
+
+def speed(**asked: object) -> float:
+    found = bare_answer({"device": "h100-sxm", "task": "lora", "micro_batch": 1, "seq_len": 2048, **asked}).time
+    assert isinstance(found, TrainingTime)
+    return found.tokens_per_second.expected
+
+
+def test_experts_that_run_one_after_the_other_cost_the_host_more_than_stacks() -> None:
+    """transformers 4 loops over 128 experts in 48 layers; 5 stacks them, and peft merges adapters into the stacks."""
+    ask = {"model": "qwen3-30b-a3b", "lora_targets": "attention"}
+    assert speed(**ask, transformers="5") > 4 * speed(**ask, transformers="4")
+    few, many = (speed(model="mixtral-8x7b", device="h200", transformers=release) for release in ("5", "4"))
+    assert few == pytest.approx(many, rel=0.5)
+    on_experts = {**ask, "lora_targets": "all-linear"}
+    assert speed(**on_experts, transformers="5") < 0.6 * speed(**ask, transformers="5")
+    assert speed(**on_experts, transformers="4") < 0.7 * speed(**ask, transformers="4")
+
+
+def test_code_that_runs_every_expert_on_every_token_pays_for_all_of_them() -> None:
+    public, own = (speed(model="llama-4-scout", device="h200", task="qlora", engine=e) for e in ("pytorch", "unsloth"))
+    assert public < own / 3
+
+
+def test_matrix_units_held_below_the_rest_of_the_chip_run_near_their_peak() -> None:
+    def share(device: str) -> float:
+        found = bare_answer({"model": "qwen3-14b", "device": f"8x{device}", "tp": 4, "engine": "megatron"}).time
+        assert isinstance(found, TrainingTime)
+        return found.mfu.expected
+
+    assert share("h20") > 1.3 * share("h100-sxm")

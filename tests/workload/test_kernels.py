@@ -52,6 +52,7 @@ def test_a_family_that_the_library_does_not_know_is_computed_as_public_code_and_
 def test_published_runs_with_ligers_kernels_are_not_refused_and_their_peaks_are_met() -> None:
     measured = read_measurements(measurement_files())[0]
     rows = [row for row in measured if row.scenario.get("engine") == LIGER and row.measured.fits is not False]
+    rows = [row for row in rows if row.framework != "axolotl"]  # with a loss of its own (Cut Cross Entropy)
     assert len(rows) >= 40
     for row in rows:
         asked = resolution(settings_of(row), catalog()).scenario

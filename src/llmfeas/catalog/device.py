@@ -203,6 +203,21 @@ class Device:
         return fast is not None and slow is not None and slow < 0.75 * fast
 
     @property
+    def has_low_ceiling(self) -> bool:
+        """Whether the vendor holds its matrix units below what the rest of the chip feeds: they run near their peak.
+
+        GeForce cards, and server cards with stacked memory whose matrix units do less than 4 times what the vector
+        units do (H20: 3.4; H100: 15).
+        """
+        rates = self.tflop_per_s
+        return self.is_geforce_like or (
+            self.backend == "cuda"
+            and self.has_hbm
+            and self.has_matrix_units
+            and (rates.bf16 or 9e9) < 4 * (rates.fp32 or 0)
+        )
+
+    @property
     def has_hbm(self) -> bool:
         """Whether its memory is stacked (HBM)."""
         return self.memory_type.upper().startswith("HBM")

@@ -61,6 +61,8 @@ class Regime:
     groups: CountOrZero
     rows: CountOrZero
     width: Factor
+    sources: CountOrZero = 0
+    """Who measured it: groups of one source are its devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,9 @@ class Efficiency:
         """
         return self.parameters[name].value
 
-    def generation(self, name: str) -> Generation:
-        """The traits of a device generation; unknown ones behave like `other`."""
-        return self.generations.get(name) or self.generations["other"]
+    def generation(self, name: str, backend: str = "") -> Generation:
+        """The traits of a device generation; unknown ones behave like their backend's, else like `other`."""
+        return self.generations.get(name) or self.generations.get(backend) or self.generations["other"]
 
     def first(self, *names: str) -> str:
         """The first of several parameter names that exists."""

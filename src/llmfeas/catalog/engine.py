@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 from ..record import dataclass
 from .backend import WORKS, Backend, Support, named_support, unending
 from .device import BackendId, Device
+from .implementation import Implementations
 from .quantization import Format
 from .records import LikeError
 from .serving_pool import ServingPool
@@ -114,11 +115,21 @@ class TrainingTraits:
     pre-training is divided (`frameworks`)."""
     checkpointing: Literal["none", "selective", "full"] = "none"
     """What pre-training and full fine-tuning recompute where nobody says."""
+    splits_experts: bool = True
+    """Tensor-parallel ranks share an expert's matrices where expert parallelism leaves them."""
     clusters: tuple[BackendId, ...] = ()
     """Backends on which people train with it on many devices."""
     style: Style
+    fused_without_bf16: bool = False
+    """Has a fused kernel for cards that the flash kernels do not run on."""
+    flash: Literal["first", "second"] = "second"
+    """Generation of fused attention kernels that its measurements ran on."""
     scheme: Scheme
     memory: TrainingOverhead
+
+    def runs_public_code(self, known: Implementations) -> bool:
+        """Whether a fine-tuning runs the code of transformers, as it is or with some of its operators replaced."""
+        return self.kernels in ("eager", "frameworks") or known.lies_over(self.kernels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +174,10 @@ class Engine:
     """Formats that it reads, or kinds of them."""
     architectures: tuple[Identifier, ...] = ()
     """Implementations that it runs; none named: nobody said."""
+    without: tuple[Identifier, ...] = ()
+    """Implementations that it is known not to run."""
+    brings: tuple[Identifier, ...] = ()
+    """Tasks and formats that it does by itself, whatever the libraries of a backend lack."""
     launchers: tuple[Identifier, ...] = ()
     """What `llmfeas launch` writes for it."""
     backends: Mapping[BackendId, tuple[Support, ...]] = field(default_factory=dict)
@@ -184,6 +199,12 @@ class Engine:
     def speaks(self) -> str:
         """The engine whose names of formats it uses."""
         return self.dialect or self.id
+
+    def runs(self, implementation: str) -> bool:
+        """Whether it runs models of an implementation, as far as anybody said."""
+        if implementation in self.without:
+            return False
+        return not self.architectures or implementation in self.architectures
 
     def reads(self, form: Format) -> bool:
         """Whether it is known to read a format."""

@@ -34,6 +34,10 @@ Fields = Mapping[str, Any]
 """A record as written."""
 
 
+ExpertAdapters = Literal["none", "merged", "each", "shared"]
+"""How all-linear adapters reach routed experts: data/implementations.yaml."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implementation:
     """Traits of the code, not of the architecture. The header of data/implementations.yaml documents each field."""
@@ -56,7 +60,7 @@ class Implementation:
     tempers_query: bool = False
     every_expert: bool = False
     experts_one_by_one: bool = False
-    adapts_experts: bool = False
+    expert_adapters: ExpertAdapters = "none"
     norms_first: bool = False
     adds_in_place: bool = False
     adds_attended_first: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from ..errors import UsageError
@@ -70,6 +71,12 @@ class Rule:
             and self.layer_count in (None, architecture.layers)
             and _chosen(self.layers, layer, architecture.layers)
         )
+
+
+STACKED = "transformers-5"
+"""Dialect of public code that stacks experts in one tensor, which formats with `skips_stacks` leave as it is."""
+LEFT_OUT = Rule(tensors=("ffn_gate", "ffn_up", "ffn_down"), encoding=NATIVE, routed=True)
+"""What becomes of such experts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +155,8 @@ class Quantization:
             UsageError: no such format.
         """
         known = self.formats.get(quant)
+        if known is not None and dialect == STACKED and known.skips_stacks:
+            return replace(known, rules=(*known.rules, LEFT_OUT))
         if known is None:
             from difflib import get_close_matches
 

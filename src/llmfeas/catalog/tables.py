@@ -118,7 +118,8 @@ class Tables:
         formats = self.quantization.formats
         yield from _missing("kernels", (engine.training.kernels,), (*PUBLIC_CODE, *self.implementations.kernels))
         yield from _missing("format", engine.formats, {*formats, *(each.kind for each in formats.values())})
-        yield from _missing("architecture", engine.architectures, self.implementations.names)
+        named = (*engine.architectures, *engine.without)
+        yield from _missing("architecture", named, self.implementations.names)
         fixed = f"decode.fixed.{engine.serving.speed.fixed}"
         if engine.serving.speed.fixed and not any(
             f"{name}.".startswith(f"{fixed}.") for name in self.efficiency.parameters

@@ -11,6 +11,7 @@ from ..settle import Resolution
 from ..timing.inference import InferenceTime, inference_time
 from ..timing.training import TrainingTime, training_time
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
+from ..workload.kernels import traits_of
 from ..workload.parameters import Parameters, parameters
 from .cost import serving_cost, training_cost
 from .load_verdict import load_verdict
@@ -27,8 +28,7 @@ def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
     architecture = scenario.model.architecture
     if scenario.task in ADAPTERS:
-        traits = scenario.tables.implementations.public(architecture.implementation)
-        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits)
+        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits_of(scenario))
     counts = parameters(architecture)
     return counts if scenario.is_training else _frozen(counts)
 
@@ -93,7 +93,7 @@ def estimate(settled: Resolution) -> Estimate:
         warnings=(
             *settled.warnings,
             *counted.notes,
-            *(_thin_evidence(time.regime) if time.thin else ()),
+            *evidence_notes(*time.evidence),
             *_calibrated(scenario, time.own_rows),
         ),
         under_load=under_load,
@@ -110,6 +110,26 @@ def _calibrated(scenario: Scenario, own_rows: int) -> tuple[Note, ...]:
     return (Note("calibrated", text),)
 
 
-def _thin_evidence(regime: str) -> tuple[Note]:
-    text = f"few measurements stand behind the speed of this kind of run ({regime}): the range is wide"
-    return (Note("thin-evidence", text),)
+EVIDENCE = {
+    "none": (
+        "unmeasured-speed",
+        "nobody has published the speed of such a run ({}): its range is judgement, and no share of runs is claimed",
+    ),
+    "single-source": (
+        "single-source-speed",
+        "one source alone has published the speed of such runs ({}): another machine may lie outside of the range",
+    ),
+    "few": (
+        "thin-evidence",
+        "few measurements stand behind the speed of this kind of run ({}): the range is wide",
+    ),
+}
+"""What stands behind the range of a speed -> the code and the words of a warning; nothing where that is enough."""
+
+
+def evidence_notes(evidence: str, regime: str) -> tuple[Note, ...]:
+    """Say what stands behind the range of a speed, where that is little."""
+    if evidence not in EVIDENCE:
+        return ()
+    code, text = EVIDENCE[evidence]
+    return (Note(code, text.format(regime)),)

@@ -40,7 +40,10 @@ class Setting(TypedDict):
     origin: Origin
 
 
-Inputs = Annotated[Mapping[str, Setting], Keys(tuple(option.name for option in OPTIONS))]
+Inputs = Annotated[
+    Mapping[str, Setting],
+    Keys(tuple(option.name for option in OPTIONS), tuple(option.name for option in OPTIONS if option.added)),
+]
 """Every setting, by name."""
 
 

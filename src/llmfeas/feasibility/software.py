@@ -16,9 +16,15 @@ from .verdict import Software, worst_software
 def techniques(scenario: Scenario) -> Iterator[str]:
     """Yield what a scenario asks of a backend's software besides its engine, as data/backends.yaml names it.
 
-    What the backend's libraries lack is no limit to a serving engine with attention kernels of its own, nor is slow
-    16-bit arithmetic to one that keeps layers on the host: it computes on quantized weights in whole numbers.
+    What the backend's libraries lack is no limit to an engine that brings it, or to a serving engine with attention
+    kernels of its own, nor is slow 16-bit arithmetic to one that keeps layers on the host: it computes on quantized
+    weights in whole numbers.
     """
+    brought = scenario.engine_record.brings
+    yield from (name for name in _asked(scenario) if name not in brought)
+
+
+def _asked(scenario: Scenario) -> Iterator[str]:
     engine, is_served = scenario.engine_record, not scenario.is_training
     yield "device"
     yield scenario.task
@@ -44,7 +50,12 @@ def techniques(scenario: Scenario) -> Iterator[str]:
 @whatever_the_batch
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """Give the worst support level over all techniques, with a reason for each that has limits."""
-    return _support(backend, scenario.device, scenario.engine_record, tuple(techniques(scenario)))
+    level, reasons = _support(backend, scenario.device, scenario.engine_record, tuple(techniques(scenario)))
+    engine, model = scenario.engine_record, scenario.model
+    if engine.runs(model.architecture.implementation):
+        return level, reasons
+    text = f"{engine.name or engine.id} has no model of the architecture of {model.name}"
+    return "unsupported", (*reasons, Note("software-unsupported", text))
 
 
 @lru_cache(maxsize=4096)

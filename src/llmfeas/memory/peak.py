@@ -12,7 +12,7 @@ from ..scenario import Scenario, whatever_the_batch
 from ..workload.serving import pool_of
 from ..workload.weights import weights_file_bytes
 from .inference import inference_memory
-from .runtime import runtime_memory
+from .runtime import overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes
 from .training import training_memory
@@ -105,7 +105,18 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    return CountedMemory(found, (*notes, *stack_notes(scenario)))
+    return CountedMemory(found, (*notes, *_unmeasured(scenario), *stack_notes(scenario)))
+
+
+def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:
+    """Say that nobody measured what an engine holds beside tensors."""
+    if overhead_of(scenario).groups or own_memory(scenario) is not None:
+        return ()
+    name = scenario.engine_record.name or scenario.engine
+    text = (
+        f"nobody has published a peak of training under {name}: tensors are counted, the rest of the range is judgement"
+    )
+    return (Note("unmeasured-memory", text),)
 
 
 def _serving(scenario: Scenario) -> CountedMemory:

@@ -107,7 +107,8 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
     key = (
         s.tables,
         a,
-        (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.engine, s.offload),
+        (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
+        (s.engine, s.transformers),
         (
             s.lora_rank,
             s.lora_targets,

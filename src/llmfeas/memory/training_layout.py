@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..catalog.engine import Scheme
+from ..catalog.quantization import STACKED
 from ..model.setup import Setup
 from ..optimizers import OPTIMIZERS
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from ..walk.candidates import PeakCandidates, RankState
-from ..workload.kernels import runs_compiled, runs_fused
+from ..workload.kernels import leaves_stacks, runs_compiled, runs_fused
 from ..workload.parameters import parameters
 from ..workload.weights import layer_weight_bytes, weight_bytes
 
@@ -159,7 +160,8 @@ def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme:
 @whatever_the_batch
 def packed_bytes(scenario: Scenario) -> float:
     """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
-    return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant)
+    dialect = STACKED if leaves_stacks(scenario) else ""
+    return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant, dialect)
 
 
 def _rank_bytes(
@@ -187,7 +189,8 @@ def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) 
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
     known, native = scenario.tables.quantization, float(setup.recipe.weight_bytes)
-    whole = weight_bytes(known, scenario.model.architecture, scenario.quant, "", native)
+    dialect = STACKED if leaves_stacks(scenario) else ""
+    whole = weight_bytes(known, scenario.model.architecture, scenario.quant, dialect, native)
     stage = base / max(1, parameters(scenario.model.architecture).total)
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width
 

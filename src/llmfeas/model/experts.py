@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
-from ..autograd.graph import Tensor
+from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import linear, stacked_product
 from ..autograd.routing import added_at, grouped, one_by_one, rows, scattered, summed, top
 from ..autograd.views import copy, repeated, respread, split
 from ..catalog.architecture import Activation, Architecture
-from ..catalog.implementation import Implementation
+from ..catalog.implementation import ExpertAdapters, Implementation
 from ..catalog.parts import Experts
 from ..record import dataclass
 from .activations import activated, activation_kind, gated, gated_clamped
@@ -25,6 +25,9 @@ from .merged import Merged, merged_router
 from .operator import Operator
 from .routers import ROUTERS, Routing
 from .weight import Adapter, Weight, column_linear, row_linear, vector
+
+Pair = tuple[Parameter, Parameter]
+"""The factors of adapters beside stacked products: into the rank, out of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class RoutedExperts(Operator):
     router_bias: bool = False
     bias: bool = False
     activation: Activation = "silu"
-    adapts: bool = False
-    """All-linear adapters reach router and experts, which then are merged into them, and no dense feed-forward."""
+    adapters: ExpertAdapters = "none"
+    """Of all-linear: merged into router and experts (and then on no dense feed-forward), beside each expert, or all."""
     fused: bool = False
     """Gate and up of the shared experts are one matrix."""
     latent_width: int = 0
@@ -79,14 +82,18 @@ class RoutedExperts(Operator):
         return (*found, self._expert("expert_up.bias", (up,)), self._expert("expert_down.bias", (self.hidden,)))
 
     def _expert(self, name: str, shape: tuple[int, ...], pairs: int = 1) -> Weight:
-        adapter: Adapter = "stacked" if self.adapts and len(shape) > 1 else "none"
-        return Weight(name, shape, self.count, self.real, adapter=adapter, split="expert", pairs=pairs)
+        adapter: Adapter = "stacked" if self.adapters != "none" and len(shape) > 1 else "none"
+        pairs = pairs if self.adapters == "merged" else 1
+        shared = self.adapters == "shared"
+        return Weight(
+            name, shape, self.count, self.real, adapter=adapter, split="expert", pairs=pairs, shares_pair=shared
+        )
 
     @property
     def router(self) -> tuple[Weight, ...]:
         """One row for each real and each identity expert, whole on every rank."""
         choices = self.count + self.zero
-        adapter: Adapter = "stacked" if self.adapts else "none"
+        adapter: Adapter = "stacked" if self.adapters == "merged" else "none"
         matrix = Weight("router", (choices, self.hidden), adapter=adapter, split="none")
         return (matrix, vector("router.bias", choices)) if self.router_bias else (matrix,)
 
@@ -109,7 +116,12 @@ class RoutedExperts(Operator):
         if not width:
             return None
         return FeedForward(
-            self.hidden, width, self.gated, fused=self.fused, activation=self.activation, adapts=not self.adapts
+            self.hidden,
+            width,
+            self.gated,
+            fused=self.fused,
+            activation=self.activation,
+            adapts=self.adapters != "merged",
         )
 
     @property
@@ -157,7 +169,7 @@ class RoutedExperts(Operator):
 
     def laid_out(self, traits: Implementation) -> Self:
         """With adapters on stacked experts or none, shared gate and up in one matrix or two."""
-        return replace(self, adapts=traits.adapts_experts, fused=traits.gate_up == "joint")
+        return replace(self, adapters=traits.expert_adapters, fused=traits.gate_up == "joint")
 
     def program(self, context: Context) -> ExpertsProgram:
         """The experts as the implementation runs them: on the rows of each, or all of them on every token."""
@@ -171,6 +183,7 @@ class ExpertsProgram:
     __slots__ = (
         "adapters",
         "around",
+        "beside",
         "context",
         "down",
         "joint",
@@ -195,11 +208,29 @@ class ExpertsProgram:
             # The correction of each expert's score is a buffer.
             context.buffers.append(context.recorder.new(operator.count, 4))
         self.adapters = self._adapters()
+        self.beside = self._beside()
+
+    def _beside(self) -> tuple[Pair, Pair] | None:
+        """Adapters of joint and down that run beside the experts' own products: one an expert, or one for all."""
+        rank, how = self.context.recipe.adapters, self.operator.adapters
+        if not (rank and self.context.recipe.adapt_mlp) or how not in ("each", "shared"):
+            return None
+        count = self.joint.shape[0] if how == "each" else 1
+
+        def pair(weight: Parameter) -> Pair:
+            low, high = (
+                self.context.adapter(*shape)
+                for shape in ((count, rank, weight.shape[2]), (count, weight.shape[1], rank))
+            )
+            low.routed = high.routed = True
+            return low, high
+
+        return pair(self.joint), pair(self.down)
 
     def _adapters(self) -> tuple[Merged, Merged, Merged] | None:
         """Adapters of down, joint and router, where the adapter library reaches stacked weights."""
         context, rank = self.context, self.context.recipe.adapters
-        if not (rank and context.recipe.adapt_mlp and self.operator.adapts):
+        if not (rank and context.recipe.adapt_mlp and self.operator.adapters == "merged"):
             return None
         both = 2 if self.operator.gated else 1
         return (
@@ -250,7 +281,7 @@ class ExpertsProgram:
         offsets = recorder.new(self.operator.count, 4)
         joint = self.adapters[1].merged(factors[1]) if self.adapters else self.joint
         added = self._biases("expert_up.bias", sorted_index)
-        hidden = grouped(recorder, cast(recorder, picked, joint.width), joint, offsets, routed * joint.shape[1])
+        hidden = self._grouped(cast(recorder, picked, joint.width), joint, offsets, routed, 0)
         if added is not None:
             hidden = added_in_place(recorder, hidden, added)
         hidden = self._activated(hidden)
@@ -259,7 +290,7 @@ class ExpertsProgram:
             hidden = weighed_in_place(recorder, hidden, weight)
         added = self._biases("expert_down.bias", sorted_index)
         down = self.adapters[0].merged(factors[0]) if self.adapters else self.down
-        hidden = grouped(recorder, cast(recorder, hidden, down.width), down, offsets, routed * hidden_width)
+        hidden = self._grouped(cast(recorder, hidden, down.width), down, offsets, routed, 1)
         if added is not None:
             hidden = added_in_place(recorder, hidden, added)
         weighted = hidden if early else mul(recorder, hidden, weight)
@@ -267,6 +298,17 @@ class ExpertsProgram:
         out = summed(recorder, weighted, x.n)
         del sorted_index, index
         return cast(recorder, out, x.width)
+
+    def _grouped(self, x: Tensor, weight: Parameter, offsets: Tensor, reached: int, which: int) -> Tensor:
+        """Each row times the matrix of its expert, and times the adapters beside it (0: of joint, 1: of down)."""
+        recorder = self.context.recorder
+        out = grouped(recorder, x, weight, offsets, reached * weight.shape[1])
+        if self.beside is None:
+            return out
+        low, high = self.beside[which]
+        inner = grouped(recorder, cast(recorder, x, low.width), low, offsets, reached * low.shape[1])
+        beside = grouped(recorder, inner, high, offsets, reached * high.shape[1])
+        return add(recorder, out, cast(recorder, beside, out.width))
 
     def _one_by_one(self, x: Tensor, weights: Tensor, routed: int, factors: list[tuple[Tensor, Tensor]]) -> Tensor:
         """A loop over experts, each on its rows, added into the result (LongCat)."""

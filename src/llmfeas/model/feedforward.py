@@ -52,7 +52,7 @@ class FeedForward(Operator):
 
     def laid_out(self, traits: Implementation) -> Self:
         """With gate and up in one matrix or two; adapters that reach stacked experts take their names, not these."""
-        return replace(self, fused=traits.gate_up == "joint", adapts=not traits.adapts_experts)
+        return replace(self, fused=traits.gate_up == "joint", adapts=traits.expert_adapters != "merged")
 
     def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
         """Gate, up and their product; without a gate input and result of the activation, and what it writes out."""

@@ -16,7 +16,7 @@ NormKind = Literal["rms", "layer", "layer-plain"]
 
 Adapter = Literal["attention", "linear", "never", "stacked", "none"]
 """Which LoRA targets reach a linear layer: `attention` any, `linear` only all-linear, `never` neither. What is no
-linear layer of its own has `none`, or `stacked` where all-linear adapters are merged into it.
+linear layer of its own has `none`, or `stacked` where all-linear adapters are merged into it or run beside it.
 """
 
 Split = Literal["tensor", "expert", "none"]
@@ -45,6 +45,8 @@ class Weight:
     """Low-rank pairs of its adapters: two where two projections lie in one stack."""
     frozen: bool = False
     """It is held and never trained."""
+    shares_pair: bool = False
+    """All copies share their pairs (counted once, whatever ranks divide the copies)."""
 
     @property
     def elements(self) -> int:
@@ -72,7 +74,8 @@ class Weight:
 
     def lora_elements(self, rank: int, targets: LoraTargets) -> int:
         """Parameters of its low-rank pairs, `rank (in + out)` each; 0 where the targets do not reach it."""
-        return self.pairs * rank * sum(self.shape) * self.copies if self.takes_adapter(targets) else 0
+        copies = 1 if self.shares_pair else self.copies
+        return self.pairs * rank * sum(self.shape) * copies if self.takes_adapter(targets) else 0
 
 
 def column_linear(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..text import printable
@@ -91,11 +91,15 @@ def _assumed(inputs: Json) -> list[tuple[str, Any, str]]:
     ]
 
 
-def assumptions(inputs: Json) -> Topic:
+JUDGED = {"unmeasured-speed": "speed", "unmeasured-memory": "memory"}
+"""Warnings that say whose range is only judgement."""
+
+
+def assumptions(inputs: Json, warnings: Iterable[Json] = ()) -> Topic:
     """What nobody gave, and what ranges mean; `--explain` shows each value with its origin."""
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
-    text = f"{listed}; --explain tells why. Ranges hold {glued('4 of 5')} real runs."
+    text = f"{listed}; --explain tells why. {_meaning({warning['code'] for warning in warnings})}"
     paragraphs = [*((Phrase(reason, "dim"),) for reason in _chosen_to_fit(inputs)), (Phrase(text, "dim"),)]
     return Topic(label="Assumed", paragraphs=tuple(paragraphs))
 
@@ -110,6 +114,17 @@ def _chosen_to_fit(inputs: Json) -> Iterator[str]:
     if placed:
         where = f"{layers['value']} layers on the device"
         yield f"{glued(where)}, as many as surely fit; the rest runs on the host (--gpu-layers)."
+
+
+def _meaning(codes: Collection[str]) -> str:
+    judged = [what for code, what in JUDGED.items() if code in codes]
+    if len(judged) == len(JUDGED):
+        return "Ranges are judgement."
+    held = f"hold {glued('4 of 5')} real runs"
+    if not judged:
+        return f"Ranges {held}."
+    (other,) = (what for what in JUDGED.values() if what not in judged)
+    return f"The range of {other} is meant to {held}, that of {judged[0]} is judgement."
 
 
 def settings(inputs: Json) -> Table:

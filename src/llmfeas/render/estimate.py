@@ -48,7 +48,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),
         _machine(result.get("memory_sizes"), told=not uses),
-        assumptions(inputs),
+        assumptions(inputs, envelope["warnings"]),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
     blocks = tuple(section for section in sections if section is not None)

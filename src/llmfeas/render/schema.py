@@ -74,7 +74,8 @@ def _annotated(hint: Any, marks: Sequence[Any]) -> Json:
     for mark in marks:
         if isinstance(mark, Keys):
             inner = typing.get_args(hint)[1]
-            return object_schema({name: schema_of(inner) for name in mark.names})
+            required = [name for name in mark.names if name not in mark.added]
+            return object_schema({name: schema_of(inner) for name in mark.names}, required)
     return _or_null(schema_of(hint)) if NULL in marks else schema_of(hint)
 
 

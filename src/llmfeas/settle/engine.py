@@ -19,7 +19,9 @@ from .server import asks_for_server, has_pool
 
 SOME_GGUF_FORMAT = "q8_0"
 """Stands for all formats of GGUF where only the software matters."""
-STREAMING = "transformers"
+PUBLIC_CODE = "transformers"
+"""What serves a model of any architecture, by its public code."""
+STREAMING = PUBLIC_CODE
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
@@ -67,6 +69,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
         desk = _usual(draft, backend, "none", aside=True)
         runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
         default = desk if runs and not plain else default
+    default = _running(default, draft, model, quant, catalog)
     if draft.said("gpu_layers") and not catalog.tables.engine(default).serving.partial:
         return "llama.cpp"
     known = catalog.tables.engine(default)
@@ -93,6 +96,29 @@ def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -
     if chosen != few and not aside and not any(draft.said(name) for name in ("engine", "gpu_layers")):
         draft.warn("engine-for-many", f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
     return chosen
+
+
+def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalog) -> str:
+    """Name what people use there that has the model's architecture; the usual engine where none has it."""
+    device, implementation = draft.values["device"], model.architecture.implementation
+    if catalog.tables.engine(usual).runs(implementation):
+        return usual
+    many = draft.given.get("concurrency", 1)
+    task = draft.values["task"]
+    others = [
+        choice.engine for choice in catalog.backends[device.backend].engines if choice.fits(device, task, quant, many)
+    ]
+    if task == "inference":
+        others.append(PUBLIC_CODE)
+    job = "serving" if task == "inference" else "training"
+    able = (
+        name
+        for name in others
+        if job in catalog.tables.engine(name).does
+        and catalog.tables.engine(name).runs(implementation)
+        and _reads(name, quant, catalog)
+    )
+    return next(able, usual)
 
 
 def _streams(draft: Draft) -> bool:
@@ -142,7 +168,8 @@ def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | Non
 def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str:
     """Say why fused attention does not run, by the engine's own kernels or by the model's public code; empty: it does.
 
-    The flash kernels of training frameworks need the generation that brought bf16 (Dao 2023: Ampere and newer).
+    The flash kernels of training frameworks need the generation that brought bf16 (Dao 2023: Ampere and newer); some
+    bring another kernel for older cards.
     """
     architecture = model.architecture
     if engine.fused:
@@ -150,6 +177,7 @@ def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str
             task != "inference"
             and engine.training.kernels not in ("eager", "frameworks")
             and device.tflop_per_s.bf16 is None
+            and not engine.training.fused_without_bf16
         )
         return f"{engine.id}'s fused attention does not run on {device.name}" if old else ""
     plain = not architecture.softcap and not architecture.sinks and architecture.positions != "relative-xl"

@@ -7,6 +7,7 @@ from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.store import Catalog
 from ..errors import UsageError
+from ..workload.kernels import stacks_experts
 from .draft import Draft
 
 MIXED = ("bf16-mixed", "fp16-mixed", "fp8-mixed")
@@ -102,6 +103,31 @@ def usable_format(model: Model, engine: Engine, catalog: Catalog) -> str:
     form = catalog.tables.quantization.format(published, engine.speaks)
     foreign = published != "none" and engine.serving.automatic and not engine.reads(form)
     return engine.serving.usual[0] if foreign and engine.serving.usual else published
+
+
+def settle_formats(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
+    """Settle `quant`, and `transformers`, whose releases differ in what has it.
+
+    Raises:
+        UsageError: where quantized weights contradict the task.
+    """
+    settle_quant(draft, model, engine, catalog)
+    settle_release(draft, model, engine, catalog)
+
+
+def settle_release(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
+    """Settle `transformers`: today's release, or the one that has the experts in the format asked for."""
+    known = catalog.tables.implementations
+    serves = draft.values["task"] == "inference"
+    runs = engine.serving.memory.public_code if serves else engine.training.runs_public_code(known)
+    if draft.said("transformers") and not runs:
+        if draft.origin_of_given("transformers") == "given":
+            draft.warn("option-unused", f"{engine.id} does not run transformers' code: --transformers was ignored")
+        draft.put("transformers", "5", "default")
+        return
+    form = catalog.tables.quantization.format(str(draft.values["quant"]), engine.speaks)
+    older = runs and form.skips_stacks and stacks_experts(known, model.architecture)
+    draft.settle("transformers", "4" if older else "5", "derived" if older else "default")
 
 
 def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..catalog.architecture import Architecture
 from ..catalog.quantization import Quantization
 from ..scenario import Scenario
+from ..workload.kernels import dialect_of
 from ..workload.serving import streams_weights
 from ..workload.weights import decode_read_bytes, native_bytes, weight_bytes
 from .links import pcie_bytes_per_s
@@ -35,7 +36,7 @@ def head_bytes(scenario: Scenario) -> float:
 def _asked(scenario: Scenario) -> tuple[Quantization, Architecture, str, str, float]:
     """What the bytes of weights depend on but for a file that holds them."""
     held = scenario.tables.quantization, scenario.model.architecture
-    return *held, scenario.quant, scenario.engine_record.speaks, native_bytes(scenario.precision)
+    return *held, scenario.quant, dialect_of(scenario), native_bytes(scenario.precision)
 
 
 def memory_bytes_per_s(scenario: Scenario) -> float:

@@ -15,7 +15,7 @@ from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas
 from .host import host_share, streamed_seconds
 from .prefill import pass_tokens, prefill_parts, prefill_rates, prompt_tokens
 from .rates import peak_flop_per_s
-from .regimes import Interval, calibrated, decode_regime, interval, prefill_regime
+from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication"]
 
@@ -40,8 +40,8 @@ class InferenceTime(Published):
     prefill_parts: Mapping[str, float] = hidden()
     regime: str = hidden()
     prefill_regime: str = hidden()
-    thin: bool = hidden()
-    """Fewer than three groups of measurements, or a parameter that is only judgement."""
+    evidence: tuple[Evidence, str] = hidden()
+    """What stands behind the range that rests on less, decoding or prefill, and its kind of run."""
     own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the ranges."""
 
@@ -149,6 +149,6 @@ def inference_time(scenario: Scenario) -> InferenceTime:
         prefill_parts=reading,
         regime=found.regime,
         prefill_regime=found_prefill.regime,
-        thin=found.thin or found_prefill.thin,
+        evidence=weakest(found, found_prefill),
         own_rows=found.own_rows + found_prefill.own_rows,
     )

@@ -43,6 +43,10 @@ class TrainingRates:
     decode: float
     decode_gptq: float
     host_seconds_per_layer: float
+    host_seconds_per_expert: float
+    """Of one expert, forward and backward, where experts run one after the other."""
+    merged_bytes: float
+    """Bytes moved for one weight of stacked experts and pass where adapters are merged into them."""
     fill_tokens: float
     """Tokens of a micro-step at which matrix products run at half of their rate."""
     tuned: bool
@@ -51,14 +55,16 @@ class TrainingRates:
 
 
 @lru_cache(maxsize=4096)
-def training_rates(efficiency: Efficiency, device: Device, precision: str, style: Style) -> TrainingRates:
+def training_rates(
+    efficiency: Efficiency, device: Device, precision: str, style: Style, flash: str = "second"
+) -> TrainingRates:
     """Give the effective rates of a device in training at a precision under an engine of a style."""
-    value, traits = efficiency.value, efficiency.generation(device.generation)
+    value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     tuned = style != "plain"
     half = _base_peak(device, precision)
     share = value("training.matrix") * generation.value
-    if device.is_geforce_like and precision not in ("fp32", "tf32"):
+    if device.has_low_ceiling and precision not in ("fp32", "tf32"):
         share *= value("training.geforce")
     if traits.plain and not tuned:
         share *= value(f"training.plain.{traits.plain}")
@@ -67,11 +73,8 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, style
     peak = peak_flop_per_s(device, precision)
     gain = 1 + max(0.0, peak / half - 1) * (value("training.fp8_gain") if precision.startswith("fp8") else 0.0)
     matrix = min(half * share * gain, BEST_SHARE * peak)
-    fused, eager = 1.0, 1.0
-    if traits.attention == "scaled":
-        fused, eager = value("training.attention_scaled") * generation.value, generation.value
-    elif traits.attention == "new" and not tuned:
-        fused = value("training.attention_new")
+    eager = generation.value if traits.attention == "scaled" else 1.0
+    fused = _fused_share(efficiency, device, generation.value, tuned=tuned, flash=flash)
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
     width = 2.0 if precision in ("fp32", "tf32") else 1.0
     decode = memory / (2.6 * value("training.dequant"))
@@ -79,17 +82,34 @@ def training_rates(efficiency: Efficiency, device: Device, precision: str, style
         matrix=matrix,
         experts=matrix * value("training.moe"),
         local_experts=matrix * value("training.moe_local"),
-        attention=half * value("training.attention") * fused,
+        attention=half * fused,
         attention_eager=half * value("training.attention_eager") * eager,
         stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
         host_seconds_per_layer=value("training.host.tuned" if tuned else "training.host.plain"),
-        fill_tokens=value("training.fill_tokens"),
+        host_seconds_per_expert=value("training.host.expert"),
+        merged_bytes=value("training.merged_bytes"),
+        fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
         tuned=tuned,
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
+
+
+def _fused_share(efficiency: Efficiency, device: Device, generation: float, *, tuned: bool, flash: str) -> float:
+    """Share of the 16-bit peak in fused attention, at most `BEST_SHARE`."""
+    value, kind = efficiency.value, efficiency.generation(device.generation, device.backend).attention
+    share = value("training.attention")
+    if kind == "scaled":
+        share *= value("training.attention_scaled") * generation
+    elif kind == "new" and not tuned:
+        share *= value("training.attention_new")
+    elif kind == "standard" and flash == "second" and device.backend == "cuda":
+        share *= value("training.attention_second")
+    if device.has_low_ceiling:
+        share *= value("training.geforce")
+    return min(share, BEST_SHARE)
 
 
 def _base_peak(device: Device, precision: str) -> float:

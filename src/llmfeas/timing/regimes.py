@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Literal, get_args
 
 from ..catalog.device import Device
-from ..catalog.efficiency import Efficiency
+from ..catalog.efficiency import Efficiency, Regime
 from ..catalog.engine import ServingSpeed, Style
 from ..record import dataclass
 from .paths import Path, inference_path
+
+Evidence = Literal["enough", "few", "single-source", "none"]
+"""What stands behind a range: measurements of several sources, of two or beside judgement, of one, of nobody."""
 
 PRIOR_FACTOR = 1.15
 """Widening for each parameter in play that no measurement speaks for; several add as squares."""
 BY_RULE_FACTOR = 1.4
 """Widening for a device whose rates or bandwidth follow by a rule: judgement. Clocks of all cores are rarely stated; a
 notebook may have one channel of memory where the processor takes two."""
-UNKNOWN_WIDTH = 1.8
+UNKNOWN_WIDTH = 2.5
 FEW_GROUPS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The kind of run, the factor from the expected value to each end, and whether the evidence is thin."""
+    """The kind of run, the factor from the expected value to each end, and what stands behind it."""
 
     regime: str
     width: float
-    thin: bool
+    evidence: Evidence
     factor: float = 1.0
     """Speed that was measured on this device over the computed one."""
     own_rows: int = 0
@@ -35,40 +39,67 @@ class Interval:
 
 @lru_cache(maxsize=4096)
 def interval(efficiency: Efficiency, kind: str, regime: str, priors: int) -> Interval:
-    """Give the interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors."""
+    """Give the interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors.
+
+    A kind of run that nobody measured has the interval of `unknown`: how far kinds of run are off that were left out.
+    """
     known = efficiency.regimes.get(kind, {})
     entry = known.get(regime)
     fallback = known.get("unknown")
     width = entry.width if entry else fallback.width if fallback else UNKNOWN_WIDTH
-    groups = entry.groups if entry else 0
     width = math.exp(math.log(width) + math.log(PRIOR_FACTOR) * math.sqrt(priors))
-    return Interval(regime, width, groups < FEW_GROUPS or priors > 0)
+    return Interval(regime, width, _evidence(entry, priors))
+
+
+def _evidence(entry: Regime | None, priors: int) -> Evidence:
+    if entry is None or not entry.rows:
+        return "none"
+    if entry.sources == 1:
+        return "single-source"
+    return "few" if entry.groups < FEW_GROUPS or priors else "enough"
+
+
+def weakest(*found: Interval) -> tuple[Evidence, str]:
+    """Give what stands behind the interval that rests on least, and its kind of run."""
+    order = get_args(Evidence)
+    least = max(found, key=lambda each: order.index(each.evidence))
+    return least.evidence, least.regime
 
 
 def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interval) -> Interval:
     """Give the interval that the user's own measurements leave, where there are some of this kind on this device."""
     own = efficiency.own(device.id, kind, found.regime)
     if own is not None:
-        return Interval(found.regime, own.width, False, own.factor, own.rows)
+        return Interval(found.regime, own.width, "enough", own.factor, own.rows)
     if not device.by_rule:
         return found
     width = math.exp(math.hypot(math.log(found.width), math.log(BY_RULE_FACTOR)))
-    return Interval(found.regime, width, True, found.factor)
+    return Interval(found.regime, width, _with_judgement(found.evidence), found.factor)
+
+
+def _with_judgement(evidence: Evidence) -> Evidence:
+    return "few" if evidence == "enough" else evidence
 
 
 def training_regime(device: Device, task: str, style: Style, precision: str, moe: bool) -> str:
-    """Name the kind of a training run: who made the device, what is trained, which engine, which precision."""
-    if device.backend != "cuda":
-        return {"hpu": "gaudi", "metal": "apple", "xpu": "intel"}.get(device.backend, device.backend)
-    tuned = style != "plain"
+    """Name the kind of a training run: what it runs on, what is trained, which engine, which precision."""
+    job = "pretrain" if task == "pretrain" else "finetune"
     server = device.kind == "datacenter"
-    if task != "pretrain":
+    if device.backend != "cuda":
+        smaller = "-consumer" if device.backend in ("rocm", "xpu") and not server else ""
+        return f"{BACKEND_NAMES.get(device.backend, device.backend)}{smaller}-{job}"
+    if moe:
+        return f"moe-{job}"
+    tuned = style != "plain"
+    if job == "finetune":
         return ("finetune-tuned" if tuned else "finetune-datacenter") if server else "finetune-consumer"
     if not server:
         return "pretrain-consumer"
-    if moe:
-        return "moe"
     return f"{'tuned' if tuned else 'pytorch'}-{'fp8' if precision.startswith('fp8') else '16bit'}"
+
+
+BACKEND_NAMES = {"hpu": "gaudi", "metal": "apple", "xpu": "intel"}
+"""Whose devices a backend means, in the names of regimes."""
 
 
 def _llama_class(path: Path) -> str:

@@ -20,6 +20,7 @@ PARTS = (
     "attention",
     "streaming",
     "decoding",
+    "merging",
     "host",
     "tensor_parallel",
     "expert_parallel",
@@ -37,14 +38,17 @@ def matrix_seconds(work: Work, rates: TrainingRates) -> float:
     """Matrix products with the head: `2 tokens (passes + repeats) weights / rate`, slower with few tokens.
 
     A product of `t` rows reaches `t / (t + fill)` of its rate: weights are read and units are filled whatever `t` is.
-    Routed tokens spread over the experts, those of all expert-parallel ranks over those of this one.
+    Routed tokens spread over the experts, those of all expert-parallel ranks over those of this one; where adapters are
+    merged into them, their gradients are made too.
     """
     sums = work.sums
     dense = (sums.dense_weights * work.stage + sums.head_weights * work.head) / rates.matrix
     routed = sums.routed_active * work.stage / (rates.experts if work.spread else rates.local_experts)
     rows = work.tokens + rates.fill_tokens
-    expert_rows = work.tokens + rates.fill_tokens * work.crowding
-    return 2 * (work.passes + work.repeated) * (rows * dense + expert_rows * routed) / work.divisor
+    expert_rows = work.met * work.tokens + rates.fill_tokens * work.crowding
+    passes = work.passes + work.repeated
+    routed_passes = passes + 1 if work.merged else passes
+    return 2 * (passes * rows * dense + routed_passes * expert_rows * routed) / work.divisor
 
 
 def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
@@ -71,6 +75,11 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
     return work.width * work.tokens * width / work.divisor / rates.stream
 
 
+def merging_seconds(work: Work, rates: TrainingRates) -> float:
+    """Merge adapters into stacked experts, once for each pass over them (peft: one stack, base and product, a pass)."""
+    return work.merged * work.stage * rates.merged_bytes * (2 + work.replayed) / work.divisor / rates.memory
+
+
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
     """Decode the frozen 4-bit weights, once for each pass that reads them; 0 outside QLoRA."""
     rate = rates.decode_gptq if quant.startswith(("gptq", "awq")) else rates.decode
@@ -78,9 +87,13 @@ def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
-    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more with sharded weights."""
+    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
+
+    Experts that run one after the other each cost the same again, whatever they compute.
+    """
+    calls = rates.host_seconds_per_expert * work.expert_calls * work.stage / scenario.pp
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
-    return factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
+    return calls + factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
 
 
 def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float:
@@ -166,7 +179,8 @@ def device_links_of(scenario: Scenario) -> Links:
 def step_parts(scenario: Scenario) -> dict[str, float]:
     """Give the seconds of one optimizer step by part; they add up to the step."""
     efficiency = scenario.tables.efficiency
-    rates = training_rates(efficiency, scenario.device, scenario.precision, scenario.engine_record.training.style)
+    engine = scenario.engine_record.training
+    rates = training_rates(efficiency, scenario.device, scenario.precision, engine.style, engine.flash)
     tuned = rates.tuned
     links = device_links_of(scenario)
     work = work_of(scenario, tuned)
@@ -179,6 +193,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
         "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.task == "qlora" else 0.0,
+        "merging": merging_seconds(work, rates) if work.merged else 0.0,
     }
     device = sum(parts.values())
     host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)

@@ -11,7 +11,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, whatever_the_batch
 from .rates import peak_flop_per_s, training_rates
-from .regimes import Interval, calibrated, interval, training_regime
+from .regimes import Evidence, Interval, calibrated, interval, training_regime, weakest
 from .step import step_parts
 from .work import ADAPTER_TASKS
 
@@ -22,6 +22,7 @@ KINDS: Mapping[str, BoundBy] = {
     "attention": "compute",
     "streaming": "bandwidth",
     "decoding": "bandwidth",
+    "merging": "bandwidth",
     "optimizer": "bandwidth",
     "host": "host",
     "tensor_parallel": "communication",
@@ -45,8 +46,8 @@ class TrainingTime(Published):
     bound_by: BoundBy
     parts: Mapping[str, float] = hidden()
     regime: str = hidden()
-    thin: bool = hidden()
-    """Fewer than three groups of measurements, or a parameter that is only judgement."""
+    evidence: tuple[Evidence, str] = hidden()
+    """What stands behind the range, and the kind of run."""
     own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the range."""
 
@@ -118,7 +119,7 @@ def training_time(scenario: Scenario) -> TrainingTime:
         speed = Range.exact(scenario.mfu * peak / flop)
         seconds = speed.inverted(tokens)
         parts: dict[str, float] = {"matrix": seconds.expected}
-        found = Interval("given", 1.0, thin=False)
+        found = Interval("given", 1.0, "enough")
     else:
         parts = step_parts(scenario)
         found = run_interval(scenario)
@@ -132,6 +133,6 @@ def training_time(scenario: Scenario) -> TrainingTime:
         bound_by=bound_by(parts),
         parts=parts,
         regime=found.regime,
-        thin=found.thin,
+        evidence=weakest(found),
         own_rows=found.own_rows,
     )

@@ -7,7 +7,7 @@ from functools import lru_cache
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario
-from ..workload.kernels import runs_wide
+from ..workload.kernels import loops_over_experts, merges_into_experts, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 
 ADAPTER_TASKS = ("lora", "qlora")
@@ -41,6 +41,12 @@ class Work:
     """Experts are spread over devices."""
     width: float
     """Bytes of an element between products."""
+    met: float = 1.0
+    """Experts that compute on a token for each one that it is routed to: all of them where code runs every expert."""
+    merged: float = 0.0
+    """Weights of experts on this rank that adapters are merged into anew in every pass; their gradients are made."""
+    expert_calls: float = 0.0
+    """Experts that are run one after the other in a micro-step."""
 
 
 def work_of(scenario: Scenario, tuned: bool) -> Work:
@@ -52,6 +58,8 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
         repeated = efficiency.value("training.recompute.selective")
     sums = architecture_sums(scenario.model.architecture)
     stage = slowest_stage(sums, scenario.pp)
+    traits = traits_of(scenario) if sums.experts else None
+    looped, adapted = loops_over_experts(scenario), merges_into_experts(scenario)
     return Work(
         sums=sums,
         tokens=scenario.micro_batch * scenario.seq_len / scenario.cp,
@@ -66,6 +74,9 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
         crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
         spread=scenario.ep > 1,
         width=4.0 if runs_wide(scenario) else 2.0,
+        met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
+        merged=sums.routed_weights / scenario.ep if adapted and not looped else 0.0,
+        expert_calls=sums.moe_layers * sums.experts / scenario.ep * (1 + adapted) if looped else 0.0,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..catalog.implementation import Implementation
+from ..catalog.architecture import Architecture
+from ..catalog.implementation import Implementation, Implementations
+from ..catalog.quantization import STACKED
 from ..scenario import Scenario
 
 
@@ -58,3 +60,45 @@ def traits_of(scenario: Scenario) -> Implementation:
     """Give how the scenario's engine runs its model."""
     traits = scenario.tables.implementations.under(scenario.model.architecture.implementation, kernels_of(scenario))
     return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)
+
+
+def loops_over_experts(scenario: Scenario) -> bool:
+    """Tell whether one expert runs after the other: as the code does it, or as transformers did before release 5."""
+    if scenario.model.architecture.experts is None:
+        return False
+    traits = traits_of(scenario)
+    return not traits.every_expert and (
+        traits.experts_one_by_one or (scenario.transformers == "4" and runs_stacks(scenario))
+    )
+
+
+def merges_into_experts(scenario: Scenario) -> bool:
+    """Tell whether adapters are merged into stacked experts."""
+    if scenario.model.architecture.experts is None or scenario.task not in ("lora", "qlora"):
+        return False
+    return traits_of(scenario).expert_adapters == "merged" and scenario.lora_targets == "all-linear"
+
+
+def runs_stacks(scenario: Scenario) -> bool:
+    """Tell whether a job runs public code that stacks its experts since transformers 5."""
+    known = scenario.tables.implementations
+    if not stacks_experts(known, scenario.model.architecture):
+        return False
+    return not runs_fused(scenario) if scenario.is_training else scenario.engine_record.serving.memory.public_code
+
+
+def stacks_experts(known: Implementations, architecture: Architecture) -> bool:
+    """Tell whether public code of today holds an architecture's experts in one tensor."""
+    return architecture.experts is not None and not known.public(architecture.implementation).experts_one_by_one
+
+
+def leaves_stacks(scenario: Scenario) -> bool:
+    """Tell whether the format of the weights leaves experts as they are because the code stacks them."""
+    if scenario.transformers != "5" or not runs_stacks(scenario):
+        return False
+    return scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks).skips_stacks
+
+
+def dialect_of(scenario: Scenario) -> str:
+    """Name whose names of formats hold: the engine's, or those of public code that leaves stacks as they are."""
+    return STACKED if leaves_stacks(scenario) else scenario.engine_record.speaks

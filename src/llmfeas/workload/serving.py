@@ -10,6 +10,7 @@ from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
 from ..record import dataclass
 from ..scenario import Scenario
+from .kernels import dialect_of
 from .weights import native_bytes
 
 KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
@@ -80,7 +81,7 @@ def serving_of(scenario: Scenario) -> Serving:
         tables=scenario.tables,
         architecture=scenario.model.architecture,
         quant=scenario.quant,
-        dialect=scenario.engine_record.speaks,
+        dialect=dialect_of(scenario),
         behaviour=scenario.engine_record.serving.memory,
         native=native_bytes(scenario.precision),
         context=_context(scenario),

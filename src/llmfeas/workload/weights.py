@@ -203,10 +203,10 @@ class _Sizes:
 
 
 @lru_cache(maxsize=4096)
-def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: str, native: float = 2.0) -> float:
+def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: str, dialect: str = "") -> float:
     """The mean bytes of a weight of the layers in a format, with scales, and norms as they are."""
     elements = sum(kind.repeat * kind.total for kind in block_parameters(architecture))
-    return sum(layer.total for layer in weight_bytes(table, architecture, quant, "", native).layers) / elements
+    return sum(layer.total for layer in weight_bytes(table, architecture, quant, dialect).layers) / elements
 
 
 def weights_file_bytes(
