@@ -27,6 +27,9 @@ MAX_BYTES = 32 * 2**20
 READS = ("llmfeas.plan/1", "llmfeas.estimate/1")
 """JSON that a recipe can be taken from."""
 
+ABOUT_RANGES = ("unmeasured-speed", "unmeasured-memory", "single-source-speed", "thin-evidence")
+"""Warnings about figures that a recipe does not show; its JSON holds them."""
+
 
 def run(**values: Any) -> None:
     """Write a recipe in an engine's own words.
@@ -52,7 +55,8 @@ def run(**values: Any) -> None:
     recipe = prepared(request, engine, catalog())
     answer = _envelope(recipe, engine.id)
     for warning in recipe.warnings:
-        output.note(sentence(warning.message))
+        if warning.code not in ABOUT_RANGES:
+            output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
         files = (*recipe.launch.files, recipe.launch.script())
         write_folder({file.name: file.text for file in files}, output.path, force=force)

@@ -42,7 +42,9 @@ class _Step:
     def __init__(self, scenario: Scenario, parts: Mapping[str, float]) -> None:
         efficiency, style = scenario.tables.efficiency, scenario.engine_record.training.style
         self.scenario, self.parts = scenario, parts
-        self.rates: TrainingRates = training_rates(efficiency, scenario.device, scenario.precision, style)
+        self.rates: TrainingRates = training_rates(
+            efficiency, scenario.device, scenario.precision, style, scenario.engine_record.training.flash
+        )
         self.work: Work = work_of(scenario, self.rates.tuned)
         self.sums: Sums = self.work.sums
         self.links: Links = device_links_of(scenario)
