@@ -19,7 +19,7 @@ from ..timing.work import ADAPTER_TASKS, Work, work_of
 from .result import Term, TermInput
 from .terms import EFFICIENCY, number, term
 
-DEVICE = ("matrix", "attention", "streaming", "decoding")
+DEVICE = ("matrix", "attention", "streaming", "decoding", "merging")
 """Parts that are work of the device."""
 HIDING = (*DEVICE, "host", "tensor_parallel", "expert_parallel")
 """Parts behind which gathers and copies hide."""
@@ -89,10 +89,12 @@ class _Step:
         inputs += [
             number("expert_weights", sums.routed_active * work.stage, "", "model"),
             number("crowding", work.crowding, "", "derived"),
+            number("met", work.met, "", "derived"),
+            number("expert_passes", work.passes + work.repeated + (1 if work.merged else 0), "", "derived"),
             number("expert_efficiency", rate / self.peak, "", EFFICIENCY),
         ]
-        routed = "(tokens + fill_tokens * crowding) * expert_weights / (peak * expert_efficiency)"
-        return text, f"micro_steps * 2 * passes * ({dense} + {routed}) / sharing", tuple(inputs)
+        routed = "(met * tokens + fill_tokens * crowding) * expert_weights / (peak * expert_efficiency)"
+        return text, f"micro_steps * 2 * (passes * {dense} + expert_passes * {routed}) / sharing", tuple(inputs)
 
     def attention(self) -> Written:
         work, rates, sums = self.work, self.rates, self.sums
@@ -152,6 +154,20 @@ class _Step:
         )
         formula = "micro_steps * weights * (2 + replayed) / (bandwidth * weights_a_byte) / sharing"
         return "4-bit weights unpacked in each pass", formula, inputs
+
+    def merging(self) -> Written:
+        work, rates = self.work, self.rates
+        inputs = (
+            self.steps,
+            number("merged_weights", work.merged * work.stage, "", "model"),
+            number("merged_bytes", rates.merged_bytes, "bytes", EFFICIENCY),
+            self.again,
+            self._bandwidth(),
+            number("efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
+            self.sharing,
+        )
+        formula = "micro_steps * merged_weights * merged_bytes * (2 + replayed) / (bandwidth * efficiency) / sharing"
+        return "adapters merged into the stacked experts in each pass", formula, inputs
 
     def host(self) -> Written:
         scenario, sharded = self.scenario, self.scenario.zero >= 3 and self.ranks > 1
