@@ -110,7 +110,7 @@ def test_a_compiler_is_not_offered_where_weights_and_states_alone_are_too_large(
 def test_a_tpu_is_offered_the_software_that_has_qlora() -> None:
     request = {"model": "llama-2-7b", "device": "tpu-v5e", "task": "qlora", "quant": "nf4", "engine": "pytorch"}
     first = answer(request, catalog(), ladder=False).remedies[0]
-    assert first.changes == {"engine": "auto"}
+    assert first.changes == {"engine": "maxtext"}
 
 
 @pytest.mark.parametrize("device", DEVICES)

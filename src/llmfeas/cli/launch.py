@@ -54,9 +54,8 @@ def run(**values: Any) -> None:
             raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
     recipe = prepared(request, engine, catalog())
     answer = _envelope(recipe, engine.id)
-    for warning in recipe.warnings:
-        if warning.code not in ABOUT_RANGES:
-            output.note(sentence(warning.message))
+    for warning in (each for each in recipe.warnings if each.code not in ABOUT_RANGES):
+        output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
         files = (*recipe.launch.files, recipe.launch.script())
         write_folder({file.name: file.text for file in files}, output.path, force=force)
