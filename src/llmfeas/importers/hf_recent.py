@@ -25,6 +25,13 @@ _ROUTED_EXPERTS: Final = read.experts(
     first_dense="first_k_dense_replace",
     dense="intermediate_size",
 )
+_BIASED_EXPERTS: Final = read.experts(
+    count=("num_experts",),
+    shared="num_shared_experts",
+    first_dense="first_k_dense_replace",
+    dense="intermediate_size",
+    router_bias=True,
+)
 _QK: Final = {"qk_norm": "head"}
 
 
@@ -246,13 +253,7 @@ RECENT: Final[Mapping[str, Family]] = {
         ),
         parts=(
             _qk_norm("use_qk_norm"),
-            read.experts(
-                count=("num_experts",),
-                shared="num_shared_experts",
-                first_dense="first_k_dense_replace",
-                dense="intermediate_size",
-                router_bias=True,
-            ),
+            _BIASED_EXPERTS,
             read.rope_fraction,
         ),
     ),
@@ -262,15 +263,7 @@ RECENT: Final[Mapping[str, Family]] = {
             19, 4096, 64, 4, 8192, 262144, 131072, head_dim=64, num_shared_experts=1, first_k_dense_replace=1
         ),
         fixed=_QK,
-        parts=(
-            read.experts(
-                count=("num_experts",),
-                shared="num_shared_experts",
-                first_dense="first_k_dense_replace",
-                dense="intermediate_size",
-                router_bias=True,
-            ),
-        ),
+        parts=(_BIASED_EXPERTS,),
     ),
     "mellum": Family(
         implementation="hf-qwen3-moe",
