@@ -78,7 +78,7 @@ LAYOUT: Mapping[str, tuple[float, Sequence[object]]] = {
 
 
 def listed(program: str, kind: str) -> list[str]:
-    """Give the ids of the catalog."""
+    """The ids of the catalog."""
     out = subprocess.run([program, kind, "list", "--json"], check=True, capture_output=True, text=True).stdout
     return [row["id"] for row in json.loads(out)["result"]["rows"]]
 
@@ -105,7 +105,7 @@ def asks(program: str, count: int, seed: int) -> Iterator[Ask]:
 
 
 def answered(program: str, file: Path, more: Sequence[str]) -> list[dict[str, Any]]:
-    """Give the answers of one installation, in the order of the questions."""
+    """The answers of one installation, in the order of the questions."""
     done = subprocess.run([program, "sweep", str(file), *more], capture_output=True, text=True)
     if done.returncode not in (0, 3):
         raise SystemExit(f"{program} sweep ended with {done.returncode}: {done.stderr[-2000:]}")
@@ -126,7 +126,7 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def moved(old: Any, new: Any) -> float:
-    """Give by how much a leaf moved: |log ratio| of numbers, infinite for all else that is not equal."""
+    """By how much a leaf moved: |log ratio| of numbers, infinite for all else that is not equal."""
     if old == new:
         return 0.0
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (old, new))
@@ -134,7 +134,7 @@ def moved(old: Any, new: Any) -> float:
 
 
 def compared(old: dict[str, Any], new: dict[str, Any], least: float) -> dict[str, tuple[Any, Any, float]]:
-    """Give the leaves that moved by more than `least`: path -> old, new, by how much."""
+    """The leaves that moved by more than `least`: path -> old, new, by how much."""
     first, second = dict(flat(old)), dict(flat(new))
     found: dict[str, tuple[Any, Any, float]] = {}
     for path in first.keys() | second.keys():

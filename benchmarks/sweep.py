@@ -28,7 +28,7 @@ RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 5000, 1.6, 150, 1.0
 
 
 def ids(program: str, kind: str, count: int) -> list[str]:
-    """Give `count` ids of the catalog, spread over all of them."""
+    """`count` ids of the catalog, spread over all of them."""
     listed = subprocess.run([program, kind, "list", "--json"], check=True, capture_output=True, text=True).stdout
     known = [row["id"] for row in json.loads(listed)["result"]["rows"]]
     return [known[index * len(known) // count] for index in range(count)]
@@ -43,7 +43,7 @@ def scenarios(models: list[str], devices: list[str]) -> Iterator[dict[str, objec
 
 
 def run(command: list[str], out: Path) -> tuple[float, float, float, float]:
-    """Give seconds on the clock, of the processor, until the first line, and megabytes of all processes at most."""
+    """Seconds on the clock, of the processor, until the first line, and megabytes of all processes at most."""
     begin, used, first, most = time.perf_counter(), children_seconds(), 0.0, 0.0
     with out.open("wb") as sink:
         process = subprocess.Popen(command, stdout=sink, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -56,13 +56,13 @@ def run(command: list[str], out: Path) -> tuple[float, float, float, float]:
 
 
 def children_seconds() -> float:
-    """Give the processor's time of all processes that have ended."""
+    """The processor's time of all processes that have ended."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def resident_mb(session: int) -> float:
-    """Give the memory that the processes of a session hold for themselves, in megabytes; 0 where /proc is missing."""
+    """The memory that the processes of a session hold for themselves, in megabytes; 0 where /proc is missing."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.linalg import lstsq
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-Residuals = Callable[[Array], Sequence[float]]
+Residuals = Callable[[Array, Sequence[int]], Sequence[float]]
+"""Residuals at a point, of the rows of these numbers."""
 
 STEP = 0.01
 """Step of the numerical derivative, in logarithms."""
@@ -37,19 +38,32 @@ def minimised(
     centres: Sequence[float],
     pulls: Sequence[float],
     rounds: int,
+    felt: Sequence[Sequence[int]],
 ) -> list[float]:
-    """The parameters (logarithms) of least loss: reweighted Gauss-Newton steps, halved until they help."""
+    """The parameters (logarithms) of least loss: reweighted Gauss-Newton steps, halved until they help.
+
+    `felt` has for each parameter the rows that move with it; no other is asked for its derivative.
+    """
     point, middle, weight, pull = (np.array(values, dtype=float) for values in (start, centres, weights, pulls))
 
+    everything = range(len(weight))
+
+    def moved(base: Array, index: int) -> Array:
+        column, rows, shifted = np.zeros(len(weight)), list(felt[index]), point.copy()
+        shifted[index] += STEP
+        if rows:
+            column[rows] = (np.array(residuals(shifted, rows)) - base[rows]) / STEP
+        return column
+
     def at(place: Array) -> tuple[Array, float]:
-        found = np.array(residuals(place))
+        found = np.array(residuals(place, everything))
         return found, loss(found, weight, place - middle, pull)
 
     base, best = at(point)
     for _ in range(rounds):
-        moved = [(np.array(residuals(point + STEP * unit)) - base) / STEP for unit in np.eye(len(point))]
+        columns = [moved(base, index) for index in range(len(point))]
         scale = np.sqrt(weight * np.minimum(1.0, HUBER / np.maximum(np.abs(base), 1e-300)))
-        rows = np.vstack((np.column_stack(moved) * scale[:, None], np.diag(np.sqrt(pull))))
+        rows = np.vstack((np.column_stack(columns) * scale[:, None], np.diag(np.sqrt(pull))))
         step = -lstsq(rows, np.concatenate((base * scale, np.sqrt(pull) * (point - middle))))[0]
         for _ in range(6):
             trial = point + np.clip(step, -LARGEST_STEP, LARGEST_STEP)

@@ -20,7 +20,14 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.evidence.measurements import Measurement, measurement_files, read_measurements, settings_of
 from llmfeas.memory.inference import inference_memory
-from llmfeas.memory.runtime import MemoryKind, inference_overhead, is_sharded, overhead_of, training_overhead
+from llmfeas.memory.runtime import (
+    MemoryKind,
+    divided_bytes,
+    inference_overhead,
+    is_sharded,
+    overhead_of,
+    training_overhead,
+)
 from llmfeas.memory.training import training_memory
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
@@ -51,7 +58,8 @@ class Peak:
     measured_bytes: float
     components: Mapping[str, float]
     context_bytes: float
-    sharded: bool
+    divided_bytes: float
+    """What ranks divide among them and have under way at once; 0 where nothing is sharded."""
     overheads: Overheads
 
     def log_ratio(self, overheads: Overheads) -> float:
@@ -59,7 +67,7 @@ class Peak:
         if isinstance(overheads, ServingMemory):
             fixed, allocator = inference_overhead(overheads, self.components)
         else:
-            fixed, allocator = training_overhead(overheads, self.components, self.sharded)
+            fixed, allocator = training_overhead(overheads, self.components, self.divided_bytes)
         computed = sum(self.components.values()) + fixed
         computed += 0.0 if self.kind == "allocated" else allocator
         computed += self.context_bytes if self.kind == "device" else 0.0
@@ -97,7 +105,7 @@ def _peak(measurement: Measurement, scenario: Scenario) -> Peak:
         measured_bytes=measured.peak_bytes or (measured.peak_total_bytes or 0.0) / scenario.num_devices,
         components=components,
         context_bytes=scenario.tables.runtime.contexts[scenario.device.backend],
-        sharded=scenario.is_training and is_sharded(scenario),
+        divided_bytes=divided_bytes(scenario) if scenario.is_training else 0.0,
         overheads=overheads,
     )
 
@@ -138,7 +146,7 @@ def mean_error(rows: list[Peak], overheads: Overheads) -> float:
 def fitted(rows: list[Peak]) -> Overheads:
     """The overheads of one regime with the least mean error over its rows."""
     known = rows[0].overheads
-    sharded = any(row.sharded for row in rows)
+    sharded = any(row.divided_bytes for row in rows)
     names = [name for name in MOST if hasattr(known, name) and (sharded or name != "sharded_bytes")]
 
     def overheads(shares: Iterable[float]) -> Overheads:

@@ -12,6 +12,7 @@ from llmfeas.catalog.efficiency import Efficiency
 from llmfeas.errors import LlmfeasError
 from llmfeas.evidence.compare import published_tokens_per_second, scenario_of
 from llmfeas.evidence.measurements import Measurement
+from llmfeas.feasibility.served_load import served_load
 from llmfeas.scenario import Scenario
 from llmfeas.timing.decode import sequences_per_replica
 from llmfeas.timing.inference import inference_time
@@ -33,6 +34,8 @@ class Observation:
     kind: Speed
     log_speed: float
     weight: float
+    with_prompts: bool = False
+    """Generated tokens over the whole time were measured, prompts included."""
 
 
 def predicted_log(numbers: Efficiency, observation: Observation) -> float:
@@ -41,8 +44,11 @@ def predicted_log(numbers: Efficiency, observation: Observation) -> float:
     if observation.kind == "training":
         return math.log(training_time(scenario).tokens_per_second.expected)
     found = inference_time(scenario)
-    # where decoding alone was measured there are no prompts, or one request: then both are one
-    speed = found.output_tokens_per_second if observation.kind == "decode" else found.prefill_tokens_per_second
+    if observation.with_prompts and scenario.has_load:
+        return math.log(served_load(scenario).output_tokens_per_second.expected)
+    if observation.with_prompts:
+        return math.log(found.output_tokens_per_second.expected)
+    speed = found.decode_tokens_per_second if observation.kind == "decode" else found.prefill_tokens_per_second
     return math.log(speed.expected)
 
 
@@ -58,8 +64,8 @@ def regime_of(numbers: Efficiency, observation: Observation) -> str:
     speed = scenario.engine_record.serving.speed
     if observation.kind == "decode":
         sequences = sequences_per_replica(scenario)
-        return decode_regime(scenario.device, speed, sequences, scenario.tp)
-    return prefill_regime(scenario.device, speed)
+        return decode_regime(scenario.device, speed, sequences, scenario.tp, experts=bool(scenario.n_cpu_moe))
+    return prefill_regime(scenario.device, speed, experts=bool(scenario.n_cpu_moe))
 
 
 def _speeds(measurement: Measurement, scenario: Scenario) -> Iterable[tuple[Speed, float | None]]:
@@ -94,6 +100,7 @@ def observed(measurements: Iterable[Measurement]) -> list[Observation]:
             kind=kind,
             log_speed=math.log(speed),
             weight=measurement.weight / math.sqrt(sizes[kind, measurement.group]),
+            with_prompts=kind == "decode" and measurement.measured.decode_tokens_per_second is None,
         )
         for measurement, scenario, kind, speed in found
     ]

@@ -109,6 +109,8 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.attention_metal": (0.25, 0.5),
     "prefill.attention_metal_fused": (0.5, 0.5),
     "prefill.moe": (0.6, 0.4),
+    "prefill.mlx_moe": (0.8, 0.4),
+    "prefill.apu": (0.7, 0.4),
     "prefill.stream": (0.7, 0.5),
     "prefill.fixed": (2e-4, 0.5),
     "prefill.pipeline_power": (0.8, 0.2),

@@ -1,4 +1,5 @@
 """Calibrate the time model: `python -m calibration.speed` reads the measurements and writes data/efficiency.yaml.
+`python -m calibration.speed prefill` does so for one kind of speed (training, decode, prefill); the others stay.
 
 The sections `parameters`, `left_out` and `regimes` are rewritten, everything else of the file stays as it is.
 Nothing is random: the same measurements and code give the same file.
@@ -24,10 +25,10 @@ from .plan import PLANS
 FILE = "efficiency.yaml"
 
 
-def all_fits(numbers: Efficiency, observations: Sequence[Observation]) -> dict[str, Fit]:
-    """Fit each kind of speed. Decoding comes before prefill, which borrows a rate from it."""
+def all_fits(numbers: Efficiency, observations: Sequence[Observation], kinds: Sequence[str] = SPEEDS) -> dict[str, Fit]:
+    """Fit kinds of speed. Decoding comes before prefill, which borrows a rate from it."""
     fits: dict[str, Fit] = {}
-    for kind in SPEEDS:
+    for kind in (kind for kind in SPEEDS if kind in kinds):
         chosen = [item for item in observations if item.kind == kind]
         fits[kind] = cross_validated(numbers, chosen, PLANS[kind])
         numbers = _with_parameters(numbers, fits[kind].parameters)
@@ -66,20 +67,37 @@ def rewritten(text: str, parameters: Mapping[str, Parameter], fits: Mapping[str,
     """The file with its sections replaced; a section ends where the next top-level key begins."""
     lines = [parameter_text(name, parameter) for name, parameter in parameters.items()]
     text = _section(text, "parameters", lines)
-    text = _section(text, "left_out", [f"  {kind}: {left_out_text(fit)}" for kind, fit in fits.items()])
-    blocks = [
-        line
-        for kind, fit in fits.items()
-        for line in (f"  {kind}:", *(regime_text(name, regime) for name, regime in fit.regimes.items()))
-    ]
-    return _section(text, "regimes", blocks)
+    left_out = _blocks(text, "left_out")
+    left_out.update({kind: [f"  {kind}: {left_out_text(fit)}"] for kind, fit in fits.items()})
+    regimes = _blocks(text, "regimes")
+    for kind, fit in fits.items():
+        regimes[kind] = [f"  {kind}:", *(regime_text(name, regime) for name, regime in fit.regimes.items())]
+    for section, blocks in (("left_out", left_out), ("regimes", regimes)):
+        text = _section(text, section, [line for kind in SPEEDS for line in blocks.get(kind, ())])
+    return text
+
+
+def _place(lines: Sequence[str], name: str) -> tuple[int, int]:
+    start = next(index for index, line in enumerate(lines) if line.split(":")[0] == name)
+    after = [index for index in range(start + 1, len(lines)) if lines[index] and lines[index][0] not in " -"]
+    return start, after[0] if after else len(lines)
+
+
+def _blocks(text: str, name: str) -> dict[str, list[str]]:
+    """The lines of a section by the kind of speed that they are about."""
+    lines = text.splitlines()
+    start, end = _place(lines, name)
+    blocks: dict[str, list[str]] = {}
+    for line in lines[start + 1 : end]:
+        if line.startswith("  ") and line[2] != " ":
+            blocks[line.strip().split(":")[0]] = []
+        next(reversed(blocks.values())).append(line)
+    return blocks
 
 
 def _section(text: str, name: str, body: Sequence[str]) -> str:
     lines = text.splitlines()
-    start = next(index for index, line in enumerate(lines) if line.split(":")[0] == name)
-    after = [index for index in range(start + 1, len(lines)) if lines[index] and lines[index][0] not in " -"]
-    end = after[0] if after else len(lines)
+    start, end = _place(lines, name)
     return "\n".join([*lines[:start], f"{name}:", *body, *lines[end:]]) + "\n"
 
 
@@ -90,14 +108,14 @@ def left_out_text(fit: Fit) -> str:
     return f"{{rows: {len(errors)}, median_error: {statistics.median(errors):.3f}, p90_error: {tail:.3f}}}"
 
 
-def main(path: Path | None = None) -> dict[str, Fit]:
-    """Fit everything, write the file, and give what was found by kind of speed."""
+def main(path: Path | None = None, kinds: Sequence[str] = SPEEDS) -> dict[str, Fit]:
+    """Fit kinds of speed, write the file, and give what was found by kind."""
     target = path or data_directory() / FILE
     numbers = catalog().tables.efficiency
     rows, errors = read_measurements(measurement_files())
     for error in errors:
         print(error.message, file=sys.stderr)
-    fits = all_fits(numbers, observed(rows))
+    fits = all_fits(numbers, observed(rows), kinds)
     parameters = dict(numbers.parameters)
     for kind, fit in fits.items():
         print(f"{kind}, left out: {left_out_text(fit)}", file=sys.stderr)
@@ -107,4 +125,4 @@ def main(path: Path | None = None) -> dict[str, Fit]:
 
 
 if __name__ == "__main__":
-    main()
+    main(kinds=sys.argv[1:] or SPEEDS)

@@ -16,7 +16,7 @@ def model_of(name: str, configs: dict[str, Any] | None = None) -> Model:
 
 
 def serving(asked: dict[str, Any], configs: dict[str, Any] | None = None, **other: Any) -> Scenario:
-    """Give the scenario of a published row; several devices without a layout each hold some of the layers."""
+    """The scenario of a published row; several devices without a layout each hold some of the layers."""
     row = {"device": "a100-sxm-80gb", "engine": "transformers", "precision": "bf16", **asked, **other}
     model = model_of(row.pop("model"), configs)
     device = catalog().devices[row.pop("device")]
@@ -30,7 +30,7 @@ def serving(asked: dict[str, Any], configs: dict[str, Any] | None = None, **othe
 
 
 def training(asked: dict[str, Any], configs: dict[str, Any] | None = None) -> Scenario:
-    """Give the scenario of a published training row, what it leaves out filled in as the defaults are."""
+    """The scenario of a published training row, what it leaves out filled in as the defaults are."""
     adapted = asked["task"] in ("lora", "qlora")
     row: dict[str, Any] = {
         "checkpointing": "full" if adapted else "none",

@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 def file(name: str) -> str:
-    """Give the block of the page that begins with a comment naming this file."""
+    """The block of the page that begins with a comment naming this file."""
     (text,) = [text for _, text in BLOCKS if text.startswith(f"# {name}\n")]
     return text
 

@@ -40,7 +40,9 @@ def section(title: str) -> str:
 def touching(words: str) -> set[str]:
     """The files of the package and its data in which one of the words stands alone."""
     found = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
-    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "data").glob("*.yaml")]
+    files = {*(ROOT / "src").rglob("*.py"), *(ROOT / "data").glob("*.yaml")} - {
+        ROOT / "src" / "llmfeas" / "settings.py"
+    }
     return {path.relative_to(ROOT).as_posix() for path in files if found.search(path.read_text(encoding="utf-8"))}
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import ClassVar
 
 import pytest
 
-from llmfeas.record import dataclass
+from llmfeas.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     x: int
     y: int = 0
-    note: str = dataclasses.field(default="", compare=False, repr=False)
+    note: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.x < 0:
@@ -24,6 +25,8 @@ class Point:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named(Point):
     name: str
+    tags: list[str] = field(default_factory=list)
+    total: int = field(default=0, init=False)
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ def test_identity_where_it_is_asked_for() -> None:
 
 
 def test_representation() -> None:
-    assert repr(Named(x=1, name="n")) == "Named(x=1, y=0, name='n')"
+    assert repr(Named(x=1, name="n")) == "Named(x=1, y=0, name='n', tags=[], total=0)"
     assert repr(Hashed(1)) == "own"
 
 
@@ -94,3 +97,46 @@ def test_the_tools_of_the_standard_library_work() -> None:
     assert dataclasses.asdict(point) == {"x": 1, "y": 5, "note": ""}
     assert dataclasses.is_dataclass(Point)
     assert pickle.loads(pickle.dumps(point)) == point
+
+
+def test_standard_fields_are_those_that_the_standard_decorator_makes() -> None:
+    """Ours are read from the same class, so that the two cannot drift apart."""
+    for kind in (Point, Named, Counter, Token, Empty, Hashed):
+        standard, ours = dataclasses.fields(kind), kind.__record__.values()  # type: ignore[attr-defined]
+        for one, other in zip(standard, ours, strict=True):
+            assert one.name == other.name
+            assert (one.init, one.repr, one.compare, one.kw_only) == (
+                other.init,
+                other.repr,
+                other.compare,
+                other.kw_only,
+            )
+            assert one.default_factory is (other.factory or dataclasses.MISSING)
+            assert one.type == other.hint
+
+
+def test_a_copy_differs_in_what_is_said() -> None:
+    named = Named(x=1, name="n")
+    assert replace(named, name="m") == Named(x=1, name="m")
+    assert replace(named).tags is named.tags
+    assert Named(x=1, name="m").tags is not named.tags
+    with pytest.raises(TypeError, match=r"Named\.__init__\(\) got an unexpected keyword argument 'z'"):
+        replace(named, z=1)  # type: ignore[call-arg]
+
+
+def test_a_class_variable_is_no_field() -> None:
+    @dataclass(frozen=True)
+    class Configured:
+        x: int
+        kind: ClassVar[str] = "k"
+
+    assert [each.name for each in dataclasses.fields(Configured)] == ["x"]
+    assert Configured(1).kind == "k"
+
+
+def test_a_field_of_the_standard_library_is_refused() -> None:
+    with pytest.raises(TypeError, match="llmfeas"):
+
+        @dataclass
+        class Wrong:
+            x: int = dataclasses.field(default=1)

@@ -11,7 +11,7 @@ import pytest
 from llmfeas import scenario as scenarios
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.answer import bare_answer
-from llmfeas.scenario import Scenario, whatever_the_batch
+from llmfeas.scenario import Scenario, cached_across_batches
 from llmfeas.settle import resolution
 
 REQUEST = {"model": "gpt2", "device": "rtx-4090", "task": "finetune"}
@@ -24,7 +24,7 @@ def scenario() -> Scenario:
 
 def test_another_batch_changes_nothing_else(scenario: Scenario) -> None:
     other = scenario.with_batch({"micro_batch": 4, "global_batch": 8}, {"global_batch": "given"})
-    assert (other.micro_batch, other.global_batch, other.said("global_batch")) == (4, 8, True)
+    assert (other.micro_batch, other.global_batch, other.was_given("global_batch")) == (4, 8, True)
     assert replace(scenario, micro_batch=4, global_batch=8, origins=other.origins) == other
     assert scenario.micro_batch == 2
 
@@ -32,7 +32,7 @@ def test_another_batch_changes_nothing_else(scenario: Scenario) -> None:
 def test_what_is_found_out_is_shared_by_batches_and_by_nothing_else(scenario: Scenario) -> None:
     asked: list[str] = []
 
-    @whatever_the_batch
+    @cached_across_batches
     def found(scenario: Scenario, more: int = 0) -> str:
         asked.append(scenario.precision)
         return f"{scenario.precision} {more}"
@@ -47,7 +47,7 @@ def test_what_is_found_out_is_shared_by_batches_and_by_nothing_else(scenario: Sc
 
 
 def test_findings_are_few(scenario: Scenario) -> None:
-    @whatever_the_batch
+    @cached_across_batches
     def found(scenario: Scenario, more: int) -> int:
         return more
 

@@ -16,7 +16,7 @@ LAYERS = (
     {"contract", "errors", "ranges", "record", "text", "units"},
     {"autograd"},
     {"load"},
-    {"catalog", "elsewhere", "optimizers", "options", "request", "scenario"},
+    {"catalog", "elsewhere", "objectives", "optimizers", "options", "request", "scenario", "settings"},
     {"model", "importers", "machine"},
     {"walk"},
     {"workload"},

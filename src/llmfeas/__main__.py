@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 try:
-    from .cli import main
+    from .cli import program
 except KeyboardInterrupt:
     sys.exit(130)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -6,13 +6,12 @@ docstring are the schema's (`render.schema`). What a record needs for itself alo
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from .record import dataclass
+from .record import dataclass, field, fields
 
 if TYPE_CHECKING:
     published = property
@@ -57,7 +56,7 @@ class Keys:
 
 def hidden(**more: Any) -> Any:
     """A field that is not written; `more` is what `dataclasses.field` takes."""
-    return dataclasses.field(metadata={"hidden": True}, **more)
+    return field(metadata={"hidden": True}, **more)
 
 
 class Published:
@@ -76,9 +75,9 @@ _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 @functools.cache
 def keys_of(record: Any) -> tuple[str, ...]:
     """The keys of a record, in the order in which they are written."""
-    fields = [field.name for field in dataclasses.fields(record) if "hidden" not in field.metadata]
+    names = [each.name for each in fields(record) if "hidden" not in each.metadata]
     properties = [name for kind in reversed(record.__mro__) for name, each in vars(kind).items() if _is_written(each)]
-    return tuple(dict.fromkeys((*fields, *properties)))
+    return tuple(dict.fromkeys((*names, *properties)))
 
 
 def _is_written(member: object) -> bool:

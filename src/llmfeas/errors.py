@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
+from .text import printable
+
+LONGEST_MESSAGE, LONGEST_NAME = 4000, 200
+"""Characters of what is said, and of one name: what files and other people wrote may be in it."""
+
 
 class ErrorDict(TypedDict):
     """What is wrong."""
@@ -21,20 +26,22 @@ class ErrorDict(TypedDict):
 class LlmfeasError(Exception):
     """Something that the user can mend: what happened, where, and what to do.
 
-    `code` is stable (scripts match on it), `message` one sentence, `hint` the next step, `candidates` near names.
+    `code` is stable (scripts match on it), `message` one sentence (or some, a line each), `hint` the next step,
+    `candidates` near names. Whatever outside text they hold is made printable here.
     """
 
     exit_code = 2
 
-    def __init__(self, code: str, message: str, hint: str = "", candidates: Sequence[str] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str | Sequence[str], hint: str = "", candidates: Sequence[str] = ()) -> None:
         self.code = code
-        self.message = message
-        self.hint = hint
-        self.candidates = tuple(candidates)
+        lines = (message,) if isinstance(message, str) else message
+        self.message = "\n".join(printable(line, LONGEST_MESSAGE) for line in lines)
+        self.hint = printable(hint, LONGEST_MESSAGE)
+        self.candidates = tuple(printable(name, LONGEST_NAME) for name in candidates)
+        super().__init__(self.message)
 
-    def __reduce__(self) -> tuple[type[LlmfeasError], tuple[str, str, str, tuple[str, ...]]]:
-        return type(self), (self.code, self.message, self.hint, self.candidates)
+    def __reduce__(self) -> tuple[type[LlmfeasError], tuple[str, list[str], str, tuple[str, ...]]]:
+        return type(self), (self.code, self.message.split("\n"), self.hint, self.candidates)
 
     def to_dict(self) -> ErrorDict:
         """The error as JSON has it."""

@@ -7,11 +7,11 @@ command line. Adding a setting is adding a row. `request.parsed` reads the value
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Literal
 
+from .objectives import METHODS, OBJECTIVES
 from .optimizers import OPTIMIZERS
-from .record import dataclass
+from .record import dataclass, field
 
 Kind = Literal["text", "integer", "count", "number", "fraction", "bytes", "duration", "money"]
 """What a value is: `count` is a quantity such as `10B`, `number` has the option's unit, the others are as named."""
@@ -21,21 +21,35 @@ Group = Literal[
 ]
 """The headings of `estimate --help`, in this order."""
 
-TASKS = ("pretrain", "finetune", "lora", "qlora", "inference")
-TRAINING = frozenset(TASKS[:4])
-ADAPTERS = frozenset({"lora", "qlora"})
-FINETUNING = ADAPTERS | {"finetune"}
+GUIDED = frozenset(each.task for each in OBJECTIVES.values())
+"""Tasks with an objective of their own."""
+WRITING = frozenset(each.task for each in OBJECTIVES.values() if each.rollouts)
+"""Tasks in which the model writes what it learns from."""
+TASKS = (
+    "pretrain",
+    "finetune",
+    "lora",
+    "qlora",
+    "inference",
+    *dict.fromkeys(each.task for each in OBJECTIVES.values()),
+)
 INFERENCE = frozenset({"inference"})
-QUANTIZED = frozenset({"qlora", "inference"})
+TRAINING = frozenset(TASKS) - INFERENCE
+ADAPTERS = frozenset({"lora", "qlora"}) | GUIDED
+FINETUNING = ADAPTERS | {"finetune"}
+QUANTIZED = frozenset({"qlora", "inference"}) | GUIDED
 EVERY_TASK = frozenset(TASKS)
 
 PRECISIONS = ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed")
 # fmt: off
 QUANTIZATIONS = (
     "none", "int8", "nf4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_k_s", "q4_0", "q3_k_m", "q2_k",
-    "awq-int4", "gptq-int4", "gptq-int8", "mxfp4", "fp8",
+    "awq-int4", "gptq-int4", "gptq-int8", "mxfp4", "nvfp4", "fp8", "w8a8-int8",
 )
 # fmt: on
+
+ALL_LAYERS = 10**5
+"""More layers than any model has: every one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,18 @@ OPTIONS: tuple[Option, ...] = (
     Option("num_devices", QUESTION, "How many devices.", "1", short="-n", maximum=10**7),
     Option("task", QUESTION, "What to do with the model.",
            "pretrain", kind="text", short="-t", choices=TASKS, synonyms={"train": "pretrain"}),
+    Option("loss", WORKLOAD, "What a task with an objective makes better.",
+           "the task's first", GUIDED, kind="text", choices=tuple(OBJECTIVES), added=True),
+    Option("reference", WORKLOAD, "The model as it was, where a loss needs it: loaded beside, computed before, none.",
+           "loaded; grpo: none", GUIDED, kind="text", choices=("loaded", "precomputed", "none"), added=True),
+    Option("adapters", WORKLOAD, "What trains in a task with an objective: all weights or adapters.",
+           "none; as --lora-rank or --quant asks for", GUIDED, kind="text", choices=tuple(METHODS), added=True),
+    Option("group_size", WORKLOAD, "Answers that the model writes to one prompt.",
+           "8", WRITING, minimum=2, maximum=4096, aliases=("num_generations",), added=True),
+    Option("response_length", WORKLOAD, "Tokens of an answer that the model writes; the rest of --seq-len is prompt.",
+           "half of --seq-len", WRITING, maximum=10**8, aliases=("max_completion_length",), added=True),
+    Option("colocate", WORKLOAD, "Answers are written on the devices that train; false: on as many beside them.",
+           "true", WRITING, kind="text", choices=("true", "false"), switches={"colocate": "true"}, added=True),
     Option("tokens", WORKLOAD, "Tokens to train on, such as 10B.",
            "pretrain: as published, else 20 a parameter; fine-tuning: 10M", TRAINING, kind="count", maximum=1e18),
     Option("examples", WORKLOAD, "Examples to fine-tune on, such as 5k: instead of --tokens.",
@@ -187,11 +213,14 @@ OPTIONS: tuple[Option, ...] = (
            "no target", INFERENCE, kind="duration", unit="seconds", metavar="TIME", minimum=1e-6, maximum=1e6),
     Option("kv_dtype", SERVING, "Number format of the cache.",
            "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8")),
+    Option("n_cpu_moe", SERVING, "llama.cpp: as many layers keep their experts in main memory; --cpu-moe: all.",
+           "none; as many as do not fit", INFERENCE, minimum=0, maximum=ALL_LAYERS, aliases=("num_cpu_moe",),
+           switches={"cpu_moe": str(ALL_LAYERS)}, added=True),
     Option("gpu_layers", SERVING, "llama.cpp: layers on the device, the rest on the host.",
-           "all; with 4 bits or fewer all that fit", INFERENCE, minimum=0, maximum=10**5),
+           "all; with 4 bits or fewer all that fit", INFERENCE, minimum=0, maximum=ALL_LAYERS),
     Option("gpu_memory_utilization", SERVING, "Share of a device that a server takes for weights, passes and cache.",
-           "the server's own: vllm 0.92", INFERENCE, kind="fraction", minimum=0.01, maximum=1,
-           aliases=("mem_fraction_static", "free_gpu_memory_fraction")),
+           "the server's own: vllm 0.92; beside a training 0.3", INFERENCE | WRITING, kind="fraction", minimum=0.01,
+           maximum=1, aliases=("mem_fraction_static", "free_gpu_memory_fraction")),
     Option("max_num_seqs", SERVING, "Requests that a server runs at the same time at most.",
            "the server's own, by device", INFERENCE, aliases=("max_running_requests",)),
     Option("max_num_batched_tokens", SERVING, "Tokens that a server takes in one pass.",
@@ -209,6 +238,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("host_memory", SYSTEM, "Main memory of one machine.",
            "32GiB for a desktop, 256GiB for a server, or as much as its devices", kind="bytes", unit="bytes",
            metavar="SIZE", minimum=2**20, maximum=2**50),
+    Option("host_bandwidth", SYSTEM, "Bandwidth of main memory: channels x 8 bytes x rate; two of DDR5-6000: 96.",
+           "by the size of the main memory", kind="number", unit="GB/s", metavar="GB_PER_S", minimum=1, maximum=1e5,
+           added=True),
     Option("devices_per_node", SYSTEM, "Devices in one machine.", "the catalog's", maximum=65536),
     Option("network", SYSTEM, "Network of one device to other machines.",
            "the catalog's", kind="number", unit="GB/s", metavar="GB_PER_S", minimum=1e-3, maximum=1e5),

@@ -18,7 +18,7 @@ class Range(Published):
 
     @classmethod
     def exact(cls, value: float) -> Range:
-        """Give the range of a figure that is known without error."""
+        """The range of a figure that is known without error."""
         return cls(value, value, value)
 
     @classmethod
@@ -33,6 +33,10 @@ class Range(Published):
     def shifted(self, offset: float) -> Range:
         """Add a number that is known without error."""
         return Range(self.low + offset, self.expected + offset, self.high + offset)
+
+    def at_least(self, floor: float) -> Range:
+        """Raise to a floor what is below it."""
+        return Range(max(self.low, floor), max(self.expected, floor), max(self.high, floor))
 
     def inverted(self, numerator: float = 1.0) -> Range:
         """Divide a number by this range: what is low becomes high."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from .catalog.quantization import Quantization
 from .errors import UsageError
@@ -120,6 +119,8 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
         spellings |= {name.replace("_", "-"): known.id for name, known in formats.formats.items()}
     if text in spellings:
         return spellings[text]
+    from difflib import get_close_matches
+
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))
     what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(option.choices)}."
     raise UsageError("bad-choice", what, _did_you_mean(near), near)
@@ -162,6 +163,8 @@ def _unknown_setting(name: str) -> Option:
         names = tuple(flag.removeprefix("--").replace("-", "_") for flag in said.flags)
         meant = f"Here it is {' or '.join(map(repr, names))}."
         raise UsageError("unknown-setting", f"unknown setting {printable(name, 40)!r}.", meant, names)
+    from difflib import get_close_matches
+
     near = get_close_matches(str(name)[:60], BY_NAME, n=3, cutoff=0.6)
     known = ", ".join(option.name for option in OPTIONS)
     hint = _did_you_mean(near) or f"Settings are: {known}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import cached_property, wraps
 from math import gcd
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -11,16 +10,19 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 from .catalog.architecture import Model
 from .catalog.device import Device
 from .catalog.quantization import StoredWeights
-from .record import dataclass
+from .objectives import OBJECTIVES, Objective, method_of
+from .record import dataclass, field
 
 if TYPE_CHECKING:
     from .catalog.engine import Engine
     from .catalog.tables import Tables
 
-Task = Literal["pretrain", "finetune", "lora", "qlora", "inference"]
+Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
 ORIGINS: tuple[Origin, ...] = ("given", "default", "device", "model", "backend", "derived")
-TRAINING_TASKS: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
+UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
+"""Trainings on plain text, whose name says how weights change."""
+TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo")
 BATCH = ("micro_batch", "global_batch", "concurrency")
 """Settings of the batch: what many scenarios of one sweep differ in."""
 MAX_SHARED = 64
@@ -31,7 +33,8 @@ MAX_SHARED = 64
 class Scenario:
     """A fully decided question: one model on `num_devices` devices, with one recipe, and what it looks numbers up in.
 
-    Bytes, seconds, bytes a second; `micro_batch` is in sequences per data-parallel rank, `global_batch` in sequences.
+    Bytes, seconds, bytes a second; `micro_batch` is in sequences per data-parallel rank, `global_batch` in sequences;
+    with an objective both count examples.
     `dp = num_devices / (tp * pp * cp)`; experts divide over `ep` of the data-parallel ranks.
     Settings without meaning for the task hold their neutral value (1, 0, "none", None).
     """
@@ -52,7 +55,21 @@ class Scenario:
     memory_bytes: float
     """Whole memory of one device, as given or by the catalog."""
     host_memory_bytes: float
+    host_gb_per_s: float | None = None
+    """Bandwidth of the host's memory as given; None: by its size."""
     task: Task
+    loss: str | None = None
+    """What a task with an objective makes better, a row of `objectives`; None for the others."""
+    reference: Literal["loaded", "precomputed", "none"] | None = None
+    """Whether the model as it was is there, or its answers were computed in advance; None where the loss has none."""
+    group_size: int = 1
+    """Answers that the model writes to one prompt."""
+    response_length: int | None = None
+    """Tokens of an answer that the model writes; None where it writes none."""
+    colocate: Literal["true", "false"] | None = None
+    """Answers are written on the devices that train; false: on as many of the same kind beside them."""
+    adapters: Literal["none", "lora", "qlora"] | None = None
+    """What trains in a task with an objective; the others say it by their name."""
     tokens: float | None = None
     """Tokens of the whole training; of examples: their number x the tokens of one x epochs."""
     examples: float | None = None
@@ -80,6 +97,8 @@ class Scenario:
     cp: int = 1
     offload: Literal["none", "activations", "optimizer", "all"] = "none"
     gpu_layers: int | None = None
+    n_cpu_moe: int | None = None
+    """The first so many layers keep their routed experts in the host's memory; None: none do."""
     context: int | None = None
     prompt: int = 0
     output: int | None = None
@@ -130,7 +149,7 @@ class Scenario:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     """Where each setting comes from, by its name; "given" marks what the user said."""
     shared: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was found out for scenarios that differ in their batch alone, which share it (`whatever_the_batch`)."""
+    """What was found out for scenarios that differ in their batch alone, which share it (`cached_across_batches`)."""
 
     def with_batch(self, batch: Mapping[str, int], origins: Mapping[str, Origin]) -> Scenario:
         """The same scenario with other settings of `BATCH`, and where they come from."""
@@ -148,6 +167,36 @@ class Scenario:
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was found out: it can be found out again."""
         return {**vars(self), "shared": {}}
+
+    @property
+    def method(self) -> str:
+        """How weights change: `pretrain`, `finetune`, `lora`, `qlora`, or `inference` where they do not."""
+        return self.task if self.adapters is None else method_of(self.task, self.adapters)
+
+    @property
+    def objective(self) -> Objective | None:
+        """What a task with an objective makes better; None for the others."""
+        return None if self.loss is None else OBJECTIVES[self.loss]
+
+    @property
+    def sequences_an_example(self) -> int:
+        """Sequences of one example of a batch: 2 where a chosen answer stands beside a rejected one."""
+        return 1 if self.loss is None else OBJECTIVES[self.loss].sequences
+
+    @property
+    def sequences(self) -> int:
+        """Sequences that pass through the model together on one rank: those of the examples of a micro-batch."""
+        return self.micro_batch * self.sequences_an_example
+
+    @property
+    def colocated_bytes(self) -> float:
+        """What the server that writes answers takes of each device while the model trains."""
+        return (self.gpu_memory_utilization or 0.0) * self.memory_bytes if self.colocate == "true" else 0.0
+
+    @property
+    def paid_devices(self) -> int:
+        """Devices that the job takes: those that train, and as many again where answers are written beside them."""
+        return self.num_devices * (2 if self.colocate == "false" else 1)
 
     @property
     def dp(self) -> int:
@@ -191,10 +240,19 @@ class Scenario:
         return float(sum((self.acceptance or 0.0) ** place for place in range(self.drafted + 1)))
 
     @property
+    def places_experts(self) -> bool:
+        """Whether the engine's own fit decided how many layers keep their experts on the host."""
+        return self.n_cpu_moe is not None and self.origins.get("n_cpu_moe") == "derived"
+
+    @property
     def has_load(self) -> bool:
-        """Whether several requests, or targets for one, are asked for: then it is a server that is judged."""
+        """Whether several requests, or targets for one, are asked for: then it is a server that is judged.
+
+        Not of an encoder: it writes no answers that others could wait for.
+        """
         targets = self.ttft_seconds is not None or self.tpot_seconds is not None
-        return not self.is_training and (targets or bool(self.rate or self.requests) or self.concurrency > 1)
+        many = targets or bool(self.rate or self.requests) or self.concurrency > 1
+        return many and not (self.is_training or self.model.architecture.encoder)
 
     @property
     def states_on_host(self) -> bool:
@@ -206,7 +264,7 @@ class Scenario:
         """What is known of the engine."""
         return self.tables.engine(self.engine)
 
-    def said(self, name: str) -> bool:
+    def was_given(self, name: str) -> bool:
         """Whether the user gave this setting."""
         return self.origins.get(name) == "given"
 
@@ -215,7 +273,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def whatever_the_batch(function: Callable[Concatenate[Scenario, P], R]) -> Callable[Concatenate[Scenario, P], R]:
+def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Callable[Concatenate[Scenario, P], R]:
     """Keep what a function finds in a scenario, for all that differ from it in their batch alone.
 
     The function looks at no setting of `BATCH` but through its further arguments, which are few and hashable.

@@ -1,4 +1,8 @@
-"""Text from outside (names, file contents) made safe to show in a terminal, a log or a message."""
+"""Text from outside (names, file contents) made safe to show in a terminal, a log or a message.
+
+It passes here at the doors: where an error is made, where a report is, and where a line goes to stderr. JSON and CSV
+escape by themselves.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ def _escaped(character: str) -> str:
 
 
 def printable(text: object, limit: int = 80) -> str:
-    """Give `text` on one line without anything that a terminal would act on, at most `limit` characters.
+    """`text` on one line without anything that a terminal would act on, at most `limit` characters.
 
     Control characters (C0, C1, line breaks), bidirectional overrides and other invisible format characters, surrogates
     and unassigned code points become visible escapes; longer text is cut in the middle.
@@ -20,4 +24,15 @@ def printable(text: object, limit: int = 80) -> str:
     if len(raw) > limit:
         keep = max(1, (limit - 1) // 2)
         raw = f"{raw[:keep]}…{raw[-keep:]}"
-    return "".join(c if c.isprintable() else _escaped(c) for c in raw)
+    return raw if raw.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in raw)
+
+
+GLUE = "\u00a0"
+"""Stands for a space at which no line is broken, as inside `29.1 GiB (28.3 – 30.9)`."""
+
+
+def shown(text: str, kept: str = GLUE) -> str:
+    """`text` as it may be laid out: what a terminal would act on becomes a visible escape, `kept` stays."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else _escaped(c) for c in text)

@@ -16,22 +16,32 @@ def test_known_parameters_come_back() -> None:
     rows = [(draw.uniform(0.1, 10), draw.uniform(0.1, 10)) for _ in range(40)]
     truth = [math.log(3.0), math.log(0.2)]
 
-    def residuals(point: Sequence[float]) -> list[float]:
+    def residuals(point: Sequence[float], asked: Sequence[int]) -> list[float]:
         a, b = (math.exp(x) for x in point)
-        return [math.log(a * x + b * y) - math.log(3.0 * x + 0.2 * y) for x, y in rows]
+        chosen = [rows[row] for row in asked]
+        return [math.log(a * x + b * y) - math.log(3.0 * x + 0.2 * y) for x, y in chosen]
 
-    found = minimised(residuals, [0.0, 0.0], [1.0] * 40, [0.0, 0.0], [1e-9, 1e-9], rounds=20)
+    felt = [range(40)] * 2
+    found = minimised(residuals, [0.0, 0.0], [1.0] * 40, [0.0, 0.0], [1e-9, 1e-9], 20, felt)
     assert found == pytest.approx(truth, abs=1e-3)
 
 
 def test_one_odd_row_does_not_bend_the_rest() -> None:
     logs = [0.0] * 20 + [5.0]
-    found = minimised(lambda point: [point[0] - y for y in logs], [1.0], [1.0] * 21, [0.0], [1e-9], rounds=30)
+    found = minimised(
+        lambda point, rows: [point[0] - logs[row] for row in rows],
+        [1.0],
+        [1.0] * 21,
+        [0.0],
+        [1e-9],
+        30,
+        [range(21)],
+    )
     assert abs(found[0]) < 0.05
 
 
 def test_without_rows_a_parameter_stays_at_its_centre() -> None:
-    found = minimised(lambda point: [0.0 * point[0]], [2.0], [1.0], [0.7], [1.0], rounds=10)
+    found = minimised(lambda point, rows: [0.0 for _ in rows], [2.0], [1.0], [0.7], [1.0], 10, [()])
     assert found == pytest.approx([0.7], abs=1e-4)
 
 

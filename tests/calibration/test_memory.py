@@ -24,7 +24,7 @@ def peak(weights: float, cache: float, kind: str = "device", group: str = "one")
         measured_bytes=weights + cache + beyond,
         components={"weights_bytes": weights, "kv_cache_bytes": cache},
         context_bytes=0.5e9,
-        sharded=False,
+        divided_bytes=0.0,
         overheads=ENGINE,
     )
 
@@ -56,9 +56,12 @@ def test_few_groups_have_the_spread_of_all() -> None:
 
 def test_sharded_training_holds_buckets_besides() -> None:
     overhead = TrainingOverhead(fixed_bytes=1e9, sharded_bytes=2e9)
-    row = Peak("g", "r", "allocated", 13e9, {"weights_bytes": 10e9}, 0.5e9, True, overhead)
+    row = Peak("g", "r", "allocated", 13e9, {"weights_bytes": 10e9}, 0.5e9, 8e9, overhead)
     assert row.log_ratio(overhead) == 0
-    assert replace(row, sharded=False).log_ratio(overhead) > 0
+    assert replace(row, divided_bytes=0.0).log_ratio(overhead) > 0
+    assert replace(row, measured_bytes=11.1e9, divided_bytes=1e8).log_ratio(overhead) == pytest.approx(0)
+    whole = replace(overhead, whole_buckets=True)
+    assert replace(row, divided_bytes=1e8).log_ratio(whole) == 0
 
 
 def test_published_peaks_are_all_computed() -> None:

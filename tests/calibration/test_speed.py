@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, fitted, regimes_of
+from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, felt_by, fitted, regimes_of
 from calibration.observations import SPEEDS, Observation, observed, regime_of
 from calibration.plan import PLANS
 from calibration.speed import main, rewritten
@@ -33,9 +33,18 @@ def test_every_planned_parameter_exists() -> None:
 
 def test_refitting_prefill_gives_what_the_file_says(prefill: list[Observation]) -> None:
     numbers, plan = catalog().tables.efficiency, PLANS["prefill"]
-    found = fitted(numbers, prefill, plan)
+    found = fitted(numbers, prefill, plan, felt_by(numbers, prefill, plan))
     for name, x in zip(plan, found, strict=True):
         assert math.exp(x) == pytest.approx(numbers.value(name), rel=0.01), name
+
+
+def test_a_row_moves_with_the_parameters_that_its_speed_rests_on(prefill: list[Observation]) -> None:
+    numbers = catalog().tables.efficiency
+    felt = felt_by(numbers, prefill, PLANS["prefill"])
+    for item in prefill:
+        on_mlx = regime_of(numbers, item) == "mlx"
+        assert (item.id in felt["prefill.mlx"]) is on_mlx
+        assert not (on_mlx and item.id in felt["prefill.integer"])
 
 
 @pytest.mark.slow

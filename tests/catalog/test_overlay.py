@@ -209,6 +209,14 @@ def test_a_home_that_nobody_has_is_left_as_it_stands() -> None:
         ("efficiency:\n  parameters: {memory.stream: {value: null}}\n", "memory.stream.value"),
         ("efficiency:\n  parameters: {memory.stream: {value: -1}}\n", "memory.stream.value"),
         ("efficiency:\n  parametres: {}\n", "parametres"),
+        ("efficiency:\n  parameters: {decode.bandwidth.cuda: {value: 3}}\n", "decode.bandwidth.cuda is 3"),
+        ("efficiency:\n  parameters: {memory.stream: {spread: 1.0e+20}}\n", "memory.stream.spread"),
+        ("devices:\n- {extends: rtx-4090, bandwidth_gb_per_s: 1.0e+25}\n", ":2: devices[0].bandwidth_gb_per_s"),
+        ("devices:\n- {extends: rtx-4090, memory_gib: 1.0e+25}\n", ":2: devices[0].memory_gib"),
+        ("devices:\n- {extends: rtx-4090, tflop_per_s: {fp32: 1.0e+25}}\n", ":2: devices[0].tflop_per_s.fp32"),
+        ('devices:\n- {extends: rtx-4090, vendor: "a\\e[31m"}\n', ":2: devices[0].vendor"),
+        ('devices:\n- {id: "a\\e[31m", extends: rtx-4090}\n', ":2: devices[0].id: must be printable"),
+        ('models:\n- {extends: gpt2, aliases: ["\\u202ea"]}\n', ":2: models[0].aliases: must be printable"),
     ],
 )
 def test_whatever_an_overlay_says_is_checked(text: str, place: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.source import MAX_BYTES, parse_yaml, read_yaml
 from llmfeas.errors import DataError
+from llmfeas.record import replace
 
 BILLION_LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
@@ -107,6 +109,21 @@ def test_lines_are_found_by_key_index_and_id() -> None:
     assert document.line(("devices", 1)) == 4
     assert document.line(("devices", "two", "absent", "b")) == 4
     assert document.where(("devices", "two", "rates", "b")) == "x.yaml:7: devices[two].rates.b"
+
+
+class Unsearched(list[object]):
+    """A long list, of which nobody may walk through the items."""
+
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError("searched")
+
+
+def test_an_item_is_found_by_its_index_without_a_search() -> None:
+    document = parse_yaml("- a\n- {b: 1}\n", "x.yaml", columns=True)
+    found = replace(document, data=Unsearched(document.data))
+    assert found.position((1, "b")) == (2, 4)
+    assert found.position((2, "b")) == (1, 1)
+    assert found.position((-1,)) == (1, 1)
 
 
 @given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!|>'\"\n\t #,?%@`0.e~<"), max_size=60))

@@ -23,7 +23,7 @@ HEAD = "model: gpt2\ndevice: rtx-4090\n"
 
 
 def refusal(folder: Path, text: str) -> list[str]:
-    """Give the faults that a file is refused for, one each, without the folder."""
+    """The faults that a file is refused for, one each, without the folder."""
     path = folder / "c.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError) as caught:
@@ -137,6 +137,21 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
     assert "duplicate id 'a'" in lines[2]
 
 
+def test_of_many_unknown_names_the_first_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guessing what a name meant is what takes long; a file of nothing but unknown names stays quick."""
+    asked: list[str] = []
+
+    def near(name: str, *rest: object) -> list[str]:
+        asked.append(name)
+        return ["device"]
+
+    monkeypatch.setattr("llmfeas.check.read.get_close_matches", near)
+    monkeypatch.setattr("llmfeas.check.read.MOST_HINTED", 50)
+    lines = refusal(tmp_path, f"{HEAD}{''.join(f'key{n}: 1{chr(10)}' for n in range(500))}expect: {{fits: true}}\n")
+    assert lines[0].endswith("unknown key 'key0'. Did you mean 'device'?")
+    assert len(asked) < 200
+
+
 def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
     rows = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True)]
@@ -197,7 +212,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(st.sampled_from([*NAMES, "at", "other"]), VALUES, min_size=1, max_size=4))
 def test_any_expectation_is_read_or_refused(tmp_path: Path, expect: dict[str, object]) -> None:
     path = tmp_path / "c.yaml"

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,7 +144,6 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
         process.stdin.flush()
         while not list(tmp_path.iterdir()):
             assert process.poll() is None
-        time.sleep(0.5)  # until it waits for the next line
         process.terminate()
         assert process.stderr.read() == b"Ended by SIGTERM.\n"
     assert process.returncode == 143

@@ -147,6 +147,7 @@ def test_yaml_has_blocks_and_ids(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("".join(f"k{n}: [{'1, ' * 100}]\n" for n in range(6)), "cross to 1,000,000,000,000 scenarios"),
+        ("[]\n", "in.yaml:1: an empty list: no scenario is in the file"),
         ("just text\n", "in.yaml:1: no mapping of settings"),
         ("- model: x\n- 3\n", "in.yaml:2: no mapping of settings"),
         ("model: \tx: y\n", "in.yaml:1:"),

@@ -61,3 +61,16 @@ def test_more_tokens_never_take_less_time_or_money(tokens: float, factor: float)
     assert total_hours(many) >= total_hours(few) * (1 - 1e-12)
     assert few.cost.usd and many.cost.usd
     assert many.cost.usd.expected >= few.cost.usd.expected * (1 - 1e-12)
+
+
+def test_a_price_of_nothing_is_that_of_what_one_has() -> None:
+    for answer in (found(price=0), found(task="inference", micro_batch=None, price=0)):
+        assert answer.cost.price is not None
+        assert answer.cost.price.usd_per_device_hour == 0
+    power = found(electricity=0.2)
+    both = found(price=0, electricity=0.2)
+    assert power.cost.usd is not None
+    assert both.cost.usd == power.cost.usd
+    bought = found(price=0, purchase_price=1000).cost.purchase
+    assert bought is not None
+    assert bought.break_even_hours is None

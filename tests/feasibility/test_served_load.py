@@ -54,6 +54,21 @@ def test_one_request_alone_is_no_load() -> None:
     assert "load" not in served().to_dict()["result"]
 
 
+def test_what_is_written_under_a_load_is_one_figure() -> None:
+    """The speed beside the others, the load's own and the price of a million tokens say the same."""
+    for more in ({"concurrency": 8}, {"rate": 2}, {"requests": 20}):
+        result = served(price=3.6, **more).to_dict()["result"]
+        written = result["load"]["output_tokens_per_second"]
+        assert result["time"]["output_tokens_per_second"] == written
+        assert result["cost"]["usd_per_million_tokens"] == pytest.approx(1000 / written["expected"], rel=0.3)
+
+
+def test_no_load_is_followed_before_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmfeas.feasibility.served_load.steady", lambda *_: pytest.fail("followed"))
+    found = served(concurrency=7)
+    assert found.verdict.status == "feasible" and found.speed.expected > 0
+
+
 def test_one_user_is_served_as_one_request() -> None:
     """The load of one user takes its steps from the same model as the speed of a request alone."""
     alone = served(ttft="10s")
@@ -165,3 +180,10 @@ def test_all_figures_are_finite() -> None:
     for more in ({"rate": 19.5}, {"rate": 1e-3}, {"rate": 5, "requests": 50}, {"concurrency": 100000}):
         for found in ranges(load_of(**more)):
             assert all(math.isfinite(value) for value in found.values())
+
+
+@pytest.mark.parametrize("arrivals", [{"requests": 3}, {"requests": 1}, {"requests": 3, "rate": 1}, {"rate": 1}])
+def test_answers_of_one_token_have_no_gaps(arrivals: Mapping[str, object]) -> None:
+    load = bare_answer({**SERVED, "context": 1, "prompt": 0, **arrivals}).to_dict()["result"]["load"]
+    assert load["output_tokens_per_second"]["expected"] > 0
+    assert load["ttft_seconds"]["p50"]["expected"] > 0

@@ -39,7 +39,7 @@ def entry(value: object, length: str = "<Q") -> bytes:
 def header(
     metadata: dict[str, object], tensors: dict[str, tuple[tuple[int, ...], str]], version: int = 3, order: str = "<"
 ) -> tuple[bytes, int]:
-    """Give the header's bytes and the bytes of the weights; shapes are [outputs, inputs]."""
+    """The header's bytes and the bytes of the weights; shapes are [outputs, inputs]."""
     length = order + ("I" if version == 1 else "Q")
     out = b"GGUF" + struct.pack(order + "I", version)
     out += struct.pack(length, len(tensors)) + struct.pack(length, len(metadata))
@@ -81,7 +81,7 @@ def llama(
     kind: str = "q4_k",
     **more: object,
 ) -> tuple[dict[str, object], dict[str, tuple[tuple[int, ...], str]]]:
-    """Give metadata and tensors of a small Llama in llama.cpp's names."""
+    """Metadata and tensors of a small Llama in llama.cpp's names."""
     metadata: dict[str, object] = {
         "general.architecture": "llama",
         "general.name": "Tiny Llama",

@@ -32,7 +32,7 @@ def drawn_spread(random_: random.Random, *, fixed: bool) -> Spread:
 
 
 def drawn_step(random_: random.Random):  # type: ignore[no-untyped-def]
-    """Give a step that reads weights, or is bound by its tokens, with attention to caches and prompts."""
+    """A step that reads weights, or is bound by its tokens, with attention to caches and prompts."""
     weights = between(random_, 0.003, 0.04)
     token = weights / between(random_, 100, 600)
     cached = weights * between(random_, 0.2, 2) / 1e5
@@ -46,7 +46,7 @@ def drawn_step(random_: random.Random):  # type: ignore[no-untyped-def]
 
 
 def drawn(seed: int, policy: str, *, fixed: bool = True) -> tuple[random.Random, Server, Lengths]:
-    """Give a server under a policy and its lengths; `fixed`: answers may all be equally long."""
+    """A server under a policy and its lengths; `fixed`: answers may all be equally long."""
     random_ = random.Random(f"{seed} {policy}")
     rules = POLICIES[policy]
     step, prompt_spread, output_spread = (
@@ -85,7 +85,7 @@ def drawn(seed: int, policy: str, *, fixed: bool = True) -> tuple[random.Random,
 
 
 def drawn_arrivals(random_: random.Random, server: Server, lengths: Lengths, kind: str, work: float) -> Arrivals:
-    """Give arrivals of a kind; `work`: answer tokens of all requests together, about."""
+    """Arrivals of a kind; `work`: answer tokens of all requests together, about."""
     batch = Batch(server, lengths)
     full = batch.most.running * server.replicas
     count = max(100, min(3000, int(work / lengths.output)))
@@ -101,7 +101,7 @@ def drawn_arrivals(random_: random.Random, server: Server, lengths: Lengths, kin
 
 
 def simulated(server: Server, lengths: Lengths, arrivals: Arrivals, seeds: Sequence[int], work: float) -> list[Run]:
-    """Give runs; a load without end is one of many requests, of which the middle is looked at."""
+    """Runs; a load without end is one of many requests, of which the middle is looked at."""
     if arrivals.requests is not None:
         return [simulate(server, lengths, arrivals, seed) for seed in seeds]
     batch = Batch(server, lengths)
@@ -123,7 +123,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def seen(runs: Sequence[Run], *, endless: bool) -> dict[str, tuple[float, float, float]]:
-    """Give the figures of some runs together, each with the quantiles two points below and above it."""
+    """The figures of some runs together, each with the quantiles two points below and above it."""
     low, high = (0.25, 0.9) if endless else (0.0, 1.0)
     jobs = [job for run in runs for job in run.jobs[int(low * len(run.jobs)) : int(high * len(run.jobs))]]
     first = [job.ttft for job in jobs]

@@ -95,7 +95,7 @@ class Engine:
         return job
 
     def may_enter(self, job: Job) -> bool:
-        """Tell whether the pool has room for all that is known of a request, and for the kept share of all answers."""
+        """Whether the pool has room for all that is known of a request, and for the kept share of all answers."""
         share, free = self.server.policy.reserved, self.total - self.used
         if share:
             free -= sum(self.pages(share * (one.output - one.made) + max(0, one.left)) for one in self.running)
@@ -138,7 +138,7 @@ class Engine:
             budget -= tokens
 
     def planned(self) -> list[tuple[Job, int]]:
-        """Give the requests of the next step, each with its tokens."""
+        """The requests of the next step, each with its tokens."""
         plan: list[tuple[Job, int]] = []
         budget: int | None = self.server.max_num_batched_tokens
         assert budget is not None
@@ -159,7 +159,7 @@ class Engine:
         return plan
 
     def seconds(self, plan: list[tuple[Job, int]]) -> tuple[float, int]:
-        """Give the seconds of a step and its prompt tokens."""
+        """The seconds of a step and its prompt tokens."""
         cached = sequences = tokens = 0
         attended = 0.0
         for job, count in plan:

@@ -16,7 +16,9 @@ from llmfeas.feasibility.core import estimate
 from llmfeas.machine import Machine, device_of, entry_of, matched, this_hardware
 from llmfeas.machine.amd import parse_rocm_smi
 from llmfeas.machine.cpu import parse_cpuinfo
+from llmfeas.machine.huawei import parse_npu_smi
 from llmfeas.machine.limits import allowed_bytes, allowed_processors, limited
+from llmfeas.machine.match import named_by
 from llmfeas.machine.nvidia import on_board, parse_nvidia_smi
 from llmfeas.machine.probe import Found, output
 from llmfeas.render.overlay import overlay
@@ -38,6 +40,11 @@ NAMES: tuple[tuple[BackendId, str, int | None, str | None], ...] = (
     ("cuda", "NVIDIA A40-8Q", 8192, None),
     ("rocm", "AMD Instinct MI300X OAM", 196592, "mi300x"),
     ("rocm", "AMD Radeon VII", 16368, "radeon-vii"),
+    ("rocm", "AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2", 65520, "mi250x"),
+    ("rocm", "AMD INSTINCT MI250 (MCM) OAM AC MBA", 65520, "mi250"),
+    ("rocm", "AMD Instinct MI308X", 196592, None),
+    ("npu", "Ascend 910B4", 32768, "ascend-910b4"),
+    ("npu", "Ascend 910_9392", 65536, "ascend-910c"),
     ("rocm", "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]", 20464, "rx-7900xt"),
     ("rocm", "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]", 24560, "rx-7900xtx"),
     ("cpu", "Intel(R) Xeon(R) CPU @ 2.20GHz", None, None),
@@ -64,6 +71,60 @@ def test_a_target_tells_shared_graphics_without_a_name() -> None:
     assert match.entry is not None and match.entry.kind == "apu"
     processor = Found(backend="cpu", vendor="amd", name="x", memory_bytes=124 * GIB)
     assert this_hardware(catalog(), Machine((found,), processor)).device.memory_gib == 128
+
+
+NPU_SMI = """+------------------------------------------------------------------------------------------------+
+| npu-smi 24.1.rc1.b030            Version: 24.1.rc1.b030                                        |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 101.8       43                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          3318 / 65536         |
++===========================+===============+====================================================+
+| 1     910B3               | OK            | 92.0        39                0    / 0             |
+| 0                         | 0000:C2:00.0  | 0           0    / 0          59351/ 65536         |
++===========================+===============+====================================================+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
+| 0       0                 | 1712733       | python                   | 48954                   |
+"""
+"""As people print it: README files of vllm-ascend and of models for it."""
+
+
+def test_ascend_devices_by_their_table() -> None:
+    (found,) = parse_npu_smi(NPU_SMI)
+    assert (found.name, found.count, found.memory_bytes) == ("Ascend 910B3", 2, 64 * GIB)
+    match = matched(found, catalog())
+    assert match.entry is not None and match.entry.id == "ascend-910b"
+    assert parse_npu_smi(NPU_SMI, "1")[0].count == 1
+    for text in ("", "npu-smi: error", "| 0 910B3 | OK |", "\x00" * 100):
+        assert parse_npu_smi(text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "processor", "entry"),
+    [
+        ("AMD Radeon Graphics", "gfx1103", "AMD Ryzen 7 7840HS w/ Radeon 780M Graphics", "radeon-780m"),
+        ("AMD GPU", "gfx1151", "AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "strix-halo"),
+        ("Strix Halo [Radeon Graphics / Radeon 8050S Graphics / Radeon 8060S Graphics]", "gfx1151",
+         "AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "strix-halo"),
+        ("AMD Radeon RX 7900 XTX", "gfx1100", "AMD Ryzen 7 7840HS w/ Radeon 780M Graphics", "rx-7900xtx"),
+    ],
+)  # fmt: skip
+def test_a_processor_names_its_graphics(name: str, target: str, processor: str, entry: str) -> None:
+    cpu = Found(backend="cpu", vendor="amd", name=processor)
+    found = named_by(Found(backend="rocm", vendor="amd", name=name, target=target), cpu)
+    match = matched(found, catalog())
+    assert match.entry is not None and match.entry.id == entry
+
+
+def test_a_name_that_may_mean_several_says_so() -> None:
+    found = Found(
+        backend="rocm", vendor="amd", name="Navi 48 [Radeon RX 9070/9070 XT/9070 GRE]", memory_bytes=16304 * MIB
+    )
+    match = matched(found, catalog())
+    assert "rx-9070xt" in match.alike
+    assert "may also mean" in (this_hardware(catalog(), Machine((found,), None)).note or "")
 
 
 SMI = """index, uuid, name, memory.total [MiB], compute_cap, driver_version, power.limit [W], mig.mode.current

@@ -105,7 +105,7 @@ def test_ranges_hold_four_of_five_published_memory_rows() -> None:
 
 
 def squeezed(share: float) -> tuple[Memory, Memory]:
-    """Give the memory of a step with plenty of room, and with `share` of what its allocator would like to hold."""
+    """The memory of a step with plenty of room, and with `share` of what its allocator would like to hold."""
     request = {"model": "llama-2-7b", "device": "h100-sxm", "task": "lora", "checkpointing": "none", "micro_batch": 1}
     plenty = estimate(resolution(request, catalog())).memory
     scenario = resolution(request, catalog()).scenario

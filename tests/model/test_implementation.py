@@ -87,7 +87,7 @@ ARCHITECTURES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40)
 @given(
     ARCHITECTURES,
     st.sampled_from(NAMES),

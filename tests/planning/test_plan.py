@@ -41,7 +41,7 @@ def works(request: Mapping[str, object]) -> bool:
 
 
 def ask(number: int) -> tuple[Ask, tuple[str, ...]]:
-    """Give one of sixty asks of ten models on six devices: none is feasible, tasks and pins come in turn."""
+    """One of sixty asks of ten models on six devices: none is feasible, tasks and pins come in turn."""
     model, device = [*itertools.product(MODELS, DEVICES)][number]
     turned = [ASKS[(number + shift) % len(ASKS)] for shift in range(len(ASKS))]
     chosen = next(one for one in turned if not works({"model": model, "device": device, **one}))

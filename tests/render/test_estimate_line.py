@@ -50,7 +50,7 @@ def forget() -> None:
     settle._for_batch.cache_clear()
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(REQUESTS, st.sampled_from((1, 2, 5, 32)), st.sampled_from((None, 1, 2.5, "a\u2028b%s", {"x": [1]})))
 def test_a_line_is_the_envelope(request: dict[str, Any], other: int, id_: object) -> None:
     """Another batch is asked first, so that what both share was kept; then nothing is kept."""

@@ -58,6 +58,38 @@ def test_what_was_said_stays(said: dict[str, object]) -> None:
     assert found.verdict.status == "infeasible"
 
 
+@pytest.mark.parametrize(
+    ("model", "device", "more"),
+    [
+        ("gpt-oss-120b", "rtx-3090", {"host_memory": "64GiB"}),
+        ("qwen3-30b-a3b", "rtx-4060ti-8gb", {}),
+        ("qwen3-30b-a3b", "rtx-4090", {"quant": "q8_0"}),
+    ],
+)
+def test_as_few_experts_of_a_mixture_stay_in_main_memory_as_leave_the_margin(
+    model: str, device: str, more: dict[str, object]
+) -> None:
+    found = served(model, device, **more)
+    kept, margin = found.scenario.n_cpu_moe, found.scenario.engine_record.serving.fit_margin_bytes
+    assert found.verdict.status == "feasible" and found.scenario.gpu_layers is None
+    assert kept is not None and 0 < kept < found.scenario.model.architecture.layers
+    fewer = served(model, device, **{**more, "quant": found.scenario.quant}, n_cpu_moe=kept - 1).memory
+    assert found.memory.peak_bytes.expected + margin <= found.memory.usable_bytes
+    assert fewer.verdict != "fits" or fewer.peak_bytes.expected + margin > fewer.usable_bytes
+
+
+def test_where_all_experts_are_not_enough_layers_follow() -> None:
+    found = served("deepseek-v3", "rtx-3060", quant="q4_k_m", engine="llama.cpp", host_memory="512GiB")
+    layers = found.scenario.model.architecture.layers
+    assert found.verdict.status == "feasible" and found.scenario.n_cpu_moe == layers
+    assert found.scenario.gpu_layers is not None and found.scenario.gpu_layers < layers
+
+
+def test_main_memory_that_is_too_small_is_what_does_not_fit() -> None:
+    found = served("gpt-oss-120b", "rtx-3090", host_memory="16GiB")
+    assert found.verdict.status == "infeasible" and found.memory.verdict == "fits"
+
+
 def test_servers_run_what_is_published() -> None:
     assert served("llama-3-70b", "h100-sxm").scenario.quant == "none"
     assert served("deepseek-v3", "8xh200").scenario.quant == "fp8"

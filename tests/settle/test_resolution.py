@@ -93,8 +93,8 @@ def test_electricity_of_ones_own_replaces_rent() -> None:
 
 def test_origins_tell_what_was_given() -> None:
     found = settled(seq_len=512).scenario
-    assert found.said("seq_len")
-    assert not found.said("micro_batch")
+    assert found.was_given("seq_len")
+    assert not found.was_given("micro_batch")
     assert found.origins["micro_batch"] == "derived"
 
 

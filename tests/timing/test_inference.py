@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +8,8 @@ from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.device import Device, Link, Rates
 from llmfeas.catalog.parts import Experts, Mla, Window
 from llmfeas.catalog.store import catalog
+from llmfeas.feasibility.served_load import served_load
+from llmfeas.record import replace
 from llmfeas.scenario import Origin, Scenario
 from llmfeas.timing.inference import InferenceTime, inference_time
 
@@ -112,12 +112,13 @@ def test_a_batch_serves_more_and_each_user_less(concurrency: int) -> None:
     assert many.tokens_per_second_per_sequence.expected <= alone.tokens_per_second_per_sequence.expected
 
 
-def test_prompts_slow_a_service() -> None:
-    without = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=0, context=512))
-    with_prompts = inference_time(scenario(engine="vllm", quant="none", concurrency=32, prompt=4096, context=4608))
-    assert with_prompts.output_tokens_per_second.expected < 0.8 * without.output_tokens_per_second.expected
-    assert without.output_tokens_per_second == without.decode_tokens_per_second
-    assert decode(with_prompts) > 1.2 * with_prompts.output_tokens_per_second.expected
+def test_a_request_writes_its_answer_over_its_first_token_and_the_rest() -> None:
+    without = inference_time(scenario(engine="vllm", quant="none", prompt=0, context=512, output=512))
+    assert without.output_tokens_per_second.expected == pytest.approx(decode(without))
+    found = inference_time(scenario(engine="vllm", quant="none", prompt=4096, context=4608, output=512))
+    first, each = found.time_to_first_token_seconds.expected, 1 / decode(found)
+    assert found.output_tokens_per_second.expected == pytest.approx(512 / (first + 511 * each))
+    assert found.output_tokens_per_second.low < found.output_tokens_per_second.expected
 
 
 def test_decoding_is_that_of_all_users_together() -> None:
@@ -163,7 +164,7 @@ def test_offloaded_weights_cross_pcie_for_each_pass_over_a_prompt() -> None:
 
 def test_prompts_of_a_service_wait_for_offloaded_weights_too() -> None:
     asked = {"concurrency": 32, "prompt": 4096, "context": 4608}
-    seconds = 32 * 512 / inference_time(streamed(**asked)).output_tokens_per_second.expected
+    seconds = 32 * 512 / served_load(streamed(**asked, output=512)).output_tokens_per_second.expected
     crossings = inference_time(streamed(**asked)).decode_parts["offload"] * (512 + 32 * 4096 / 2048)
     assert seconds > crossings
 
@@ -197,3 +198,21 @@ def test_what_stands_behind_a_range_is_said() -> None:
     cpu = replace(CARD, backend="cpu", kind="cpu", generation="zen5", memory_type="DDR5", links=())
     evidence, _ = inference_time(scenario(device=cpu)).evidence
     assert evidence == "few"
+
+
+def test_four_bits_cost_eager_code_the_same_with_one_scale_or_two() -> None:
+    alone, both = (
+        inference_time(scenario(engine="transformers", quant=quant)).decode_parts["fixed"]
+        for quant in ("nf4-single", "nf4")
+    )
+    plain = inference_time(scenario(engine="transformers", quant="none")).decode_parts["fixed"]
+    assert alone == both > 1.5 * plain
+
+
+def test_graphics_that_share_a_chip_read_prompts_at_a_smaller_share_of_their_peak() -> None:
+    card = replace(CARD, backend="rocm", vendor="amd", generation="rdna3", links=())
+    rates = [
+        inference_time(scenario(device=replace(card, kind=kind), engine="llama.cpp")).prefill_parts["matrix"]
+        for kind in ("consumer", "apu")
+    ]
+    assert 1.3 * rates[0] < rates[1]

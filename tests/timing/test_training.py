@@ -192,7 +192,7 @@ def test_no_end_of_a_range_is_faster_than_the_device() -> None:
     """Whatever the spread of its kind of run: every product at its peak, the causal half of attention, is the limit."""
     for device in (GEFORCE, scenario().device):
         found = training_time(scenario(device=device, seq_len=128, micro_batch=64, global_batch=64))
-        assert found.mfu.expected < found.mfu.high <= 1.01
+        assert found.mfu.expected < found.mfu.high <= 1 + 1e-12
 
 
 def test_activations_that_wait_on_the_host_cost_what_the_link_cannot_hide() -> None:

@@ -161,7 +161,7 @@ def test_a_walk_for_any_number_of_experts_gives_that_of_each(
 candidate = peak_candidates(setup("gpt2", RECIPES["mixed"])).end
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=12),
     st.integers(1, 500),

@@ -8,6 +8,7 @@ from typing import Final
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
 from .recorder import Recorder
+from .rules import passed
 from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
 
 
@@ -158,6 +159,66 @@ def _part_passes(recorder: Recorder, weight: Parameter) -> None:
         _wide = recorder.new(weight.n, 4, None, WORKSPACE)
 
 
+TILE_ROWS: Final = 4096
+TILE_COLUMNS: Final = 32768
+"""Tokens and entries of the vocabulary that trl's fused head takes at once (trl 1.16, kernels/chunked_logprob.py)."""
+
+
+def _in_tiles_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """Each tile is made again; gradients are added up in fp32 and come in their own type at the end."""
+    recorder.ledger.begin("loss")
+    tile, width, columns, again, rows = node.data
+    wide = [None if edge is None else recorder.new(edge[2], 4) for edge in node.edges]
+    _tile = recorder.new(tile, width, component=LOGITS)
+    # The copy of a tile's part of the weight stands until the next one is made.
+    _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, again, rows) if n]
+    results: list[Tensor | None] = []
+    for edge, sum_of in zip(node.edges, wide, strict=True):
+        same = edge is None or edge[3] == 4
+        results.append(sum_of if same else recorder.gradient(node, len(results), edge[3]))  # type: ignore[index]
+    recorder.ledger.begin("backward")
+    return results
+
+
+def _tiled(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None, rows: int) -> Tensor:
+    """Log-probabilities of the labels and what is logged beside them, a tile of tokens and vocabulary after the other.
+
+    Keeps the rows that are scored, which are copied, and two fp32 numbers of each; all tokens count as scored.
+    """
+    recorder.ledger.begin("loss")
+    tokens = recorder.sizes.bs
+    vocab, n_in = weight.shape
+    scored = recorder.new(x.n, x.width, recorder.open(passed, (x,)))
+    labels = recorder.new(tokens, 8)
+    width = 2 if recorder.autocast else x.width
+    columns = min(vocab, TILE_COLUMNS) * n_in if weight.width != width else 0
+    narrowed = rows * n_in if x.width != width else 0
+    again = min(TILE_COLUMNS, max(0, vocab - TILE_COLUMNS)) * n_in if columns else 0
+    tile = rows * TILE_COLUMNS
+    node = recorder.open(_in_tiles_back, (scored, weight, bias), (tile, width, columns, again, narrowed))
+    _statistics = [recorder.new(tokens, 4) for _ in range(STATISTICS)]
+    _tile = recorder.new(tile, width, component=LOGITS)
+    _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, narrowed) if n]
+    recorder.keep(node, scored, labels, *_statistics[:2])
+    loss = recorder.new(1, 4, node)
+    recorder.ledger.begin("forward")
+    return loss
+
+
+STATISTICS: Final = 7
+"""fp32 numbers of a token that the tiles are folded into."""
+
+
+def loss_in_tiles(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Log-probabilities in tiles of as many tokens as trl takes at once."""
+    return _tiled(recorder, x, weight, bias, TILE_ROWS)
+
+
+def loss_in_one_tile(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """The same where there are not more tokens than that."""
+    return _tiled(recorder, x, weight, bias, recorder.sizes.bs)
+
+
 def causal_loss(recorder: Recorder, logits: Tensor) -> Tensor:
     """Cross entropy of shifted labels; keeps the log-softmax and the labels."""
     sizes = recorder.sizes
@@ -198,5 +259,7 @@ LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Para
     "in-pieces": loss_in_pieces,
     "in-chunks": loss_in_chunks,
     "in-parts": loss_in_parts,
+    "in-tiles": loss_in_tiles,
+    "in-one-tile": loss_in_one_tile,
 }
 """Losses that run the head themselves, a part of the tokens after the other."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import cache
 from itertools import chain, groupby
 from typing import Any, ClassVar, Literal
 
-from ..record import dataclass
+from ..record import dataclass, fields, replace
 from .parts import (
     AltUp,
+    CompressedAttention,
     Dropout,
     Experts,
     HeadShape,
@@ -20,6 +20,7 @@ from .parts import (
     NgramEmbedding,
     PerLayerEmbedding,
     ShortConvolution,
+    SideWeights,
     StateSpace,
     Window,
 )
@@ -34,7 +35,9 @@ Activation = Literal["gelu", "gelu_new", "gelu_tanh", "relu", "relu2", "silu", "
 two learned numbers a layer."""
 
 
-Mixer = Literal["attention", "linear_attention", "state_space", "hybrid", "short_convolution", "none"]
+Mixer = Literal[
+    "attention", "linear_attention", "state_space", "hybrid", "short_convolution", "compressed_attention", "none"
+]
 """What mixes the tokens in a layer; all but `attention`, `hybrid` (attention and a state space side by side) and `none`
 name the field of the architecture that describes them.
 """
@@ -57,6 +60,12 @@ class LayerKind:
     """Its attention reads the keys and values of an earlier layer."""
     indexes: bool = True
     """Its sparse attention, where there is one, has an indexer of its own; otherwise it takes the choice before it."""
+    own_ffn: CountOrZero = 0
+    """Width of its dense feed-forward where it is not the architecture's."""
+    own_heads: CountOrZero = 0
+    own_kv_heads: CountOrZero = 0
+    """Heads of its attention where they are not the architecture's."""
+    beside: SideWeights | None = None
     times: Layers = 1
 
 
@@ -74,7 +83,7 @@ def _kind(mixer: Mixer, feed_forward: FeedForwardKind, windowed: bool, rotates: 
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """A decoder-only transformer. Widths are in elements, `layers` counts the decoder's blocks.
+    """A transformer of one stack: a decoder, or an encoder. Widths are in elements, `layers` counts its blocks.
 
     Equal architectures hash alike, and the hash is computed once: architectures are the key of every cache.
     """
@@ -133,6 +142,12 @@ class Architecture:
     `first_dense_layers` and `layer_step`, `no_rope_every`)."""
     state_space: StateSpace | None = None
     short_convolution: ShortConvolution | None = None
+    compressed_attention: CompressedAttention | None = None
+    encoder: bool = False
+    """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
+    no cache and no projection to the vocabulary."""
+    beside: SideWeights | None = None
+    """Of the model; those of layers stand in `layer_runs`."""
     whole_heads: HeadShape | None = None
     """Heads of layers that see everything, where those of windowed layers differ."""
     v_head_dim: CountOrZero = 0

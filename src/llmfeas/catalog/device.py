@@ -4,12 +4,11 @@ and offers, what one can rent or borrow as a whole.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import Annotated, ClassVar, Literal
 
-from ..record import dataclass
+from ..record import dataclass, fields, replace
 from ..units import GB, GIB, MIB, TERA
-from .types import STRICT, Count, Fraction, Identifier, Limits, Positive, PositiveOrZero, Share
+from .types import STRICT, Count, Fraction, GbPerS, Gib, Identifier, Limits, Positive, Share, TflopPerS, Usd, Watts
 
 BackendId = Literal["cuda", "rocm", "tpu", "metal", "xpu", "cpu", "hpu", "npu", "neuron"]
 DeviceClass = Literal["consumer", "workstation", "datacenter", "unified", "cpu", "apu", "edge"]
@@ -17,27 +16,27 @@ DeviceClass = Literal["consumer", "workstation", "datacenter", "unified", "cpu",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Dense peaks in TFLOP/s (int8: TOP/s). None: the device has no such rate."""
+    """Dense peaks in : TflopPerSOP/s (int8: TOP/s). None: the device has no such rate."""
 
     __pydantic_config__: ClassVar = STRICT
-    fp32: Positive | None = None
+    fp32: TflopPerS | None = None
     """fp32 on the vector units; None where fp32 products run as several bf16 passes (TPU)."""
-    fp32_matrix: Positive | None = None
+    fp32_matrix: TflopPerS | None = None
     """fp32 on the matrix units (CDNA)."""
-    tf32: Positive | None = None
-    fp16: Positive | None = None
+    tf32: TflopPerS | None = None
+    fp16: TflopPerS | None = None
     """fp16 on the vector units."""
-    fp16_matrix: Positive | None = None
+    fp16_matrix: TflopPerS | None = None
     """fp16 on the matrix units with fp16 accumulation."""
-    fp16_matrix_fp32: Positive | None = None
+    fp16_matrix_fp32: TflopPerS | None = None
     """fp16 on the matrix units with fp32 accumulation: what fp16 training gets."""
-    bf16: Positive | None = None
+    bf16: TflopPerS | None = None
     """bf16, always with fp32 accumulation: what bf16 training gets."""
-    fp8: Positive | None = None
-    fp8_fp32: Positive | None = None
+    fp8: TflopPerS | None = None
+    fp8_fp32: TflopPerS | None = None
     """fp8 with fp32 accumulation, where slower."""
-    int8: Positive | None = None
-    fp4: Positive | None = None
+    int8: TflopPerS | None = None
+    fp4: TflopPerS | None = None
 
     def scaled(self, factor: float) -> Rates:
         """Multiply every rate that exists."""
@@ -61,7 +60,7 @@ class Link:
 
     __pydantic_config__: ClassVar = STRICT
     kind: Literal["pcie", "nvlink", "nvlink-c2c", "xgmi", "ici", "roce", "xelink", "thunderbolt", "neuronlink", "hccs"]
-    gb_per_s: Positive | None
+    gb_per_s: GbPerS | None
     generation: str = ""
     group: Count | None = None
     """How many devices it joins (2 for a bridge); None: all of a node."""
@@ -74,7 +73,7 @@ class Price:
 
     __pydantic_config__: ClassVar = STRICT
     provider: Identifier
-    usd_per_hour: PositiveOrZero
+    usd_per_hour: Usd
     as_of: str | None = None
     kind: Literal["on-demand", "spot", "marketplace", "reserved"] = "on-demand"
     source: str = ""
@@ -93,9 +92,9 @@ class Device:
     kind: DeviceClass
     generation: Identifier
     """Micro-architecture, such as `ada`, `hopper`, `rdna2`, `apple-m2`, `zen4`: key of the calibrated efficiencies."""
-    memory_gib: Positive
+    memory_gib: Gib
     memory_type: Identifier
-    bandwidth_gb_per_s: Positive
+    bandwidth_gb_per_s: GbPerS
     tflop_per_s: Rates
     aliases: tuple[Identifier, ...] = ()
     default_for: tuple[Identifier, ...] = ()
@@ -114,7 +113,7 @@ class Device:
     released: str = ""
     memory_reported_mib: Positive | None = None
     """What the driver shows as total memory."""
-    memory_options_gib: tuple[Positive, ...] = ()
+    memory_options_gib: tuple[Gib, ...] = ()
     """Sizes it is sold with (Macs, PCs, boards), first the one that is assumed; `memory_gib` is the largest."""
     memory_channels: Count | None = None
     cores: Count | None = None
@@ -129,8 +128,8 @@ class Device:
     """Figures that no source gives: they follow from cores, clock and memory channels, and every range is wider."""
     devices_per_node: Count = 1
     links: tuple[Link, ...] = ()
-    power_w: Positive | None = None
-    launch_usd: Positive | None = None
+    power_w: Watts | None = None
+    launch_usd: Usd | None = None
     prices: tuple[Price, ...] = ()
     representative: bool = False
     """Stands for its backend and class when `compare` is asked without devices."""
@@ -324,13 +323,13 @@ class Offer:
     aliases: tuple[Identifier, ...] = ()
     default_for: tuple[Identifier, ...] = ()
     tier: Literal["free", "paid", "retired"] = "paid"
-    memory_gib: Positive | None = None
+    memory_gib: Gib | None = None
     """What a process sees on one device; None: what the device has."""
-    host_memory_gib: Positive | None = None
+    host_memory_gib: Gib | None = None
     host_cpus: Count | None = None
     hours_per_session: Positive | None = None
     hours_per_week: Positive | None = None
-    usd_per_hour: PositiveOrZero | None = None
+    usd_per_hour: Usd | None = None
     """Price of the whole offer; None: not known."""
     as_of: str | None = None
     """Day of the price (yyyy-mm-dd); None: the source gives none."""

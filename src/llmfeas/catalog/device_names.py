@@ -90,7 +90,7 @@ def _in_machine(tokens: Tokens, catalog: Catalog) -> Named | None:
 
 
 def has(index: Index, key: str, words: Tokens) -> bool:
-    """Tell whether some name of an entry has the words in this order."""
+    """Whether some name of an entry has the words in this order."""
     return any(holds(name, words) for name, owner in index.names if owner == key)
 
 

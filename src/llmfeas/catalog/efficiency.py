@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Annotated, ClassVar, Literal
 
-from ..record import dataclass
-from .types import STRICT, Count, CountOrZero, Limits, Positive, PositiveOrZero
+from ..record import dataclass, field
+from .types import STRICT, Count, CountOrZero, Limits, Positive, PositiveOrZero, Spread
 
 AttentionKind = Literal["standard", "new", "scaled"]
 Factor = Annotated[float, Limits(ge=1, le=100)]
@@ -19,7 +18,7 @@ class Parameter:
 
     __pydantic_config__: ClassVar = STRICT
     value: Positive
-    spread: PositiveOrZero = 0.2
+    spread: Spread = 0.2
     rows: CountOrZero = 0
     groups: CountOrZero = 0
     prior: bool = False
@@ -38,6 +37,8 @@ SHARES = {
     for name in names
 }
 """Parameters that are shares of a peak or of a whole: no machine has more than all of it."""
+SHARE_GROUPS = ("decode.bandwidth.", "decode.cache.")
+"""Beginnings of further ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Regime:
     """How far a left-out group of one kind of run was off, and the half-width factor of the 80 % interval."""
 
     __pydantic_config__: ClassVar = STRICT
-    sigma: PositiveOrZero
+    sigma: Spread
     groups: CountOrZero
     rows: CountOrZero
     width: Factor
@@ -97,9 +98,9 @@ class Efficiency:
         Raises:
             ValueError: naming the parameter or the generation.
         """
-        for name in SHARES & self.parameters.keys():
-            if self.parameters[name].value > 1:
-                raise ValueError(f"parameters.{name} is {self.parameters[name].value:g}: a share is at most 1")
+        for name, parameter in self.parameters.items():
+            if parameter.value > 1 and (name in SHARES or name.startswith(SHARE_GROUPS)):
+                raise ValueError(f"parameters.{name} is {parameter.value:g}: a share is at most 1")
         for name, traits in self.generations.items():
             needed = [
                 f"training.generation.{traits.training}",

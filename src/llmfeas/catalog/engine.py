@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Any, ClassVar, Final, Literal
 
-from ..record import dataclass
+from ..record import dataclass, field
 from .backend import WORKS, Backend, Support, named_support, unending
 from .device import BackendId, Device
 from .implementation import Implementations
@@ -49,6 +48,8 @@ class TrainingOverhead:
     fixed_bytes: PositiveOrZero = 0.0
     gaps: Fraction = 0.0
     sharded_bytes: PositiveOrZero = 0.0
+    whole_buckets: bool = False
+    """Buckets are made in full size, however little is trained."""
     log_spread: Fraction = 0.2
     sharded_log_spread: Fraction = 0.2
     adapters_log_spread: Fraction | None = None
@@ -140,7 +141,11 @@ class ServingTraits:
     split: Literal["layers", "tensors"]
     """How one served model spreads over several devices."""
     partial: bool = False
-    """Can leave layers on the host."""
+    """Can leave layers on the host, and routed experts."""
+    fit_margin_bytes: PositiveOrZero = 0.0
+    """What it leaves free on a device where it decides by itself what stays on the host."""
+    experts_on_host: bool = False
+    """Keeps all routed experts on the host where nobody says."""
     streams: bool = False
     """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
     usual: tuple[Identifier, ...] = ()
@@ -178,6 +183,8 @@ class Engine:
     """Implementations that it is known not to run."""
     brings: tuple[Identifier, ...] = ()
     """Tasks and formats that it does by itself, whatever the libraries of a backend lack."""
+    objectives: tuple[Identifier, ...] = ()
+    """Tasks with an objective of their own that it has trainers for."""
     launchers: tuple[Identifier, ...] = ()
     """What `llmfeas launch` writes for it."""
     backends: Mapping[BackendId, tuple[Support, ...]] = field(default_factory=dict)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from ..errors import DataError
-from ..record import dataclass
+from ..record import dataclass, replace
 from .records import built
 from .types import STRICT, CountOrZero
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import UsageError
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..text import printable
 from .device_names import Named, machines, named, of_size, place, size_gib
 from .search import LONGEST, Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
@@ -198,7 +197,7 @@ def _near(text: str, catalog: Catalog) -> list[str]:
 
 
 def _may_mean(asked: Tokens, name: Tokens) -> bool:
-    """Tell whether one may be a slip of the other: the same words but for their spelling, whatever the numbers."""
+    """Whether one may be a slip of the other: the same words but for their spelling, whatever the numbers."""
     words, theirs = [[word for word in tokens if word.isalpha()] for tokens in (asked, name)]
     telling = [word for word in theirs if len(word) >= TELLING and words]
     if any(len(word) >= TELLING and not word.isalpha() and word in name for word in asked):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ..record import replace
 from .architecture import Model
-from .model_names import ModelIndex, TypedName, chosen, index_of_models, kindred, typed
 from .search import Match, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
 
 if TYPE_CHECKING:
+    from .model_names import ModelIndex, TypedName
     from .store import Catalog, Records
 
 OLLAMA_FORMAT: Final = "q4_k_m"
@@ -30,6 +30,8 @@ def find_model(text: str, catalog: Catalog) -> Match[Model]:
 
 @functools.lru_cache(maxsize=1024)
 def _model_named(text: str, catalog: Catalog) -> Match[Model]:
+    from .model_names import chosen, kindred, typed
+
     index, asked = index_of(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
     key, ids = (
@@ -61,4 +63,6 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
 
 @functools.lru_cache(maxsize=32)
 def _models(records: Records[Model]) -> ModelIndex:
+    from .model_names import index_of_models
+
     return index_of_models(records.names())

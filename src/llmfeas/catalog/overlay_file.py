@@ -32,6 +32,8 @@ PLAIN_TEXT = ("id", "extends", "name", "backend", "kind", "device")
 PLAIN_LISTS = ("aliases", "default_for", "machines")
 """What is read of entries that nobody has asked for: searches and listings go by it."""
 MAX_CHAIN = 20
+LONGEST_NAME = 100
+"""Characters of what searches, suggestions and listings show of an entry that nobody has asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +98,13 @@ def _check_entries(document: Document, key: str, entries: Iterable[Any]) -> None
         for field in (*PLAIN_TEXT, SECTIONS[key].base_field):
             if field in entry and not isinstance(entry[field], str):
                 raise bad(document, (key, index, field), "must be text", "Write it in quotes.")
+            _check_name(document, (key, index, field), entry.get(field, ""))
         for field in PLAIN_LISTS:
             texts = entry.get(field, [])
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
                 raise bad(document, (key, index, field), "must be a list of texts", "Write it as [one, two].")
+            for text in texts:
+                _check_name(document, (key, index, field), text)
         name = entry.get("id", entry.get("extends"))
         if name is None:
             hint = "Begin it with '- id: ...', or with '- extends: ...' to change an entry of the catalog."
@@ -107,6 +112,12 @@ def _check_entries(document: Document, key: str, entries: Iterable[Any]) -> None
         if name in seen:
             raise bad(document, (key, index), f"duplicate id '{printable(name)}'", "Rename or remove one of the two.")
         seen.add(name)
+
+
+def _check_name(document: Document, place: tuple[str | int, ...], name: str) -> None:
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        text = f"must be printable text of at most {LONGEST_NAME} characters, not '{printable(name, 40)}'"
+        raise bad(document, place, text, "Choose another name.")
 
 
 def bad(document: Document, place: tuple[str | int, ...], text: str, hint: str, near: Sequence[str] = ()) -> DataError:

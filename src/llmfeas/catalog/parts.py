@@ -36,6 +36,8 @@ class LinearAttention:
     """Gate, step and decay have projections of their own (Qwen3.5)."""
     channel_rank: CountOrZero = 0
     """Decays and gates of each channel through projections of this rank (Kimi Linear); 0: a decay a head."""
+    by_channel: bool = False
+    """Decays and gates of each channel through whole projections (Ling 3)."""
     lightning: bool = False
     """No convolution, and decays that are fixed (MiniMax)."""
 
@@ -69,6 +71,39 @@ class ShortConvolution:
     __pydantic_config__: ClassVar = STRICT
     kernel: Count
     bias: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedAttention:
+    """Attention of one key-value head, whose keys are its values, to a window and to older tokens pressed together
+    (DeepSeek-V4). A windowed layer sees its window only; one that indexes presses `rate` tokens into one entry, of
+    which an indexer picks `top_k`; the others press `heavy_rate` and see every entry."""
+
+    __pydantic_config__: ClassVar = STRICT
+    q_rank: Count
+    rope_head_dim: Count
+    window: Count
+    out_groups: Few
+    """Groups of heads that are projected apart."""
+    out_rank: Count
+    """Width of each group between its two projections."""
+    rate: Count
+    heavy_rate: Count
+    index_heads: Count
+    index_head_dim: Count
+    top_k: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideWeights:
+    """Small weights beside operators: gates of low rank, norms within, connections between streams. Each token passes
+    every matrix once."""
+
+    __pydantic_config__: ClassVar = STRICT
+    matrices: tuple[tuple[Count, Count], ...] = ()
+    """Inputs and outputs of each."""
+    vectors: CountOrZero = 0
+    """Numbers in vectors, all together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

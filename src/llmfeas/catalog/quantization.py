@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from ..errors import UsageError
-from ..record import dataclass
+from ..record import dataclass, replace
 from .architecture import Architecture
 from .types import STRICT, Count, CountOrZero, Identifier, Positive, PositiveOrZero
 

@@ -4,14 +4,14 @@ was checked before.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from ..record import dataclass
+from ..record import dataclass, is_record
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -63,29 +63,36 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+
+
 def built(record: Callable[..., T], raw: Mapping[str, Any]) -> T:
     """Make a record, and those nested in it, of plain mappings and lists.
 
     Raises:
         TypeError, ValueError: the data does not fit; ask `catalog.validation` what is wrong.
     """
-    plan = _plan(record)
     values = {}
     for key, value in raw.items():
-        convert = plan.get(key)
-        values[key] = value if convert is None or value is None else convert(value)
+        convert = None if value.__class__ in _SCALARS else _field_converter(record, key)
+        values[key] = value if convert is None else convert(value)
     return record(**values)
 
 
 @functools.cache
-def _plan(record: Any) -> dict[str, Convert | None]:
-    hints = typing.get_type_hints(record)
-    return {field.name: _converter(hints[field.name]) for field in dataclasses.fields(record)}
+def _field_converter(record: Any, name: str) -> Convert | None:
+    """What turns plain data into a field's type; the hints of fields that hold no more than scalars are never read."""
+    for kind in record.__mro__:
+        if (hint := vars(kind).get("__annotations__", {}).get(name)) is not None:
+            return _converter(eval(hint, vars(sys.modules[kind.__module__])) if isinstance(hint, str) else hint)
+    return None
 
 
 def _converter(hint: Any) -> Convert | None:
     """What turns plain data into the hinted type; None where it is that type already."""
     origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _converter(typing.get_args(hint)[0])
     if origin in (types.UnionType, typing.Union):
         converters = [converter for option in typing.get_args(hint) if (converter := _converter(option))]
         return converters[0] if converters else None
@@ -93,7 +100,7 @@ def _converter(hint: Any) -> Convert | None:
         return _each_of_tuple(_converter(typing.get_args(hint)[0]))
     if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return _each_of_mapping(_converter(typing.get_args(hint)[1]))
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    if is_record(hint):
         return functools.partial(built, hint)
     return None
 

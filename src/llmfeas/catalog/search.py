@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import SequenceMatcher
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -294,6 +293,8 @@ def alike(index: Index, text: str, fits: Callable[[Tokens, Tokens], bool] | None
 
 
 def _likeness(squeezed: str, tokens: Tokens, name: Tokens) -> float:
+    from difflib import SequenceMatcher
+
     ratio = SequenceMatcher(None, squeezed, "".join(name), autojunk=False).ratio()
     numbers = [word for word in tokens if word[0].isdigit()]
     theirs = [word for word in name if word[0].isdigit()]

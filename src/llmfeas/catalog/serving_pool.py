@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal
 
-from ..record import dataclass
+from ..record import dataclass, fields, replace
 from ..units import GIB
 from .device import BackendId, Device
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
@@ -163,7 +162,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def default_gib(pool: ServingPool, device: Device, memory_bytes: float) -> float:
-    """Give the memory in GiB by which a server looks up its defaults for a device."""
+    """The memory in GiB by which a server looks up its defaults for a device."""
     return 0.0 if device.generation in pool.modest or device.kind in pool.modest else memory_bytes / GIB
 
 

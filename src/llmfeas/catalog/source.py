@@ -83,9 +83,11 @@ def _marks(text: str, name: str) -> Marks:
 def _step(value: Any, part: str | int) -> tuple[Any, str | int]:
     if isinstance(value, dict):
         return value.get(str(part)), str(part)
+    if isinstance(value, list) and isinstance(part, int):
+        return (value[part], part) if 0 <= part < len(value) else (None, part)
     if isinstance(value, list):
         for index, item in enumerate(value):
-            if index == part or (isinstance(item, dict) and isinstance(part, str) and item.get("id") == part):
+            if isinstance(item, dict) and item.get("id") == part:
                 return item, index
     return None, part
 

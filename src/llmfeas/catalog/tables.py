@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from typing import Any, ClassVar, Final
 
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, field, replace
 from ..text import printable
 from .device import BackendId
 from .efficiency import Efficiency

@@ -6,11 +6,12 @@ data comes from outside (`catalog.validation`), so that a constraint is written 
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
+
+from ..record import fields, is_record
 
 
 class Limits:
@@ -18,7 +19,7 @@ class Limits:
 
     __slots__ = ("bounds",)
 
-    def __init__(self, **bounds: float) -> None:
+    def __init__(self, **bounds: float | str) -> None:
         self.bounds = bounds
 
     def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], dict[str, Any]]) -> Any:
@@ -28,6 +29,8 @@ class Limits:
     def broken_by(self, value: float) -> str:
         """Say which bound a number breaks; empty where it is within."""
         for name, bound in self.bounds.items():
+            if name not in _BOUNDS:
+                continue
             within, words = _BOUNDS[name]
             if not within(value, bound):
                 return f"is {value:.6g}, but must be {words} {bound:.6g}"
@@ -47,11 +50,11 @@ def beyond_limits(record: Any) -> Iterator[str]:
     For records that a program has computed from what it read: nobody has checked them.
     """
     hints = typing.get_type_hints(type(record), include_extras=True)
-    for field in dataclasses.fields(record):
+    for field in fields(record):
         value = getattr(record, field.name)
         parts = value if isinstance(value, tuple) else (value,)
         for number, part in enumerate(parts):
-            if dataclasses.is_dataclass(part):
+            if is_record(part):
                 place = f"{field.name}[{number}]" if isinstance(value, tuple) else field.name
                 yield from (f"{place}.{fault}" for fault in beyond_limits(part))
         if isinstance(value, int | float):
@@ -68,6 +71,9 @@ def _limits_in(hint: Any) -> Iterator[Limits]:
             yield from _limits_in(part)
 
 
+_UNSEEN = "\x00-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"
+_UNSEEN += "\ue000-\uf8ff\ufeff\ufff9-\ufffb"
+"""Characters that control, order or hide others; as a regular expression of JSON Schema has them."""
 Count = Annotated[int, Limits(gt=0, le=10**15)]
 CountOrZero = Annotated[int, Limits(ge=0, le=10**15)]
 Layers = Annotated[int, Limits(gt=0, le=10_000)]
@@ -75,9 +81,18 @@ Few = Annotated[int, Limits(gt=0, le=100)]
 """What is unrolled one by one: far above any real model, low enough to stay quick."""
 Positive = Annotated[float, Limits(gt=0, le=1e30)]
 PositiveOrZero = Annotated[float, Limits(ge=0, le=1e30)]
+Gib = Annotated[float, Limits(gt=0, le=1e6)]
+"""Memory of a device or machine. The largest of each kind is far above whatever was built, wafers included."""
+GbPerS = Annotated[float, Limits(gt=0, le=1e8)]
+TflopPerS = Annotated[float, Limits(gt=0, le=1e7)]
+Watts = Annotated[float, Limits(gt=0, le=1e6)]
+Usd = Annotated[float, Limits(ge=0, le=1e9)]
+Spread = Annotated[float, Limits(ge=0, le=5)]
+"""Standard deviation of a logarithm."""
 Fraction = Annotated[float, Limits(ge=0, le=1)]
 Share = Annotated[float, Limits(gt=0, le=1)]
-Identifier = Annotated[str, Limits(min_length=1, max_length=100)]
+Identifier = Annotated[str, Limits(min_length=1, max_length=100, pattern=f"^[^{_UNSEEN}]+$")]
+"""A name: whatever shows it may do so as it stands."""
 Text = Annotated[str, Limits(max_length=2000)]
 
 STRICT = {"extra": "forbid", "allow_inf_nan": False, "arbitrary_types_allowed": False}

@@ -25,6 +25,8 @@ from .requirement import Requirement, WrittenRequirement, contradiction, figure_
 MAX_JUDGED = 200_000
 """Expectations of one file, once its lists are crossed."""
 MOST_SHOWN = 20
+MOST_HINTED = 1000
+"""Faults of one file after which nobody is told any more what an unknown name may have meant."""
 OWN_KEYS = ("id", "expect")
 HINT = "See 'llmfeas check --init' for an example."
 Report = tuple[Place, LlmfeasError]
@@ -117,8 +119,8 @@ def bad_file(document: Document, faults: Sequence[Report]) -> DataError:
     if len(faults) > MOST_SHOWN:
         lines.append(f"and {len(faults) - MOST_SHOWN} more faults.")
     first = faults[0][1]
-    last = lines[0] if len(lines) == 1 else "\n  ".join([f"{len(faults)} faults:", *lines])
-    return DataError("bad-check-file", last, "", first.candidates)
+    told = lines if len(lines) == 1 else [f"{len(faults)} faults:", *(f"  {line}" for line in lines)]
+    return DataError("bad-check-file", told, "", first.candidates)
 
 
 def _sentence(document: Document, place: Place, fault: LlmfeasError) -> str:
@@ -164,12 +166,11 @@ def _duplicates(blocks: Sequence[ScenarioBlock]) -> Iterator[Report]:
 
 def _check_settings(settings: Mapping[str, Any], place: Place, formats: Quantization, faults: list[Report]) -> None:
     for name in ("model", "device"):
-        misspelt = any(get_close_matches(name, [key]) for key in settings if key not in BY_NAME)
-        if name not in settings and not misspelt:
+        if name not in settings and not _misspelt(name, settings):
             faults.append((place, _bad(f"'{name}' is missing", f"Add for instance '{name}: {_EXAMPLES[name]}'.")))
     for name, value in settings.items():
         if name not in BY_NAME:
-            faults.append(((*place, name), _unknown(name, [*BY_NAME, *OWN_KEYS], "key")))
+            faults.append(((*place, name), _unknown(name, (*BY_NAME, *OWN_KEYS), "key", len(faults) < MOST_HINTED)))
             continue
         if value == []:
             faults.append(((*place, name), _bad("an empty list crosses to no scenario", "Give it values.")))
@@ -181,13 +182,18 @@ def _check_settings(settings: Mapping[str, Any], place: Place, formats: Quantiza
                 faults.append((where, error))
 
 
+def _misspelt(name: str, settings: Mapping[str, Any]) -> bool:
+    unknown = itertools.islice((key for key in settings if key not in BY_NAME), MOST_HINTED)
+    return any(get_close_matches(name, [key[:60]]) for key in unknown)
+
+
 _EXAMPLES = {"model": "gpt2", "device": "rtx-4090"}
 
 
-def _unknown(name: str, known: Sequence[str], what: str) -> UsageError:
+def _unknown(name: str, known: Sequence[str], what: str, hinted: bool) -> UsageError:
     if name == "<<":
         return _bad("merge keys (<<) are not read", "Write the settings out, or cross them in one block.")
-    near = get_close_matches(name[:60], known, 2, 0.6)
+    near = get_close_matches(name[:60], known, 2, 0.6) if hinted else []
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else HINT
     return _bad(f"unknown {what} '{printable(name, 40)}'", hint, near)
 
@@ -205,7 +211,7 @@ def _expectations(raw: object, place: Place, document: Document, faults: list[Re
         if name == "at":
             continue
         try:
-            requirement = _requirement(name, value, at, document, (*place, name))
+            requirement = _requirement(name, value, at, document, (*place, name), len(faults) < MOST_HINTED)
         except LlmfeasError as error:
             faults.append((_inside((*place, name), value, error), error))
             continue
@@ -224,9 +230,9 @@ def _inside(place: Place, value: object, error: LlmfeasError) -> Place:
     return (*place, wrong[0]) if wrong else place
 
 
-def _requirement(name: str, value: object, at: End, document: Document, place: Place) -> Requirement:
+def _requirement(name: str, value: object, at: End, document: Document, place: Place, hinted: bool) -> Requirement:
     if name not in WORDS and name not in FIGURES:
-        raise _unknown(name, NAMES, "expectation")
+        raise _unknown(name, NAMES, "expectation", hinted)
     if value is None:
         raise _bad("nothing is expected", "Write for instance {max: 22}, or leave the line out.")
     condition = (

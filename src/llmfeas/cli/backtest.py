@@ -11,7 +11,7 @@ import click
 from ..contract import Note, Published, envelope, given
 from ..errors import DataError, LlmfeasError, UsageError
 from .output import write
-from .parameters import Command, Grouped, Output, outputs
+from .parameters import DRAWN, Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
     from ..evidence.own import Narrowed
@@ -185,7 +185,7 @@ command = Command(
         Grouped(["naive", "--naive"], is_flag=True, help="Show rules of thumb on the same rows."),
         Grouped(["add", "--add"], multiple=True, group=OWN, metavar="FIGURES", help=ADD),
         Grouped(["calibrate", "--calibrate"], is_flag=True, group=OWN, help="Let them narrow this machine's ranges."),
-        *outputs(),
+        *outputs(DRAWN),
     ],
     callback=run,
     help="Our figures beside published measurements, the built-in ones or those of FILE: error, bias, and how many lie "

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..contract import envelope, given
 from ..errors import CheckFailedError, UsageError
-from .parameters import Command, Grouped, Output, outputs, settings
+from .parameters import DRAWN, Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
     from ..planning.compare import Comparison
@@ -41,30 +40,14 @@ def run(**values: Any) -> None:
     request = {name: value for name, value in values.items() if value is not None}
     known = catalog()
     chosen = chosen_devices(known, devices, backends, every=every)
-    ranking = comparison(request, models, chosen, known, baseline=baseline, sort=sort)
-    origin = "given" if devices or backends or every else "default"
-    answer = _envelope(ranking, known.digest, request, models, {"value": chosen, "origin": origin}, top)
+    by_hand = bool(devices or backends or every)
+    ranking = comparison(request, models, chosen, known, baseline=baseline, sort=sort, chosen=by_hand)
+    answer = ranking.to_dict(top)
     for warning in ranking.warnings:
         output.note(sentence(warning.message))
     output.write(answer, lambda: _report(answer, ranking, sort))
     if check and not any(row.feasible for row in ranking.rows):
         raise CheckFailedError("check-failed", "the check failed: no row is feasible")
-
-
-def _envelope(
-    ranking: Comparison,
-    digest: str,
-    request: dict[str, Any],
-    models: tuple[str, ...],
-    devices: dict[str, object],
-    top: int | None,
-) -> dict[str, Any]:
-    from ..planning.compare import ComparisonResult
-
-    inputs = given({**request, "models": models}) | {"devices": devices}
-    inputs["baseline"] = {"value": ranking.baseline, "origin": "given" if ranking.baseline else "default"}
-    rows = tuple(row.ranked(rank) for rank, row in enumerate(ranking.rows[:top], 1))
-    return envelope("compare", digest, inputs, ComparisonResult(rows), ranking.warnings)
 
 
 def _report(answer: dict[str, Any], ranking: Comparison, sort: str) -> Any:
@@ -113,7 +96,7 @@ command = Command(
         Grouped(["top", "--top"], type=click.IntRange(1), metavar="N", group="The question", help="Show so many rows."),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if no row is feasible."),
         *settings(hidden=("model", "device")),
-        *outputs(),
+        *outputs(DRAWN),
     ],
     callback=run,
     help="Devices side by side, ranked: memory, time, cost, limits. Without a choice of devices, one well-known device "

@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeVar
 
 from ..record import dataclass
-from .ending import blocked, serve_only
+from .ending import blocked, serve_only, undoing
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,16 +57,26 @@ class Crew(Generic[T, R]):
         self._workers: list[_Worker] = []
         self._context = get_context()
 
+        self._ending = undoing(self._kill)
+
     def __enter__(self) -> Crew[T, R]:
+        self._ending.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._ending.__exit__(None, None, None)
         for worker in self._workers:
             worker.process.terminate()
             worker.connection.close()
         for worker in self._workers:
             worker.process.join(END_SECONDS)
             worker.process.kill()
+
+    def _kill(self) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join(END_SECONDS)
 
     def results(self, pieces: Iterator[T]) -> Iterator[R]:
         """Yield what comes of each piece, in their order; never more than a few are begun ahead."""

@@ -1,11 +1,18 @@
-"""Signals that end the program: what is half written is finished first, and the exit code says which one it was."""
+"""Signals that end the program: what is half written goes, what runs beside it ends, the exit code says which it was.
+
+Nothing is raised: a signal comes at any moment, and in an import, a `finally` or a `__del__` an exception is swallowed
+or becomes another one. The handler itself undoes what is under way and ends the process.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
+from typing import NoReturn
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 """Those that a person, a shell or a scheduler sends; Windows has the first two."""
@@ -13,55 +20,70 @@ SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name)
 PATIENCE_SECONDS = 1.0
 """How long a text may still take to be written after a signal; a reader that stalls is not waited for."""
 
-
-class Ended(BaseException):
-    """A signal asked the program to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-    @property
-    def name(self) -> str:
-        """What the signal is called, such as SIGTERM."""
-        return signal.Signals(self.number).name
-
-    @property
-    def exit_code(self) -> int:
-        """128 and the signal's number, as shells have it."""
-        return 128 + self.number
-
-
 _depth = 0
 _pending: int | None = None
+_actions: list[Callable[[], None]] = []
+"""What has to be done before the process may end, the last one first."""
+_words: Mapping[int, str] = {}
+"""What is said of each signal; made before one comes, since its handler can rely on no module being whole."""
 
 
-def heed() -> None:
-    """End in good order on each of the signals that is not ignored (as nohup and background jobs have it)."""
+def code_and_message(number: int) -> tuple[str, str]:
+    """What is said of a signal: the code that scripts match on, and a sentence."""
+    if number == signal.SIGINT:
+        return "interrupted", "Interrupted."
+    return "ended", f"Ended by {signal.Signals(number).name}."
+
+
+def heed(worded: Callable[[str, str], str] = lambda code, message: message) -> None:
+    """End in good order on each of the signals that is not ignored (as nohup and background jobs have it).
+
+    `worded` makes of code and message what goes to stderr.
+    """
+    global _words
+    _words = {number: worded(*code_and_message(number)) for number in SIGNALS}
     for number in SIGNALS:
         if signal.getsignal(number) not in (signal.SIG_IGN, None):
             signal.signal(number, _end)
 
 
+@contextlib.contextmanager
+def undoing(action: Callable[[], None]) -> Iterator[None]:
+    """Within the block a signal does this before it ends the process; the action must not need a lock."""
+    _actions.append(action)
+    try:
+        yield
+    finally:
+        _actions.remove(action)
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     global _pending
     if not _depth or _pending is not None:
-        _raise(number)
+        _exit(number)
     _pending = number
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, _out_of_patience)
+        signal.signal(signal.SIGALRM, lambda *alarm: _exit(number))
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
 
 
-def _out_of_patience(number: int, frame: FrameType | None) -> None:
-    if _pending is not None:
-        _raise(_pending)
+def _exit(number: int) -> NoReturn:
+    """Undo, say so, and end; a further signal waits for the undoing, and ends what stalls after it."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    for action in reversed(_actions):
+        with contextlib.suppress(Exception):
+            action()
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+    to_stderr(_words.get(number, "") + "\n")
+    os._exit(128 + number)
 
 
-def _raise(number: int) -> None:
-    global _pending
-    _pending = None
-    raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
+def to_stderr(text: str) -> None:
+    """Write to stderr past all buffers, of which one may just be in use."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.write(sys.stderr.fileno(), text.encode())
 
 
 @contextlib.contextmanager
@@ -74,9 +96,7 @@ def held() -> Iterator[None]:
     finally:
         _depth -= 1
         if not _depth and _pending is not None:
-            if hasattr(signal, "setitimer"):
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            _raise(_pending)
+            _exit(_pending)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckFailedError, UsageError
-from .parameters import Command, Grouped, Output, outputs, settings
+from .parameters import DRAWN, Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
     from ..feasibility.result import Estimate, Verdict
+    from ..render.drawing import Picture
     from ..render.report import Report
 
 EXAMPLE = "llmfeas estimate --model gpt2-xl --device rtx-4070ti"
@@ -30,9 +31,10 @@ def run(**values: Any) -> None:
             raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
     from ..planning.answer import answer as answer_to
 
-    answer = answer_to({name: value for name, value in values.items() if value is not None}, explain=explain)
+    request = {name: value for name, value in values.items() if value is not None}
+    answer = answer_to(request, explain=explain)
     envelope = answer.to_dict()
-    output.write(envelope, lambda: report_of(answer, envelope))
+    output.write(envelope, lambda: report_of(answer, envelope), lambda: pictures_of(answer, request))
     if check:
         checked(answer.verdict, strict)
 
@@ -47,6 +49,19 @@ def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
     from ..render.explain import explained
 
     return explained(shown, envelope["inputs"], envelope["explanation"])
+
+
+def pictures_of(answer: Estimate, request: Mapping[str, object]) -> tuple[Picture, ...]:
+    """Pictures for which the question is asked again at other lengths."""
+    from ..catalog.store import catalog
+    from ..planning.curves import memory_over_length
+    from ..render.pictures import curve
+
+    name, points = memory_over_length(request, answer, catalog())
+    if len(points) < 2:
+        return ()
+    label = "tokens of context" if name == "context" else "tokens in one sequence"
+    return (curve(points, answer.memory.usable_bytes, getattr(answer.scenario, name), label),)
 
 
 def checked(verdict: Verdict, strict: bool) -> None:
@@ -73,7 +88,7 @@ command = Command(
         ),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if it does not work."),
         Grouped(["strict", "--strict"], is_flag=True, help="As --check, and exit 4 if it is tight too."),
-        *outputs(),
+        *outputs(DRAWN),
     ],
     callback=run,
     help="Can this model be trained, fine-tuned or served on this device: memory, time, cost, and what would have to "

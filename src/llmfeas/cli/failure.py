@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,11 @@ from ..elsewhere import ours
 from ..errors import CheckFailedError, LlmfeasError, UsageError
 from ..text import printable
 from . import output, terminal
-from .ending import Ended
+from .ending import code_and_message
+from .words import has_flag, wants_json
 
 if TYPE_CHECKING:
     from ..feasibility.result import Verdict
-
-_FORMAT_SPELLINGS = frozenset({"-f", "-fnd", "-f=", "-f=nd", "--format=", "--format=nd"})
 
 INTERRUPTED = 130
 
@@ -41,13 +41,9 @@ def report_error(error: BaseException, arguments: Sequence[str]) -> int:
         output.discard()
         return 0
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
-        interrupted = LlmfeasError("interrupted", "Interrupted.")
+        interrupted = LlmfeasError(*code_and_message(signal.SIGINT))
         terminal.say(_as_json(interrupted) if wants_json(arguments) else interrupted.message)
         return INTERRUPTED
-    if isinstance(error, Ended):
-        ended = LlmfeasError("ended", f"Ended by {error.name}.")
-        terminal.say(_as_json(ended) if wants_json(arguments) else ended.message)
-        return error.exit_code
     known = error if isinstance(error, LlmfeasError) else translated(error, arguments) or _from_system(error)
     if known is None:
         if os.environ.get("LLMFEAS_DEBUG"):
@@ -57,25 +53,6 @@ def report_error(error: BaseException, arguments: Sequence[str]) -> int:
         return known.exit_code
     terminal.say(_as_json(known) if wants_json(arguments) else _as_text(known))
     return known.exit_code
-
-
-def has_flag(arguments: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether one of the flags was given; needed where parsing itself failed."""
-    return any(argument in names for argument in _before_dashes(arguments))
-
-
-def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether errors are for a script: `--json`, or a format of the JSON family."""
-    words = _before_dashes(arguments)
-    if "--json" in words:
-        return True
-    spelled = [f"{flag}={value}" for flag, value in itertools.pairwise(words) if flag in ("-f", "--format")]
-    return any(word.removesuffix("json") in _FORMAT_SPELLINGS for word in (*words, *spelled) if word.endswith("json"))
-
-
-def _before_dashes(arguments: Sequence[str]) -> list[str]:
-    words = list(arguments)
-    return words[: words.index("--")] if "--" in words else words
 
 
 def _as_json(error: LlmfeasError) -> str:

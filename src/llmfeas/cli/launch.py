@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import click
 
 from ..contract import envelope
 from ..errors import DataError, UsageError
+from ..record import replace
 from ..text import printable
 from .output import write_folder
 from .parameters import Command, Grouped, Output, outputs, settings

@@ -62,11 +62,16 @@ def _opened(text: str, catalog: Catalog) -> Opened | None:
     """Read a file or folder: what was understood, what is stored, what had to be assumed."""
     from dataclasses import asdict
 
+    from ..importers.local_stores import local_model
     from ..importers.model_file import is_model_path, model_from_file
+    from ..workload.published import with_published_bytes
 
     if not is_model_path(text):
-        return None
-    imported = model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
+        found = local_model(text)
+        if found is None:
+            return None
+        text = str(found.path)
+    imported = with_published_bytes(model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats))
     notes = [*imported.notes, *(f"not in the file, assumed: {each}" for each in imported.assumed)]
     stored = imported.stored
     fields = {

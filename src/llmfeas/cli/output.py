@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..text import printable
-from .ending import held
+from .ending import held, undoing
 
 
 def write(text: str, path: str | None = None) -> None:
@@ -43,19 +43,24 @@ def whole_file(path: str) -> Iterator[int]:
         raise IsADirectoryError(21, "it is a folder")
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     part = target.parent / f".llmfeas-{os.urandom(8).hex()}.part"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        try:
-            yield descriptor
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if mode is not None:
-            part.chmod(mode)
-        part.replace(target)
-    except BaseException:
+
+    def removed() -> None:
         part.unlink(missing_ok=True)
-        raise
+
+    with undoing(removed):
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            try:
+                yield descriptor
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if mode is not None:
+                part.chmod(mode)
+            part.replace(target)
+        except BaseException:
+            removed()
+            raise
 
 
 @contextlib.contextmanager
@@ -163,7 +168,8 @@ def write_folder(files: Mapping[str, str], path: str, *, force: bool = False) ->
         message = f"{printable(path, 80)!r} has {', '.join(existing)} already."
         raise UsageError("file-exists", message, "Choose another folder with -o DIR, or say --force.")
     try:
-        _write_files(files, target)
+        with held():
+            _write_files(files, target)
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from None
 

@@ -16,7 +16,11 @@ from . import output, terminal
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-FORMATS = ("table", "json", "ndjson", "csv", "markdown")
+    from ..render.drawing import Picture
+
+FORMATS = ("table", "json", "ndjson", "csv", "markdown", "html")
+DRAWN = (*FORMATS, "svg")
+"""Formats of a command whose answers have pictures."""
 OUTPUT_GROUP = "Output"
 CATALOG_GROUP = "Catalog"
 
@@ -184,7 +188,7 @@ def _completion(row: Option) -> Callable[[click.Context, click.Parameter, str], 
     def items(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(name) for name in _values(row) if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in _values(row) if name.startswith(incomplete) and name.isprintable()]
 
     return items
 
@@ -214,8 +218,14 @@ def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[cl
             ["verbose", "-v", "--verbose"], is_flag=True, help="Say what answered and what was assumed, on stderr."
         ),
         Grouped(["no_color", "--no-color"], is_flag=True, help="No escape codes, whatever the terminal can do."),
+        *([_PICTURE] if "svg" in formats else []),
         *catalogs(),
     ]
+
+
+_PICTURE = Grouped(
+    ["picture", "--picture"], metavar="NAME", help="With --format svg, the picture: memory, length ...  [the first]"
+)
 
 
 def catalogs() -> list[click.Parameter]:
@@ -237,13 +247,14 @@ class Output:
     quiet: bool
     verbose: bool
     no_color: bool
+    picture: str | None = None
 
     @classmethod
     def taken(cls, values: dict[str, Any], default: str = "table") -> Output:
         """Take the output options out of a command's values.
 
         Raises:
-            UsageError: `--json` together with another format.
+            UsageError: `--json` together with another format, `--picture` with one that has none to choose.
         """
         chosen, as_json = values.pop("format_"), values.pop("json_")
         if as_json and chosen not in (None, "json"):
@@ -257,6 +268,7 @@ class Output:
             quiet=values.pop("quiet"),
             verbose=values.pop("verbose"),
             no_color=values.pop("no_color"),
+            picture=_picture(values.pop("picture", None), chosen),
         )
 
     def note(self, text: str) -> None:
@@ -264,8 +276,15 @@ class Output:
         if not self.quiet:
             terminal.say(text)
 
-    def write(self, envelope: Mapping[str, object], report: Callable[[], Any]) -> None:
+    def write(
+        self,
+        envelope: Mapping[str, object],
+        report: Callable[[], Any],
+        pictures: Callable[[], Sequence[Picture]] | None = None,
+    ) -> None:
         """Write the envelope in the format asked for; `report` builds what people read, if they are to read.
+
+        `pictures` gives those that the envelope alone does not hold.
 
         Raises:
             UsageError, BrokenPipeError: as `output.write`.
@@ -273,12 +292,17 @@ class Output:
         if self.quiet and self.path is None:
             return
         terminal.settled()
-        output.write(self._rendered(envelope, report), self.path)
+        output.write(self._rendered(envelope, report, pictures), self.path)
         if self.verbose:
             for line in _remarks(envelope):
                 self.note(line)
 
-    def _rendered(self, envelope: Mapping[str, object], report: Callable[[], Any]) -> str:
+    def _rendered(
+        self,
+        envelope: Mapping[str, object],
+        report: Callable[[], Any],
+        more_pictures: Callable[[], Sequence[Picture]] | None,
+    ) -> str:
         from importlib import import_module
 
         renderer = import_module(f"llmfeas.render.{self.format}")
@@ -292,7 +316,18 @@ class Output:
                     unicode=to_file or terminal.has_unicode(),
                 )
             )
+        if self.format in ("html", "svg"):
+            from ..render.pictures import pictures
+
+            drawn = (*pictures(envelope), *(more_pictures() if more_pictures else ()))
+            return str(renderer.rendered(*((report(), drawn) if self.format == "html" else (drawn, self.picture))))
         return str(renderer.rendered(report() if self.format == "markdown" else envelope))
+
+
+def _picture(name: str | None, format: str | None) -> str | None:
+    if name is not None and format != "svg":
+        raise UsageError("contradiction", "--picture goes with --format svg.", "Say --format svg, or leave it out.")
+    return name
 
 
 def _remarks(envelope: Mapping[str, Any]) -> Iterator[str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ..contract import Note, envelope
 from ..errors import CheckFailedError, UsageError
-from ..options import BY_NAME, flag_of
+from ..options import BY_NAME
 from .parameters import Command, Grouped, Output, outputs, settings
-
-if TYPE_CHECKING:
-    from ..planning.plan import Plan
 
 EXAMPLE = "llmfeas plan --model llama-3-8b --device rtx-4090 --task finetune"
 
@@ -31,15 +27,12 @@ def run(**values: Any) -> None:
         if values[name] is None:
             raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
-    from ..feasibility.inputs import inputs
     from ..planning.plan import plan
 
     request = {name: value for name, value in values.items() if value is not None}
     search = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
-    requested = search.requested
-    scenario = requested.scenario
-    warnings = (*requested.warnings, *_empty(search))
-    answer = envelope("plan", requested.catalog, inputs(scenario), search.result(), warnings)
+    scenario = search.requested.scenario
+    answer = search.to_dict()
 
     def report() -> Any:
         from ..render.plan import report
@@ -50,15 +43,6 @@ def run(**values: Any) -> None:
     output.write(answer, report)
     if check and not search.ways:
         raise CheckFailedError("check-failed", "the check failed: no change makes it work")
-
-
-def _empty(search: Plan) -> list[Note]:
-    """Warn where the settings to keep leave nothing to try."""
-    kept = search.nearest.emptied_by if search.nearest else ()
-    if not kept:
-        return []
-    held = ", ".join(flag_of(name) for name in kept)
-    return [Note("empty-search", f"there is nothing left to change: --keep holds {held}")]
 
 
 def kept(text: str | None) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def source(path: str) -> Source:
     What is called .ndjson or .jsonl is NDJSON too, everything else YAML.
 
     Raises:
-        DataError: no such file, unreadable, no YAML, or a product of more than 10,000,000 scenarios.
+        DataError: no such file, unreadable, no YAML or none of it, or a product of more than 10,000,000 scenarios.
     """
     stream = _opened(path)
     name = "stdin" if path == "-" else printable(Path(path).name, 60)
@@ -173,6 +173,9 @@ def _crossed_source(first: bytes, stream: BufferedReader, name: str) -> Source:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError("bad-yaml", f"{name}:{line}: no UTF-8 text.", "Save it as UTF-8.") from None
     blocks = document.data if isinstance(document.data, list) else [document.data]
+    if not blocks:
+        hint = "Write settings, such as 'model: [gpt2, gpt2-xl]'."
+        raise DataError("bad-scenario", f"{name}:1: an empty list: no scenario is in the file.", hint)
     axes = []
     for index, block in enumerate(blocks):
         place = (index,) if isinstance(document.data, list) else ()

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from ..contract import envelope, given
 from ..errors import CheckFailedError
 from ..planning.solve import QUESTIONS
 from .app import subgroup
@@ -27,8 +26,7 @@ def _question(name: str, help: str) -> click.Command:
 
         request = {key: value for key, value in values.items() if value is not None}
         solution = solved(name, request, catalog())
-        warnings = solution.at.warnings if solution.at else ()
-        answer = envelope("solve", catalog().digest, given(request), solution, warnings)
+        answer = solution.to_dict()
 
         def report() -> Any:
             from ..render.solve import report

@@ -7,6 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from ..text import shown
+from .ending import to_stderr, undoing
+
 SMALLEST_WIDTH = 32
 
 
@@ -18,7 +21,7 @@ def say(text: str) -> None:
         return
     encoding = stream.encoding or "utf-8"
     try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        stream.write(shown(text, "\n").encode(encoding, "backslashreplace").decode(encoding) + "\n")
         stream.flush()
     except (OSError, ValueError):
         return
@@ -58,6 +61,10 @@ def is_terminal(stream: object) -> bool:
 PATIENCE_SECONDS = 1.0
 """Work that takes longer says that it goes on."""
 
+SHOWN_CURSOR = "\x1b[?25h\n"
+"""Gives back the cursor that a bar hides, and leaves its line."""
+CLEARED_LINE = f"\r{' ' * 50}\r"
+
 _waiting: list[Callable[[], None]] = []
 """What ends the line that says so; empty where there is none."""
 
@@ -90,10 +97,11 @@ def patience(wanted: bool = True) -> Iterator[None]:
         thread.join()
 
     _waiting.append(end)
-    try:
-        yield
-    finally:
-        settled()
+    with undoing(lambda: to_stderr(CLEARED_LINE)):
+        try:
+            yield
+        finally:
+            settled()
 
 
 def settled() -> None:
@@ -130,6 +138,7 @@ def bar(total: int | None, wanted: bool) -> Iterator[Callable[[int], None]]:
             return Text(f"{task.speed:,.0f}/s" if task.speed else "")
 
     console = Console(stderr=True, no_color=not has_colour(), highlight=False)
-    with Progress(BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), console=console) as progress:
+    columns = (BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    with undoing(lambda: to_stderr(SHOWN_CURSOR)), Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=total)
         yield lambda done: progress.update(task, advance=done)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..errors import LlmfeasError
 from ..feasibility.result import Estimate
 from ..model.sums import architecture_sums
 from ..ranges import Range
+from ..record import dataclass
 from ..scenario import Scenario
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
@@ -241,7 +241,7 @@ def naive_training_bytes(scenario: Scenario, weight_bytes_per_weight: float) -> 
     """18 bytes a parameter, or frozen weights and a fifth on top for adapters, per device."""
     weights = architecture_sums(scenario.model.architecture).parameters
     shares = scenario.tp * scenario.pp * (scenario.dp if scenario.zero >= 3 else 1)
-    if scenario.task in ("lora", "qlora"):
+    if scenario.method in ("lora", "qlora"):
         return OVERHEAD * weights * weight_bytes_per_weight / shares
     return TRAINING_BYTES_PER_WEIGHT * weights / shares
 

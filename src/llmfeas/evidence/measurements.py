@@ -7,7 +7,6 @@ file and line. Fields: data/measurements/README.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +14,8 @@ from ..catalog.source import Document, read_yaml
 from ..catalog.store import data_directory
 from ..catalog.types import STRICT, Fraction, Identifier, Positive
 from ..errors import DataError
-from ..record import dataclass
+from ..options import ALL_LAYERS
+from ..record import dataclass, field
 
 Setting = str | int | float | bool
 Kind = Literal[
@@ -234,10 +234,6 @@ def _joined(
         place=place,
         folder=folder,
     )
-
-
-ALL_LAYERS = 10**5
-"""More layers than any model has."""
 
 
 def settings_of(measurement: Measurement) -> dict[str, Setting]:

@@ -30,7 +30,7 @@ STORED = 0.95
 
 
 def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> float:
-    """Give a floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
+    """A floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
 
     Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0 where
     weights may lie on the host or the format is left open.
@@ -38,7 +38,7 @@ def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> f
     task = str(settings.get("task", requested.task))
     offload = str(settings.get("offload", requested.offload))
     states_stay = offload not in ("optimizer", "all")
-    if "gpu_layers" in settings or requested.gpu_layers is not None or offload == "all":
+    if _lies_on_host(settings, requested) or offload == "all":
         return 0.0
     if task == "inference":
         each = 0.0 if _may_lie_on_host(settings, requested) else _served_bytes(settings, requested)
@@ -53,7 +53,7 @@ def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> f
 
 
 def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """Give a floor for what offloading puts on one machine, bytes."""
+    """A floor for what offloading puts on one machine, bytes."""
     task = str(settings.get("task", requested.task))
     offload = str(settings.get("offload", requested.offload))
     if offload not in ("optimizer", "all") or task not in TRAINING_TASKS:
@@ -67,17 +67,22 @@ def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
 
 
 def machine_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """Give a floor for what devices and host of one machine hold together where layers lie on either, bytes."""
-    if "gpu_layers" not in settings and requested.gpu_layers is None:
+    """A floor for what devices and host of one machine hold together where layers lie on either, bytes."""
+    if not _lies_on_host(settings, requested):
         return 0.0
     held = _layers(requested) * _served_bytes(settings, requested)
     return held * _together(settings, requested, catalog) / _count(settings, requested)
 
 
 def machine_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """Give a ceiling for the same, bytes."""
+    """A ceiling for the same, bytes."""
     devices = _together(settings, requested, catalog) * memory_upper_bound(settings, requested, catalog)
     return devices + host_upper_bound(settings, requested, catalog)
+
+
+def _lies_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
+    """Whether layers or experts are left on the host."""
+    return any(name in settings or getattr(requested, name) is not None for name in ("gpu_layers", "n_cpu_moe"))
 
 
 def _count(settings: Mapping[str, object], requested: Scenario) -> int:
@@ -103,27 +108,30 @@ def _layers(requested: Scenario) -> float:
 
 
 def _served_bytes(settings: Mapping[str, object], requested: Scenario) -> float:
-    quant = str(settings.get("quant", requested.quant if requested.said("quant") else "auto"))
+    quant = str(settings.get("quant", requested.quant if requested.was_given("quant") else "auto"))
     if quant == "auto" or requested.stored is not None:
         return 0.0
     return STORED * min(requested.tables.quantization.encoded_bits(quant)) / 8
 
 
 def _may_lie_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
-    """Whether some engine may leave layers on the host by itself, as those of a desk do with weights of few bits."""
+    """Whether some engine may leave layers on the host by itself, as at a desk: of few bits, or experts."""
     formats = requested.tables.quantization
     few = formats.encoded_bits(str(settings.get("quant", requested.quant)).replace("auto", "none"))[0] <= FEW_BITS
-    return few and ("engine" in settings or "device" in settings or requested.engine_record.serving.partial)
+    mixture = requested.model.architecture.experts is not None
+    return (few or mixture) and (
+        "engine" in settings or "device" in settings or requested.engine_record.serving.partial
+    )
 
 
 def _precision(settings: Mapping[str, object], requested: Scenario) -> str:
-    return str(settings.get("precision", requested.precision if requested.said("precision") else "fp32"))
+    return str(settings.get("precision", requested.precision if requested.was_given("precision") else "fp32"))
 
 
 def _frozen_bytes(task: str, settings: Mapping[str, object], requested: Scenario) -> float:
-    """Give the least bytes of a frozen weight: four where the device at hand trains in fp32."""
+    """The least bytes of a frozen weight: four where the device at hand trains in fp32."""
     at_hand = requested.is_training and settings.get("device", requested.device.id) == requested.device.id
-    known = at_hand or requested.said("precision")
+    known = at_hand or requested.was_given("precision")
     precision = settings.get("precision", requested.precision if known else "auto")
     if task == "lora" and precision in ("fp32", "tf32"):
         return 4.0
@@ -131,7 +139,7 @@ def _frozen_bytes(task: str, settings: Mapping[str, object], requested: Scenario
 
 
 def _trained_bytes(settings: Mapping[str, object], requested: Scenario) -> Each:
-    """Give the least bytes of weight, gradient and states of a trained parameter."""
+    """The least bytes of weight, gradient and states of a trained parameter."""
     precision = _precision(settings, requested)
     optimizer = str(settings.get("optimizer", requested.optimizer))
     if precision in ("bf16", "fp16", "auto"):
@@ -141,7 +149,7 @@ def _trained_bytes(settings: Mapping[str, object], requested: Scenario) -> Each:
 
 
 def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """Give a floor for the whole job, seconds: the products of the weights at the peak of all devices.
+    """A floor for the whole job, seconds: the products of the weights at the peak of all devices.
 
     0 where the tokens are left open.
     """
@@ -153,7 +161,7 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     tokens = float(str(settings.get("tokens", requested.tokens or 0.0)))
     weights = parameters(requested.model.architecture).active_without_input_embedding
     device = _device(settings, requested, catalog)
-    precision = str(settings.get("precision", requested.precision if requested.said("precision") else "auto"))
+    precision = str(settings.get("precision", requested.precision if requested.was_given("precision") else "auto"))
     peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
     if precision.startswith("fp8"):
         peak = max(peak, peak_flop_per_s(device, precision))
@@ -167,7 +175,7 @@ def _memory(settings: Mapping[str, object], requested: Scenario, device: Device)
 
 
 def memory_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """Give a ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
+    """A ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
     device = _device(settings, requested, catalog)
     runtime, memory = requested.tables.runtime, _memory(settings, requested, device)
     # a server takes its share of all that it sees
@@ -176,16 +184,16 @@ def memory_upper_bound(settings: Mapping[str, object], requested: Scenario, cata
 
 
 def host_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """Give what the host of the devices that are tried has, bytes."""
+    """What the host of the devices that are tried has, bytes."""
     said = settings.get("host_memory", "auto")
     if said != "auto":
         return parse_bytes(str(said), "--host-memory")
     device = _device(settings, requested, catalog)
-    if requested.said("host_memory") or (device is requested.device and requested.offer is not None):
+    if requested.was_given("host_memory") or (device is requested.device and requested.offer is not None):
         return requested.host_memory_bytes
     return default_host_bytes(device, _memory(settings, requested, device), _together(settings, requested, catalog))
 
 
 def time_limit_seconds(requested: Scenario) -> float:
-    """Give how long the whole job may take."""
+    """How long the whole job may take."""
     return requested.deadline_seconds or IMPRACTICAL_SECONDS

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Generic, TypeVar
 
-from ..memory.peak import memory
+from ..memory.peak import CountedMemory, memory
 from ..memory.runtime import own_memory
-from ..scenario import Scenario, whatever_the_batch
+from ..ranges import Range
+from ..record import replace
+from ..scenario import Scenario, cached_across_batches
 from ..settle import Resolution
 from ..timing.inference import InferenceTime, inference_time
 from ..timing.training import TrainingTime, training_time
+from ..timing.work import forwards_beside
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.kernels import traits_of
 from ..workload.parameters import Parameters, parameters
 from .cost import serving_cost, training_cost
 from .load_verdict import load_verdict
-from .result import Estimate, Note
-from .served_load import served_load
+from .result import Cost, Estimate, Note, ServedLoad
 from .software import software_support
 from .verdict import verdict
 
 ADAPTERS = ("lora", "qlora")
 
 
-@whatever_the_batch
+@cached_across_batches
 def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
     architecture = scenario.model.architecture
-    if scenario.task in ADAPTERS:
+    if scenario.method in ADAPTERS:
         return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits_of(scenario))
     counts = parameters(architecture)
     return counts if scenario.is_training else _frozen(counts)
@@ -35,8 +39,6 @@ def parameter_counts(scenario: Scenario) -> Parameters:
 
 @lru_cache(maxsize=512)
 def _frozen(counts: Parameters) -> Parameters:
-    from dataclasses import replace
-
     return replace(counts, trainable=0)
 
 
@@ -45,16 +47,16 @@ def flops(scenario: Scenario) -> Flops:
     if not scenario.is_training:
         architecture = scenario.model.architecture
         answer = (scenario.context or 1) - scenario.prompt
-        if scenario.said("output"):
+        if scenario.was_given("output"):
             answer = min(answer, scenario.output or answer)
         return inference_flop(architecture, scenario.prompt, answer, scenario.concurrency)
     return _training_flops(scenario)
 
 
-@whatever_the_batch
+@cached_across_batches
 def _training_flops(scenario: Scenario) -> Flops:
-    lora = Lora(scenario.lora_rank, scenario.lora_targets) if scenario.task in ADAPTERS else None
-    return training_flop(
+    lora = Lora(scenario.lora_rank, scenario.lora_targets) if scenario.method in ADAPTERS else None
+    found = training_flop(
         scenario.model.architecture,
         scenario.tokens or 0.0,
         scenario.seq_len,
@@ -63,22 +65,45 @@ def _training_flops(scenario: Scenario) -> Flops:
         lora=lora,
         dropout=scenario.dropout,
     )
+    return found.with_forwards(forwards_beside(scenario) * (scenario.tokens or 0.0))
 
 
-def estimate(settled: Resolution) -> Estimate:
-    """Answer one settled question."""
+R = TypeVar("R")
+
+
+class Once(Generic[R]):
+    """Finds something out when it is first asked, and keeps it; it travels to other processes, unlike a closure."""
+
+    def __init__(self, find: Callable[[], R]) -> None:
+        self.find = find
+        self.found: R | None = None
+
+    def __call__(self) -> R:
+        """What there is to find."""
+        if self.found is None:
+            self.found = self.find()
+        return self.found
+
+
+def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estimate:
+    """Answer one settled question, whose memory may have been counted already."""
     scenario, total = settled.scenario, None
-    counted = memory(scenario)
+    counted = counted or memory(scenario)
+    under_load = Once(partial(_load, scenario)) if scenario.has_load else None
     time: TrainingTime | InferenceTime
+    priced: Callable[[], Cost]
+    usd: Range | None = None
     if scenario.is_training:
         time = training_time(scenario)
         total = time.total_seconds
         cost = training_cost(scenario, total, time.bound_by)
+        usd, priced = cost.usd, partial(_known, cost)
     else:
         time = inference_time(scenario)
-        cost = serving_cost(scenario, time.output_tokens_per_second, time.decode_bound_by)
+        if under_load is not None:
+            time = replace(time, served=partial(_output_speed, under_load))
+        priced = Once(partial(_serving_cost, scenario, time))
     software, reasons = software_support(scenario, settled.backend)
-    under_load = lru_cache(maxsize=1)(partial(served_load, scenario)) if scenario.has_load else None
     load = load_verdict(scenario, under_load)
     return Estimate(
         scenario=scenario,
@@ -87,8 +112,7 @@ def estimate(settled: Resolution) -> Estimate:
         flops=flops(scenario),
         memory=counted.memory,
         time=time,
-        cost=cost,
-        verdict=verdict(scenario, counted.memory, total, cost, software, reasons, counted.serving, load),
+        verdict=verdict(scenario, counted.memory, total, usd, software, reasons, counted.serving, load),
         serving=counted.serving,
         warnings=(
             *settled.warnings,
@@ -97,7 +121,29 @@ def estimate(settled: Resolution) -> Estimate:
             *_calibrated(scenario, time.own_rows),
         ),
         under_load=under_load,
+        priced=priced,
     )
+
+
+def _load(scenario: Scenario) -> ServedLoad:
+    from .served_load import served_load
+
+    return served_load(scenario)
+
+
+def _output_speed(under_load: Callable[[], ServedLoad]) -> Range:
+    return under_load().output_tokens_per_second
+
+
+def _serving_cost(scenario: Scenario, time: InferenceTime) -> Cost:
+    """The cost of a million tokens: an encoder's are those that it reads."""
+    reads = scenario.model.architecture.encoder
+    made = time.prefill_tokens_per_second if reads else time.output_tokens_per_second
+    return serving_cost(scenario, made, time.decode_bound_by)
+
+
+def _known(cost: Cost) -> Cost:
+    return cost
 
 
 def _calibrated(scenario: Scenario, own_rows: int) -> tuple[Note, ...]:

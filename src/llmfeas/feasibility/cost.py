@@ -12,7 +12,7 @@ MILLION = 1e6
 
 
 def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range | None:
-    """Give the energy of all devices, kWh: seconds x board power x the share of it that is drawn x PUE.
+    """The energy of all devices, kWh: seconds x board power x the share of it that is drawn x PUE.
 
     The ends multiply: a job at the long end that draws the high share. Host, disks and network are in the PUE only.
     None where the catalog knows no board power.
@@ -20,7 +20,7 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
     power_w = scenario.device.power_w
     if power_w is None:
         return None
-    per_second = power_w * scenario.num_devices * scenario.pue / JOULE_PER_KWH
+    per_second = power_w * scenario.paid_devices * scenario.pue / JOULE_PER_KWH
     # the slowest run rarely draws the most: half of the spread of power is added to that of time
     low = seconds.low * (power_share.low + power_share.expected) / 2
     high = seconds.high * (power_share.high + power_share.expected) / 2
@@ -28,13 +28,13 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
 
 
 def usd(scenario: Scenario, seconds: Range, energy: Range | None) -> Range | None:
-    """Give the cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
+    """The cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
     bought = purchase(scenario, 1.0)
     rent = bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
     electricity = scenario.electricity_usd_per_kwh
     total: Range | None = None
     if rent is not None:
-        total = seconds.scaled(rent * scenario.num_devices / SECONDS_PER_HOUR)
+        total = seconds.scaled(rent * scenario.paid_devices / SECONDS_PER_HOUR)
     if electricity is not None and energy is not None:
         power = energy.scaled(electricity)
         total = power if total is None else _sum(total, power)
@@ -46,7 +46,7 @@ def _sum(a: Range, b: Range) -> Range:
 
 
 def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:
-    """Give the cost of the whole training job; what a device draws depends on what binds it."""
+    """The cost of the whole training job; what a device draws depends on what binds it."""
     power_share = scenario.tables.power_shares[bound_by]
     energy = energy_kwh(scenario, total_seconds, power_share)
     money = usd(scenario, total_seconds, energy)
@@ -55,7 +55,7 @@ def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Co
 
 
 def serving_cost(scenario: Scenario, tokens_per_second: Range, bound_by: str) -> Cost:
-    """Give the cost of a million generated tokens at full load; what a device draws depends on what binds it."""
+    """The cost of a million generated tokens at full load; what a device draws depends on what binds it."""
     seconds = tokens_per_second.inverted(MILLION)
     power_share = scenario.tables.power_shares[bound_by]
     energy = energy_kwh(scenario, seconds, power_share)

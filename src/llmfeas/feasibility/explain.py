@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..contract import ABSENT
 from ..model.sums import architecture_sums
+from ..scenario import Scenario
+from ..timing.floor import counted_flop_per_token, least_step_seconds
 from ..timing.inference import InferenceTime
 from ..timing.rates import peak_flop_per_s
-from ..timing.training import TrainingTime, model_flop_per_token, step_tokens
+from ..timing.training import TrainingTime, run_interval, step_tokens
+from ..timing.work import forwards_beside
+from ..workload.flops import Flops
 from ..workload.parameters import block_parameters
 from .explain_memory import memory_terms
-from .explain_serving import serving_terms
+from .explain_serving import load_terms, serving_terms
 from .explain_step import step_terms
 from .result import Estimate, Term, TermInput
 from .terms import number, setting, term
@@ -28,6 +33,7 @@ def explanation(estimate: Estimate) -> tuple[Term, ...]:
             if isinstance(time, InferenceTime)
             else _training_terms(estimate, time)
         ),
+        *(load_terms(estimate.load) if estimate.load is not ABSENT else ()),
         *_cost_terms(estimate),
     )
 
@@ -75,24 +81,35 @@ def _flop_terms(estimate: Estimate) -> Iterator[Term]:
         yield term("flops.model", text, "request * concurrency", (request, count), flops.model, "FLOP")
         return
     tokens = setting(scenario, "tokens", scenario.tokens, "tokens")
-    total = scenario.tokens or 1.0
     rule = "6 * active * tokens"
     yield term("flops.rule_of_thumb", "6 N D (Kaplan 2020)", rule, (active, tokens), flops.rule_of_thumb, "FLOP")
     attention = number("attention", forward - 2 * weights, "FLOP a token", "model")
     matrices = number("weights", weights, "", "model")
     text = "matrix products, and attention over the full square"
     yield term("flops.forward_per_token", text, "2 * weights + attention", (matrices, attention), forward, "FLOP")
-    inputs = (
-        tokens,
-        number("forward", forward, "FLOP a token", "model"),
-        number("backward", flops.model / total - forward, "FLOP a token", "model"),
-    )
-    text = "what the model asks for; adapters need no gradients of the weights below them"
-    yield term("flops.model", text, "tokens * (forward + backward)", inputs, flops.model, "FLOP")
+    yield _asked(scenario, flops, tokens)
     again = number("again", flops.hardware - flops.model, "FLOP", "derived")
     text = "what runs: scores that the fused kernel makes twice, blocks that checkpointing runs again"
     once = number("model", flops.model, "FLOP", "derived")
     yield term("flops.hardware", text, "model + again", (once, again), flops.hardware, "FLOP")
+
+
+def _asked(scenario: Scenario, flops: Flops, tokens: TermInput) -> Term:
+    """Derive the FLOPs that the model asks for."""
+    forward, total = flops.forward_per_token or 0.0, scenario.tokens or 1.0
+    beside, model = forwards_beside(scenario), flops.model or 0.0
+    inputs = [
+        tokens,
+        number("forward", forward, "FLOP a token", "model"),
+        number("backward", model / total - (1 + beside) * forward, "FLOP a token", "model"),
+    ]
+    text = "what the model asks for; adapters need no gradients of the weights below them"
+    formula = "forward + backward"
+    if beside:
+        inputs.append(number("beside", beside, "", "derived"))
+        formula = "forward * (1 + beside) + backward"
+        text += "; passes without a gradient, of the model or of the one that it was"
+    return term("flops.model", text, f"tokens * ({formula})", inputs, model, "FLOP")
 
 
 def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term]:
@@ -100,25 +117,29 @@ def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term
     step, tokens = training.step_seconds.expected, number("step_tokens", step_tokens(scenario), "tokens")
     peak = number("peak", peak_flop_per_s(scenario.device, scenario.precision), "FLOP/s", "device")
     devices = setting(scenario, "num_devices", scenario.num_devices, "devices")
-    flop = number("flop_a_token", model_flop_per_token(scenario), "FLOP", "model")
+    flop = number("flop_a_token", counted_flop_per_token(scenario), "FLOP", "model")
     if scenario.mfu is None:
         yield from step_terms(scenario, training.parts)
         names = [name for name, seconds in training.parts.items() if seconds]
-        total = sum(training.parts.values())
-        parts = [number(name, training.parts[name], "s") for name in names]
-        measured = number("measured", total / step, "", "own measurements" if training.own_rows else "default")
+        origin = "own measurements" if training.own_rows else "default"
+        inputs = [number(name, training.parts[name], "s") for name in names]
+        inputs.append(number("measured", run_interval(scenario).factor, "", origin))
         formula = f"({' + '.join(names)}) / measured"
+        if (least := least_step_seconds(scenario, step_tokens(scenario))) >= step:
+            inputs.append(number("least", least, "s", "device"))
+            formula = f"max({formula}, least)"
         text = f"one optimizer step; range of {training.regime} runs that were left out of the fit"
-        yield term("time.step_seconds", text, formula, (*parts, measured), step, "s")
+        yield term("time.step_seconds", text, formula, inputs, step, "s")
     else:
         formula = "step_tokens * flop_a_token / (num_devices * peak * mfu)"
-        inputs = (tokens, flop, devices, peak, setting(scenario, "mfu", scenario.mfu))
+        inputs = [tokens, flop, devices, peak, setting(scenario, "mfu", scenario.mfu)]
         yield term("time.step_seconds", "one optimizer step at the share given", formula, inputs, step, "s")
     seconds = number("step_seconds", step, "s")
     speed = training.tokens_per_second.expected
     yield term("time.tokens_per_second", "", "step_tokens / step_seconds", (tokens, seconds), speed, "tokens/s")
     rate = number("tokens_per_second", speed, "tokens/s")
-    text = "share of the peak that the work of the model reaches"
+    seen = "the tokens that each one sees" if scenario.mfu is None else "the full square, as papers do"
+    text = f"share of the peak that the work of the model reaches; attention counts {seen}"
     formula = "tokens_per_second * flop_a_token / (num_devices * peak)"
     yield term("time.mfu", text, formula, (rate, flop, devices, peak), training.mfu.expected, "fraction")
     whole = setting(scenario, "tokens", scenario.tokens, "tokens")

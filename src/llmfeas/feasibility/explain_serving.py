@@ -10,6 +10,7 @@ from ..timing.decode import (
     cache_bytes,
     cached_tokens,
     decode_rates,
+    device_weights,
     draft_seconds,
     is_low,
     is_packed,
@@ -17,11 +18,20 @@ from ..timing.decode import (
     replicas,
     sequences_per_replica,
 )
-from ..timing.host import head_bytes, host_share, sent_seconds, streamed_seconds, weights_read_bytes
-from ..timing.inference import InferenceTime, prompt_work_seconds
+from ..timing.host import (
+    head_bytes,
+    host_expert_layers,
+    host_experts_bytes,
+    host_share,
+    memory_bytes_per_s,
+    sent_seconds,
+    streamed_seconds,
+    weights_read_bytes,
+)
+from ..timing.inference import InferenceTime
 from ..timing.prefill import BATCH_TOKENS, pass_tokens, prefill_parts, prefill_rates, prompt_tokens, split_gain
 from ..timing.rates import peak_flop_per_s
-from .result import Term, TermInput
+from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, number, setting, term
 
 Written = tuple[str, str, tuple[TermInput, ...]]
@@ -71,17 +81,15 @@ def _decode_speeds(scenario: Scenario, serving: InferenceTime, step: float) -> I
     formula = "measured * replicas * sequences * made / step_seconds"
     value = serving.decode_tokens_per_second.expected
     yield term("time.decode_tokens_per_second", text, formula, inputs, value, "tokens/s")
-    if sequences <= 1 or not scenario.prompt:
-        return
-    inputs += [
-        number("kept_full", scenario.tables.efficiency.value("decode.service"), "", EFFICIENCY),
-        number("answer", float(scenario.output or 1), "tokens"),
-        number("prompt_seconds", prompt_work_seconds(scenario, sequences), "s"),
-    ]
-    text = "what a server sustains, whose requests bring prompts"
-    formula = "measured * replicas * kept_full * sequences * answer / (step_seconds / made * answer + prompt_seconds)"
-    value = serving.output_tokens_per_second.expected
-    yield term("time.output_tokens_per_second", text, formula, inputs, value, "tokens/s")
+
+
+def load_terms(load: ServedLoad) -> Iterator[Term]:
+    """Derive what a server writes under its load; how many requests it finishes is found by its scheduler's steps."""
+    finished, written = load.requests_per_second.expected, load.output_tokens_per_second.expected
+    inputs = (number("finished", finished, "requests/s"), number("answer", written / finished, "tokens"))
+    yield term(
+        "load.output_tokens_per_second", "what the requests get", "finished * answer", inputs, written, "tokens/s"
+    )
 
 
 def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> Term:
@@ -124,7 +132,8 @@ class _Decode:
         self.parts = serving.decode_parts
         self.sequences = sequences_per_replica(scenario)
         self.positions = self.sequences * (1 + scenario.drafted)
-        self.read = weights_read_bytes(scenario, self.positions)
+        self.apart = host_experts_bytes(scenario, self.positions)
+        self.read = weights_read_bytes(scenario, self.positions) - self.apart
         bandwidth = scenario.device.bandwidth_bytes_per_s
         self.bandwidth = number("bandwidth", bandwidth, "bytes/s", "device")
         self.stays = number("on_device", 1 - host_share(scenario), "of the layers")
@@ -164,7 +173,7 @@ class _Decode:
         unpacks = bool(rates.unpack) and is_packed(scenario.quant)
         inputs = [
             number("read_seconds", self.parts["weights"] + self.parts["cache"], "s"),
-            number("weights", sums.active + sums.head_weights, "", "model"),
+            number("weights", device_weights(scenario, sums), "", "model"),
             number("positions", self.positions if self.positions > 1 else 0.0),
             number("rate", rates.work, "FLOP/s", EFFICIENCY),
             self.tp,
@@ -196,6 +205,19 @@ class _Decode:
             number("seconds_a_sum", self.parts["link"] / (2 * self.sums.blocks), "s", EFFICIENCY),
         )
         return "two sums over the devices in each block", "2 * blocks * seconds_a_sum", inputs
+
+    def host_experts(self) -> Written:
+        scenario, value = self.scenario, self.scenario.tables.efficiency.value
+        inputs = (
+            number("experts", self.apart, "bytes", "model"),
+            number("host_bandwidth", memory_bytes_per_s(scenario), "bytes/s", scenario.origins["host_bandwidth"]),
+            number("efficiency", value("host.experts"), "", EFFICIENCY),
+            number("unpacked", value("host.unpack"), "bytes/s", EFFICIENCY),
+            number("layers", host_expert_layers(scenario), "", "model"),
+            number("handover", value("host.handover"), "s", EFFICIENCY),
+        )
+        formula = "experts / (host_bandwidth * efficiency) + experts / unpacked + layers * handover"
+        return "experts that stay in main memory, which the processor computes", formula, inputs
 
     def host_layers(self) -> Written:
         bandwidth = self.read * host_share(self.scenario) / self.parts["host_layers"]
@@ -273,7 +295,7 @@ class _Prefill:
     def offload(self) -> Written:
         one_pass = pass_tokens(self.scenario, self.waiting)
         inputs = (
-            number("sent_seconds", sent_seconds(self.scenario, self.read), "s"),
+            number("sent_seconds", sent_seconds(self.scenario, self.read, self.batch), "s"),
             number("batch", self.batch, "tokens"),
             number("crossing_seconds", streamed_seconds(self.scenario, one_pass), "s"),
             number("pass_tokens", one_pass, "tokens"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..model.sums import Sums
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
+from ..timing.host import memory_bytes_per_s, products_flop_per_s
 from ..timing.links import Links
 from ..timing.offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
@@ -224,7 +225,7 @@ class _Step:
 
     def zero(self) -> Written:
         wire = weight_bytes_gathered(self.scenario)
-        moved = 2 * wire + (0.0 if self.scenario.task in ADAPTER_TASKS else wire)
+        moved = (2 + self.work.forwards) * wire + (0.0 if self.scenario.method in ADAPTER_TASKS else wire)
         inputs = (
             self.steps,
             *self._gathered(),
@@ -263,6 +264,17 @@ class _Step:
         formula = "exposed * 4 * weights * (ranks - 1) / ranks / link"
         return "gradients added up over the devices once a step", formula, self._gathered()
 
+    def rollout(self) -> Written:
+        scenario, seconds = self.scenario, self.parts["rollout"]
+        answers = scenario.micro_steps * scenario.sequences * scenario.dp
+        length = scenario.response_length or 0
+        inputs = (
+            number("answers", answers, "", "derived"),
+            number("response_length", length, "tokens", scenario.origins.get("response_length", "derived")),
+            number("written", answers * length / seconds, "tokens/s", EFFICIENCY),
+        )
+        return "answers that the model writes before it learns from them", "answers * response_length / written", inputs
+
     def optimizer(self) -> Written:
         scenario = self.scenario
         record = OPTIMIZERS[scenario.optimizer]
@@ -270,21 +282,26 @@ class _Step:
         owned = self.shard / (self.ranks if scenario.zero >= 1 else 1)
         inputs = [number("weights", owned, "", "model"), number("moved", moved, "bytes a weight", "derived")]
         text = "weights, gradients and states read and written once a step"
+        rounds = number(
+            "rounds", record.flop_per_width * scenario.model.architecture.hidden, "FLOP a weight", "derived"
+        )
         if scenario.states_on_host:
-            server = "_server" if scenario.device.kind == "datacenter" else ""
-            bandwidth = scenario.tables.efficiency.value(f"host.bandwidth{server}")
             inputs += [
-                number("host_bandwidth", bandwidth, "bytes/s", EFFICIENCY),
+                number("host_bandwidth", memory_bytes_per_s(scenario), "bytes/s", EFFICIENCY),
                 number("link", self.links.host_bytes_per_s, "bytes/s", EFFICIENCY),
             ]
-            return text, "weights * moved / host_bandwidth + 4 * weights / link", tuple(inputs)
+            formula = "weights * moved / host_bandwidth + 4 * weights / link"
+            if record.flop_per_width:
+                inputs += [rounds, number("host_rate", products_flop_per_s(scenario), "FLOP/s", EFFICIENCY)]
+                formula += " + rounds * weights / host_rate"
+            return f"{text}, by the processor", formula, tuple(inputs)
         inputs += [self._bandwidth(), number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY)]
         formula = "weights * moved / (bandwidth * efficiency)"
-        if not record.flop_per_width:
-            return text, formula, tuple(inputs)
-        inputs += [
-            number("rounds", record.flop_per_width * scenario.model.architecture.hidden, "FLOP a weight", "derived"),
-            self._peak(),
-            number("matrix_efficiency", self.rates.matrix / self.peak, "", EFFICIENCY),
-        ]
-        return text, f"{formula} + rounds * weights / (peak * matrix_efficiency)", tuple(inputs)
+        if record.flop_per_width:
+            inputs += [
+                rounds,
+                self._peak(),
+                number("matrix_efficiency", self.rates.matrix / self.peak, "", EFFICIENCY),
+            ]
+            formula += " + rounds * weights / (peak * matrix_efficiency)"
+        return text, formula, tuple(inputs)

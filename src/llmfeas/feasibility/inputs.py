@@ -14,6 +14,7 @@ from ..units import GB
 _FIELDS = {
     "memory": "memory_bytes",
     "host_memory": "host_memory_bytes",
+    "host_bandwidth": "host_gb_per_s",
     "price": "price_usd_per_hour",
     "purchase_price": "purchase_usd",
     "lifetime": "lifetime_seconds",
@@ -48,7 +49,7 @@ Inputs = Annotated[
 
 
 def inputs(scenario: Scenario) -> Inputs:
-    """Give `{name: {"value", "origin"}}` of every setting; null where it has no meaning for the task.
+    """`{name: {"value", "origin"}}` of every setting; null where it has no meaning for the task.
 
     Bytes, seconds, USD and GB/s are plain numbers in these units. The whole mapping is a request itself: asked again it
     gives the same answer, since what was not said before counts as not said again.
@@ -67,7 +68,7 @@ def inputs(scenario: Scenario) -> Inputs:
 
 
 def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
-    """Give GB/s of one device's network: as given, else what is assumed of its generation where nodes need one."""
+    """GB/s of one device's network: as given, else what is assumed of its generation where nodes need one."""
     if scenario.network_bytes_per_s is not None:
         return scenario.network_bytes_per_s / GB, scenario.origins["network"]
     if scenario.num_devices <= scenario.devices_per_node:
@@ -76,6 +77,6 @@ def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
 
 
 def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:
-    """Give a setting other than model, device and network as `inputs` shows it."""
+    """A setting other than model, device and network as `inputs` shows it."""
     field, tasks = _PLAIN[name]
     return getattr(scenario, field) if scenario.task in tasks else None, scenario.origins.get(name, "default")

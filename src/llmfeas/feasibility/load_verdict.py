@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..units import digits, format_duration
 from .result import LoadVerdict, Note, Percentiles, ServedLoad
-from .served_load import served_load
 
 WAITS = {
     "compute": "reading its own prompt",
@@ -81,6 +79,8 @@ def _missed(scenario: Scenario, target: Target, load: ServedLoad) -> Note:
 
 
 def _best(scenario: Scenario, target: Target) -> Range:
+    from .served_load import served_load
+
     alone = served_load(replace(scenario, rate=None, requests=None, concurrency=1))
     found = target.of(alone).p95
     assert found is not None

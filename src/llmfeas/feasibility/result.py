@@ -14,6 +14,7 @@ from ..record import dataclass
 from ..scenario import Scenario, Task
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
+from ..units import format_bytes, format_duration
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
 from .purchase import Purchase
@@ -147,6 +148,8 @@ class Rung(Published):
     status: Status
     peak_bytes: MayBeNull[float]
     """The expected peak on one device."""
+    host_bytes: Added[float] = 0.0
+    """What layers, experts or states take of the host's memory, for one device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,8 @@ class Use(Published):
     """Format of the weights; null where none are stored in fewer bits than the model was published in."""
     gpu_layers: int | None
     """Layers on the device where others stay on the host."""
+    n_cpu_moe: Added[int | None]
+    """Layers whose experts stay in main memory."""
     verdict: Verdict
     peak_bytes: float
     """The expected peak on one device."""
@@ -204,7 +209,6 @@ class Estimate(Published):
     flops: Flops
     memory: Memory
     time: TrainingTime | InferenceTime
-    cost: Cost
     verdict: Verdict
     serving: Added[ServingRoom | None] = None
     """What a server makes of its share of the device; null where the engine takes no share, and in training."""
@@ -218,8 +222,28 @@ class Estimate(Published):
     remedies: tuple[Remedy, ...] = ()
     """The nearest ways to yes, where it is not feasible as asked."""
     explanation: tuple[Term, ...] = hidden(default=())
-    under_load: Callable[[], ServedLoad] | None = hidden(default=None)
+    under_load: Callable[[], ServedLoad] | None = hidden(default=None, compare=False, repr=False)
     """Gives the figures of the load, where there is one: they cost more than all others together."""
+    priced: Callable[[], Cost] = hidden(compare=False, repr=False)
+    """Gives the cost, which in serving follows from the load."""
+
+    def __repr__(self) -> str:
+        scenario, memory, total = self.scenario, self.memory, self.total_seconds
+        asked = f"{scenario.model.id}, {scenario.task} on {scenario.num_devices} x {scenario.device.id}"
+        room = f"{format_bytes(memory.peak_bytes.expected)} of {format_bytes(memory.usable_bytes)}"
+        speed = format_duration(total.expected) if total else f"{self.speed.expected:,.0f} tokens/s"
+        return f"<Estimate {asked}: {self.verdict.status}, {room}, {speed}>"
+
+    def _repr_html_(self) -> str:
+        """The report with its pictures, for notebooks: in a frame, so that its style stays its own."""
+        from html import escape
+        from importlib import import_module
+
+        # render stands above this room and is asked for by name alone
+        report, html, pictures = (import_module(f"llmfeas.render.{name}") for name in ("estimate", "html", "pictures"))
+        found = self.to_dict()
+        page = html.rendered(report.report(found, self.scenario.model.name), pictures.pictures(found))
+        return f'<iframe style="width:100%;height:40em;border:0" srcdoc="{escape(page)}"></iframe>'
 
     @property
     def total_seconds(self) -> Range | None:
@@ -228,9 +252,16 @@ class Estimate(Published):
 
     @property
     def speed(self) -> Range:
-        """Tokens a second: of the training, or of decoding, all requests together."""
+        """Tokens a second: of the training, or of all requests together: written, or read where none are written."""
         time = self.time
+        if isinstance(time, InferenceTime) and self.scenario.model.architecture.encoder:
+            return time.prefill_tokens_per_second
         return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
+
+    @published
+    def cost(self) -> Cost:
+        """Rent and electricity."""
+        return self.priced()
 
     @published
     def load(self) -> ServedLoad | Absent:

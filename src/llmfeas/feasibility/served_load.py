@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 
 from ..load.batch import Batch
@@ -18,8 +17,8 @@ from ..memory.inference import inference_memory
 from ..memory.peak import memory
 from ..memory.usable import usable_bytes
 from ..ranges import Range
-from ..record import dataclass
-from ..scenario import Scenario, whatever_the_batch
+from ..record import dataclass, replace
+from ..scenario import Scenario, cached_across_batches
 from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import step_seconds
@@ -90,7 +89,7 @@ def _batch(scenario: Scenario, decode_factor: float, read_factor: float) -> Batc
     return Batch(server_of(scenario, decode_factor, read_factor), lengths_of(scenario))
 
 
-@whatever_the_batch
+@cached_across_batches
 def _shared(scenario: Scenario, decode_factor: float, read_factor: float, _seqs: int | None) -> Batch:
     """The same for every number of users, who may widen what the server runs at once."""
     return _batch(scenario, decode_factor, read_factor)
@@ -156,7 +155,7 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
     if not decode_factor == read_factor == 1.0:
         steps = partial(_faster, steps, decode_factor, read_factor)
     seqs = limits.max_num_seqs
-    if scenario.rate and scenario.said("concurrency"):
+    if scenario.rate and scenario.was_given("concurrency"):
         seqs = min(seqs, -(-scenario.concurrency // replicas(scenario)))
     return Server(
         step_seconds=steps,

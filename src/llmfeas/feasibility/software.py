@@ -8,7 +8,7 @@ from functools import lru_cache
 from ..catalog.backend import Backend, Support, support
 from ..catalog.device import Device
 from ..catalog.engine import Engine
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
 from .result import Note
 from .verdict import Software, worst_software
 
@@ -27,7 +27,7 @@ def techniques(scenario: Scenario) -> Iterator[str]:
 def _asked(scenario: Scenario) -> Iterator[str]:
     engine, is_served = scenario.engine_record, not scenario.is_training
     yield "device"
-    yield scenario.task
+    yield scenario.method
     if not (is_served and engine.serving.partial and scenario.quant != "none"):
         yield scenario.precision
     if scenario.attention == "flash" and not (is_served and engine.fused):
@@ -47,11 +47,14 @@ def _asked(scenario: Scenario) -> Iterator[str]:
         yield f"kv-{scenario.kv_dtype}"
 
 
-@whatever_the_batch
+@cached_across_batches
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
-    """Give the worst support level over all techniques, with a reason for each that has limits."""
+    """The worst support level over all techniques, with a reason for each that has limits."""
     level, reasons = _support(backend, scenario.device, scenario.engine_record, tuple(techniques(scenario)))
     engine, model = scenario.engine_record, scenario.model
+    if scenario.loss is not None and scenario.task not in engine.objectives:
+        text = f"{engine.name or engine.id} is not known to have a trainer for --task {scenario.task}"
+        level, reasons = "unsupported", (*reasons, Note("software-unsupported", text))
     if engine.runs(model.architecture.implementation):
         return level, reasons
     text = f"{engine.name or engine.id} has no model of the architecture of {model.name}"

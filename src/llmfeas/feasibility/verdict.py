@@ -11,7 +11,7 @@ from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..scenario import Scenario
 from ..units import digits, format_bytes, format_duration, format_usd
-from .result import Cost, LoadVerdict, Note, Status, Verdict
+from .result import LoadVerdict, Note, Status, Verdict
 
 IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
 """Without a deadline, training longer than this is called impractical."""
@@ -85,21 +85,21 @@ def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, 
     return "not_asked", notes
 
 
-def budget_verdict(scenario: Scenario, cost: Cost) -> tuple[str, list[Note]]:
+def budget_verdict(scenario: Scenario, usd: Range | None) -> tuple[str, list[Note]]:
     """Compare the expected cost with the budget."""
     if scenario.budget_usd is None or not scenario.is_training:
         return "not_asked", []
-    if cost.usd is None:
+    if usd is None:
         text = "no price is known for this device, so the budget could not be checked (--price gives one)"
         return "not_asked", [Note("no-price", text)]
-    if cost.usd.expected > scenario.budget_usd:
-        text = f"costs {format_usd(cost.usd.expected)}, over the budget of {format_usd(scenario.budget_usd)}"
+    if usd.expected > scenario.budget_usd:
+        text = f"costs {format_usd(usd.expected)}, over the budget of {format_usd(scenario.budget_usd)}"
         return "over_budget", [Note("over-budget", text)]
     return "ok", []
 
 
 def worst_software(statuses: Iterable[Software]) -> Software:
-    """Give the worst of several support levels, `supported` for none."""
+    """The worst of several support levels, `supported` for none."""
     return max(statuses, key=_SOFTWARE_ORDER.index, default="supported")
 
 
@@ -107,7 +107,7 @@ def verdict(
     scenario: Scenario,
     memory: Memory,
     total_seconds: Range | None,
-    cost: Cost,
+    usd: Range | None,
     software: Software,
     software_reasons: Iterable[Note],
     serving: ServingRoom | None = None,
@@ -115,7 +115,7 @@ def verdict(
 ) -> Verdict:
     """Join the five judgements; the worst wins: unsupported > infeasible > tight > feasible."""
     time, time_reasons = time_verdict(scenario, total_seconds)
-    budget, budget_reasons = budget_verdict(scenario, cost)
+    budget, budget_reasons = budget_verdict(scenario, usd)
     host = host_exceeds(scenario, memory)
     memory_status = "exceeds" if host else memory.verdict
     refusal, doubt = (serving.refusal, serving.doubt) if serving is not None else (None, None)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from ..errors import DataError
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..text import printable
 
 MAX_BYTES: Final = 4_000_000

@@ -8,13 +8,12 @@ activation, parallel residual), read 2026-11-20. An architecture that is not lis
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from ..catalog.architecture import Activation, Architecture, Model
 from ..catalog.parts import Window
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..text import printable
 from .gguf import BODY_TYPES, FILE_TYPES, PLAIN_TYPES, ArrayLength, GgufHeader, Value, read_gguf
 from .header import bad_file

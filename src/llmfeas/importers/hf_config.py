@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,15 +13,23 @@ from ..errors import DataError
 from ..text import printable
 from .config_file import Config, read_config
 from .hf_classic import CLASSIC
+from .hf_encoder import ENCODERS
 from .hf_gemma import GEMMA
 from .hf_heads import HEADS
 from .hf_hybrid import HYBRID
+from .hf_irregular import IRREGULAR
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_mamba import MAMBA
 from .hf_moe import MOE
 from .hf_parts import COLUMNS, COMMON, Family
+from .hf_pressed import PRESSED
 from .hf_recent import RECENT
+from .hf_side import SIDE
+from .hub_cache import name_of
+from .quant_methods import published_scheme, quantization_of
+from .schemes import QuantPlan
+from .tensors import ImportedModel
 
 FAMILIES: Final[Mapping[str, Family]] = {
     **CLASSIC,
@@ -32,6 +41,10 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **MAMBA,
     **HEADS,
     **GEMMA,
+    **SIDE,
+    **PRESSED,
+    **IRREGULAR,
+    **ENCODERS,
 }
 """Every `model_type` that can be read."""
 
@@ -63,6 +76,10 @@ _TEXT_OF: Final = {
     "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
+    "minimax_m3": "minimax_m3_vl_text",
+    "minimax_m3_vl": "minimax_m3_vl_text",
+    "aria": "aria_text",
+    "mllama": "mllama_text_model",
 }
 """Model types with images: the type of their language model, which older files do not nest and do not name."""
 
@@ -80,47 +97,49 @@ _ACTIVATIONS: Final = {
     "silu": "silu",
     "swish": "silu",
 }
-_QUANTS: Final = {
-    ("gptq", 4): "gptq-int4",
-    ("gptq", 8): "gptq-int8",
-    ("awq", 4): "awq-int4",
-    ("bitsandbytes", 4): "nf4",
-    ("bitsandbytes", 8): "int8",
-    ("fp8", 8): "fp8",
-    ("mxfp4", 4): "mxfp4",
-}
 _DTYPES: Final = ("float32", "bfloat16", "float16")
 
 
 def model_from_config(path: Path) -> Model:
-    """Read a model from its config.json, or from the folder that holds it.
+    """Read a model from its config.json, or from the folder that holds it: `checkpoint_from_config` without bytes."""
+    return checkpoint_from_config(path).model
+
+
+def checkpoint_from_config(path: Path) -> ImportedModel:
+    """Read a model from its config.json, or from the folder that holds it, and how its weights are quantized.
 
     Of a model with images the language model is taken. Fields that are not written have the defaults of their class in
-    transformers 5.23. The published quantization is recognised (gptq, awq, bitsandbytes, fp8, mxfp4).
+    transformers 5.23.
 
     Raises:
         DataError: unreadable file, unknown model_type, a field that is missing, wrong or not supported.
     """
     whole = read_config(path)
     config, family = _language_model(whole)
-    for key, values in family.only.items():
-        if config.raw(key) not in (*values, None):
-            raise config.wrong(key, f"is {printable(config.raw(key), 40)}, which is not supported for this model_type")
-    try:
-        architecture = _architecture(config, family)
-    except ValueError as error:
-        raise DataError("bad-config", f"{config.file}: {printable(error, 200)}") from None
+    architecture = _checked_architecture(config, family)
     name = _name(whole, path)
-    return Model(
+    quant = quantization_of(whole, config, Path(whole.file).parent)
+    published = None if quant is None else published_scheme(quant)
+    model = Model(
         id=name,
         name=name,
         architecture=architecture,
         family=printable(config.text("model_type") or whole.text("model_type")),
         dtype=_dtype(config, whole),
-        published_quant=_published_quant(whole, config),
+        published_quant="none" if published is None else next((each.label for each in published.schemes), "none"),
         context=_context(config, family),
-        notes=_notes(whole, config, family),
+        notes=_notes(config, family, quant, published),
         sources=(config.file,),
+    )
+    return ImportedModel(
+        model=model,
+        stored=None,
+        parameters=None,
+        format="config",
+        paths=(str(path),),
+        notes=(model.notes,) if model.notes else (),
+        published=published,
+        predicted=config.optional_count("num_nextn_predict_layers", "few", zero=True) or 0,
     )
 
 
@@ -137,7 +156,7 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
     kind, config = outer, whole
     if text is not None:
         kind = text.text("model_type") or _TEXT_OF.get(outer, outer)
-        config = text.inheriting(whole, "tie_word_embeddings")
+        config = _tied_as(whole, text, outer)
     kind = _TEXT_OF.get(kind, kind)
     family = FAMILIES.get(kind)
     if family is None:
@@ -145,14 +164,42 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
     return config.with_defaults({"tie_word_embeddings": False, **family.defaults}), family
 
 
+_EITHER: Final = frozenset({"qwen2_vl", "qwen2_5_vl", "llava", "glm4v"})
+"""Model types whose head is tied where either configuration says so; else the outer one decides, if it says something.
+
+Source: the classes of transformers 5.23 on the meta device, for each pair of answers.
+"""
+
+
+def _tied_as(whole: Config, text: Config, kind: str) -> Config:
+    """The inner configuration with what both together say of the embedding and the head."""
+    said = [place.fields.get("tie_word_embeddings") for place in (whole, text)]
+    if said[0] is None or (kind in _EITHER and said[1] is True):
+        return text
+    return replace(text, fields={**text.fields, "tie_word_embeddings": said[0]})
+
+
 def _unknown_type(config: Config, kind: str) -> DataError:
     shown = printable(kind, 60)
     near = difflib.get_close_matches(kind[:60], FAMILIES, n=3, cutoff=0.6)
     problem = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
-    hint = "See 'llmfeas models list' for models that need no file."
+    hint = (
+        "Its weights (.safetensors) beside it would do: their headers say what the file does not. "
+        "See 'llmfeas models list' for models that need no file."
+    )
     return DataError(
         "unknown-model-type", f"{config.file}: {problem}", f"Did you mean '{near[0]}'? {hint}" if near else hint, near
     )
+
+
+def _checked_architecture(config: Config, family: Family) -> Architecture:
+    for key, values in family.only.items():
+        if config.raw(key) not in (*values, None):
+            raise config.wrong(key, f"is {printable(config.raw(key), 40)}, which is not supported for this model_type")
+    try:
+        return _architecture(config, family)
+    except ValueError as error:
+        raise DataError("bad-config", f"{config.file}: {printable(error, 200)}") from None
 
 
 def _architecture(config: Config, family: Family) -> Architecture:
@@ -182,8 +229,9 @@ def _architecture(config: Config, family: Family) -> Architecture:
         parts["ffn"] = 4 * parts["hidden"]
     if parts["ffn"] == 0:
         raise config.wrong(names["ffn"], "is 0: a layer without experts has a feed-forward")
+    side = parts.pop("side", None)
     columns = {name: parts.pop(name) for name in COLUMNS if name in parts}
-    architecture = Architecture(**parts)
+    architecture = Architecture(**parts, beside=side)
     return with_layers(architecture, **columns) if columns else architecture
 
 
@@ -203,9 +251,7 @@ def _name(whole: Config, path: Path) -> str:
     written = whole.fields.get("_name_or_path")
     if isinstance(written, str) and written.strip():
         return printable(written.strip(), 100)
-    place = path.resolve()
-    name = place.name if path.is_dir() else place.parent.name if place.name == "config.json" else place.stem
-    return printable(name or "config", 100)
+    return printable(name_of(path) or "config", 100)
 
 
 def _dtype(config: Config, whole: Config) -> Any:
@@ -217,23 +263,7 @@ def _dtype(config: Config, whole: Config) -> Any:
     return "bfloat16"
 
 
-def _quantization(whole: Config, config: Config) -> Config | None:
-    return whole.nested("quantization_config") or config.nested("quantization_config")
-
-
-def _published_quant(whole: Config, config: Config) -> str:
-    quant = _quantization(whole, config)
-    if quant is None:
-        return "none"
-    method = quant.text("quant_method")
-    if method == "bitsandbytes" or quant.flag("load_in_4bit") or quant.flag("load_in_8bit"):
-        method, bits = "bitsandbytes", 4 if quant.flag("load_in_4bit") or quant.flag("_load_in_4bit") else 8
-    else:
-        bits = quant.optional_count("bits", "heads") or {"fp8": 8, "mxfp4": 4}.get(method, 4)
-    return _QUANTS.get((method, bits), "none")
-
-
-def _notes(whole: Config, config: Config, family: Family) -> str:
+def _notes(config: Config, family: Family, quant: Config | None, published: QuantPlan | None) -> str:
     notes = []
     names = {**COMMON, **family.names}
     unsaid = [key for key in (names["hidden"], names["layers"], "vocab_size") if key not in config.fields]
@@ -241,9 +271,14 @@ def _notes(whole: Config, config: Config, family: Family) -> str:
         notes.append(f"{', '.join(unsaid)} not in the file: taken as its class in transformers has it")
     if config.where:
         notes.append("language model alone, without its encoders")
-    quant = _quantization(whole, config)
-    if quant is not None and _published_quant(whole, config) == "none":
-        notes.append(f"quantization '{printable(quant.text('quant_method'), 40)}' is not known: taken as not quantized")
+    if quant is not None and published is None:
+        method = quant.text("quant_algo") or quant.text("quant_method") or "without a name"
+        notes.append(
+            f"its quantization ({printable(method, 40)}) is not known: counted in 16 bits, likely too much; "
+            "with the safetensors files beside it the bytes are exact"
+        )
+    elif published is not None:
+        notes.append(f"quantized by {published.tool}: bytes computed from what the configuration says, not from files")
     if config.optional_count("num_nextn_predict_layers", "layers", zero=True):
         notes.append("the multi-token-prediction block is not counted")
     return "; ".join(notes)

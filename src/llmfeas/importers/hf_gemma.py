@@ -56,17 +56,10 @@ def _shared_layers(config: Config, parts: Parts) -> Parts:
 
 
 def _gemma3n_layers(config: Config, parts: Parts) -> Parts:
-    """Read Gemma 3n: parallel streams, shared caches, embeddings of each layer.
-
-    Raises:
-        DataError: the widths of the feed-forwards differ.
-    """
+    """Read Gemma 3n: parallel streams, shared caches, embeddings of each layer, feed-forwards of some widths."""
     found = {**read.windows(5)(config, parts), **_shared_layers(config, parts)}
-    width = config.raw("intermediate_size")
-    if isinstance(width, list):
-        if len(set(map(str, width))) > 1 or type(width[0]) is not int:
-            raise config.wrong("intermediate_size", "differs by layer, which is not supported")
-        found["ffn"] = width[0]
+    if isinstance(config.raw("intermediate_size"), list):
+        found |= read.widths(config, "intermediate_size", parts["layers"])
     found["altup"] = AltUp(streams=config.count("altup_num_inputs", "few"), rank=config.count("laurel_rank"))
     return found
 

@@ -5,18 +5,28 @@ form of one row of the table of model types, which says so for its class.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any, Final
 
 from ..catalog.parts import Dropout, Experts, LinearAttention, Mla, Window
-from ..record import dataclass
+from ..record import dataclass, field, replace
 from ..text import printable
 from .config_file import Config
 
 Parts = dict[str, Any]
 """Fields of an Architecture, and under `COLUMNS` what each of its layers is."""
 
-COLUMNS: Final = ("mixer", "feed_forward", "windowed", "rotates", "shares_cache", "indexes")
+COLUMNS: Final = (
+    "mixer",
+    "feed_forward",
+    "windowed",
+    "rotates",
+    "shares_cache",
+    "indexes",
+    "own_ffn",
+    "own_heads",
+    "own_kv_heads",
+    "beside",
+)
 """Fields of a LayerKind that are read layer by layer where rules may not say them."""
 
 Part = Callable[[Config, Parts], Parts]
@@ -244,6 +254,19 @@ def listed_experts(config: Config, parts: Parts) -> Parts:
 def still_when_whole(config: Config, parts: Parts) -> Parts:
     """Layers that see everything do not rotate (EXAONE 4, Trinity, Command)."""
     return {"rotates": parts["windowed"]} if "windowed" in parts else {}
+
+
+def widths(config: Config, key: str, layers: int) -> Parts:
+    """Read a list of the widths of feed-forwards, one a layer: the most frequent is the architecture's.
+
+    Raises:
+        DataError: fewer widths than layers, or a 0 among them.
+    """
+    listed = config.numbers(key, 10_000) or ()
+    if len(listed) < layers or not all(listed[:layers]):
+        raise config.wrong(key, f"does not name the widths of {layers} layers")
+    usual = max(sorted(set(listed[:layers])), key=listed[:layers].count)
+    return {"ffn": usual, "own_ffn": [0 if width == usual else width for width in listed[:layers]]}
 
 
 def mixers(config: Config, parts: Parts, key: str, names: Mapping[str, str]) -> Parts:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import field
 
 from ..catalog.quantization import StoredWeights
-from ..record import dataclass
+from ..record import dataclass, field
 from .roles import EXPERT_ROLES, FROM_STREAM, NO_WEIGHT, TO_STREAM, place_of
 from .tensors import StoredTensor, bytes_by_type
 
@@ -147,10 +146,10 @@ def _set_prediction_layers_aside(layout: TensorLayout) -> None:
 Formats = Container[str]
 """Names of formats that a file can stand for."""
 
-NOMINAL_BITS = {
+NOMINAL_BITS = {"safetensors": {"gptq-int4": 4.2, "gptq-int8": 8.2, "none": 16.0}, "gguf": {
     "q2_k": 3.0, "q3_k_m": 3.91, "q4_0": 4.55, "q4_k_s": 4.58, "q4_k_m": 4.85, "q5_k_m": 5.69, "q6_k": 6.57,
     "q8_0": 8.5,
-}  # fmt: skip
+}}  # fmt: skip
 """Bits per weight of a whole file in these mixes. Source: sizes of Llama 3 files, llama.cpp quantize README."""
 
 
@@ -171,7 +170,7 @@ def stored_weights(
     indices = sorted(layout.layers)
     layers = tuple(layout.layer_bytes[index].total for index in indices)
     return StoredWeights(
-        quant=_format(formats, label, 8 * total / max(1, sum(tensor.elements for tensor in tensors))),
+        quant=_format(formats, container, label, 8 * total / max(1, sum(tensor.elements for tensor in tensors))),
         container=container,
         label=label,
         by_type=bytes_by_type(tensors) if by_type is None else by_type,
@@ -186,11 +185,12 @@ def stored_weights(
     )
 
 
-def _format(formats: Formats, label: str, bits: float) -> str:
-    """The format of this name, else the mix of llama.cpp that is nearest in bits per weight."""
+def _format(formats: Formats, container: str, label: str, bits: float) -> str:
+    """The format of this name, else that of its kind of file which is nearest in bits per weight."""
     if label in formats:
         return label
-    return min(NOMINAL_BITS, key=lambda name: abs(NOMINAL_BITS[name] - bits))
+    nominal = NOMINAL_BITS[container]
+    return min(nominal, key=lambda name: abs(nominal[name] - bits))
 
 
 def identifier(name: str) -> str:

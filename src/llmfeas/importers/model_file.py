@@ -12,6 +12,7 @@ from ..catalog.types import beyond_limits
 from ..errors import DataError
 from ..text import printable
 from .header import bad_file
+from .hub_cache import is_repository, snapshot_in
 from .layout import Formats
 from .tensors import ImportedModel
 
@@ -32,7 +33,7 @@ def is_model_path(text: str) -> bool:
         if text.startswith((".", "~", "/")) or "\\" in text:
             return True
         if path.is_dir():
-            return (path / "config.json").is_file() or has_weights(path)
+            return (path / "config.json").is_file() or has_weights(path) or is_repository(path)
         return "/" in text and path.exists()
     except OSError:
         return False
@@ -58,7 +59,7 @@ def model_from_file(path: str | Path, known: Iterable[Model] = (), formats: Form
 def _read(place: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     _refuse_other_formats(place)
     if place.is_dir():
-        return _from_folder(place, known, formats)
+        return _from_folder(snapshot_in(place) if is_repository(place) else place, known, formats)
     if place.suffix.lower() == ".gguf" or _starts_with(place, b"GGUF"):
         from .gguf_model import model_from_gguf
 
@@ -137,11 +138,9 @@ def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> Impo
 
 
 def _from_config(path: Path) -> ImportedModel:
-    from .hf_config import model_from_config
+    from .hf_config import checkpoint_from_config
 
-    model = model_from_config(path)
-    notes = (model.notes,) if model.notes else ()
-    return ImportedModel(model=model, stored=None, parameters=None, format="config", paths=(str(path),), notes=notes)
+    return checkpoint_from_config(path)
 
 
 def _refuse_other_formats(path: Path) -> None:

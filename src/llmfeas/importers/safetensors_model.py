@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from ..catalog.architecture import Architecture, Model
 from ..errors import DataError
+from ..record import replace
 from .header import MIB, bad_file, bounded_bytes
+from .hub_cache import name_of
 from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
 from .packed import unpacked
 from .safetensors import SafetensorsHeader, parsed_json, read_safetensors, shard_paths
@@ -142,9 +143,9 @@ def _configured(folder: Path, header: SafetensorsHeader, layout: TensorLayout) -
 
 def _name(path: Path, first: Path) -> str:
     """Name a model after its folder, or after its file where that says more than `model`."""
-    name = path.name if path.is_dir() else first.name.removesuffix(".safetensors")
+    name = name_of(path) if path.is_dir() else first.name.removesuffix(".safetensors")
     if name == "model" or name.startswith("model-"):
-        name = first.resolve().parent.name or name
+        name = name_of(first.parent) or name
     return name
 
 

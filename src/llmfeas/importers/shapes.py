@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import Any, Literal
 
 from ..catalog.architecture import Activation, Architecture, QkNorm
 from ..catalog.architecture import with_layers as with_layer_kinds
 from ..catalog.parts import Experts, Indexer, LinearAttention, Mla, Window
-from ..record import dataclass
+from ..record import dataclass, field, replace
 from .layout import LayoutPart, TensorLayout
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..catalog.architecture import Model
 from ..catalog.quantization import StoredWeights
 from ..record import dataclass
+from .schemes import QuantPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ class ImportedModel:
     assumed: tuple[str, ...] = ()
     """Fields of the architecture that the file does not tell, with what was assumed."""
     notes: tuple[str, ...] = ()
+    published: QuantPlan | None = None
+    """How a config.json alone says that the weights are stored, where they are quantized."""
+    predicted: int = 0
+    """Blocks of multi-token prediction that its files hold behind the layers."""
 
     @property
     def quant(self) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Final, Literal
 
-from ..record import dataclass
+from ..record import dataclass, fields
 from .requests import Lengths
 from .server import Server
 
@@ -40,6 +41,27 @@ class Cycle:
     full_seconds: float
     """A step that reads all prompt tokens it may."""
     full_tokens: float
+
+
+class Cycles:
+    """Batches of ever more prompts a step, each computed when it is first asked for."""
+
+    def __init__(self, size: int, cycle: Callable[[int], Cycle]) -> None:
+        self._cycle = cycle
+        self._known: list[Cycle | None] = [None] * size
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, place: int) -> Cycle:
+        found = self._known[place]
+        if found is None:
+            found = self._known[place] = self._cycle(place % len(self._known))
+        return found
+
+    def end(self, place: int, last: Cycle) -> None:
+        """Put the last batch at a place and nothing behind it."""
+        self._known[place:] = [last]
 
 
 class Batch:
@@ -123,7 +145,7 @@ class Batch:
             running = max(1.0, decoding + rate * step * max(1.0, own / tokens))
         return Cycle(running, decoding, rate, seconds, plain, each, self.reading(seen, budget), budget)
 
-    def _table(self) -> list[Cycle]:
+    def _table(self) -> Cycles:
         """Batches from one request alone to the largest throughput."""
         most = self.slots / max(1.0, self.steps)
         if self.server.policy.mixed or not self.steps:
@@ -132,15 +154,16 @@ class Batch:
                 most, self.limit = self.server.max_num_batched_tokens / each, "compute"
         least = min(most, self._alone())
         count = 1 if least == most else min(TABLE, 3 + int(8 * math.log(most / least)))
-        table = [self.cycle(least * (most / least) ** (index / max(1, count - 1))) for index in range(count)]
+        ratio = most / least
+        table = Cycles(count, lambda index: self.cycle(least * ratio ** (index / max(1, count - 1))))
         if table[-1].running > self.slots:
-            place = next(index for index, cycle in enumerate(table) if cycle.running > self.slots)
+            place = bisect_right(table, self.slots, key=lambda cycle: cycle.running)
             self.limit = self.slots_limit
-            table[place:] = [_between(table, self.slots)] if place else [table[0]]
+            table.end(place, _between(table, self.slots))
         again = self.preempted()
         if again and self.steps:
-            last = table.pop()
-            table.append(self.cycle(last.decoding / max(1e-9, self.steps), 1 + again))
+            prompts = table[-1].decoding / max(1e-9, self.steps)
+            table.end(len(table) - 1, self.cycle(prompts, 1 + again))
         return table
 
     def _alone(self) -> float:
@@ -164,11 +187,11 @@ class Batch:
         return self.at(running).rate * min(1.0, running)
 
 
-def _between(table: list[Cycle], running: float) -> Cycle:
+def _between(table: Cycles, running: float) -> Cycle:
     place = bisect_right(table, running, key=lambda cycle: cycle.running)
     if place == 0 or place == len(table):
         return table[min(place, len(table) - 1)]
     low, high = table[place - 1], table[place]
     share = (running - low.running) / (high.running - low.running)
-    names = Cycle.__dataclass_fields__
+    names = (each.name for each in fields(Cycle))
     return Cycle(*(getattr(low, name) + share * (getattr(high, name) - getattr(low, name)) for name in names))

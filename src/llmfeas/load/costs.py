@@ -23,15 +23,22 @@ def sampled(function: Two, largest: float, second: float) -> Two:
     sizes = [1.0, 2.0]
     while sizes[-1] < largest:
         sizes.append(min(largest, max(sizes[-1] + 1, sizes[-1] * GROWTH)))
-    bases = [function(size, 0.0) for size in sizes]
-    slopes = [(function(size, second) - base) / second for size, base in zip(sizes, bases, strict=True)]
+    known: list[tuple[float, float] | None] = [None] * len(sizes)
+
+    def line(place: int) -> tuple[float, float]:
+        """Base and slope at a size, asked for when a step comes near it."""
+        found = known[place]
+        if found is None:
+            base = function(sizes[place], 0.0)
+            found = known[place] = base, (function(sizes[place], second) - base) / second
+        return found
 
     def found(size: float, with_: float) -> float:
         place = min(max(bisect_right(sizes, size), 1), len(sizes) - 1)
-        low, high = place - 1, place
-        share = (size - sizes[low]) / (sizes[high] - sizes[low])
-        base = bases[low] + share * (bases[high] - bases[low])
-        return base + with_ * (slopes[low] + share * (slopes[high] - slopes[low]))
+        low, slope = line(place - 1)
+        high, steeper = line(place)
+        share = (size - sizes[place - 1]) / (sizes[place] - sizes[place - 1])
+        return low + share * (high - low) + with_ * (slope + share * (steeper - slope))
 
     return found
 

@@ -31,7 +31,8 @@ class Lives:
         self.seconds: list[float] = []
         self.spread = 1.0
         steps = max(1.0, batch.steps)
-        for cycle in [*batch.table[:: max(1, len(batch.table) // LIVES)], batch.most]:
+        places = range(0, len(batch.table), max(1, len(batch.table) // LIVES))
+        for cycle in (*(batch.table[place] for place in places), batch.most):
             reading = RandomReading(batch, cycle, rate)
             own = reading.seconds(reading.own + min(reading.room, reading.own * rate * reading.biased))
             life = own + (batch.steps * reading.mean_token_seconds(steps, own) if batch.steps else 0.0)

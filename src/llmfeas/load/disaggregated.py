@@ -8,8 +8,8 @@ a slot and a step.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
+from ..record import replace
 from .batch import Batch, Limit
 from .figures import Load
 from .requests import FIXED, Arrivals, Lengths

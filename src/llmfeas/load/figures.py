@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
-from ..record import dataclass
+from ..record import dataclass, replace
 from .points import Quantiles
 
 Bound = Literal["compute", "queue", "max_num_seqs", "pool"]

@@ -217,13 +217,14 @@ def finite(batch: Batch, arrivals: Arrivals) -> Load:
         )
     run = Run(server, batch.lengths, arrivals)
     answered = [one for one in run.requests if one.output > 1] or run.requests
+    gaps = [(gap, count) for gap, count in run.gaps if count] or [(0.0, 1)]  # answers of one token have none
     made = sum(one.output for one in run.requests)
     most = batch.most.rate * server.replicas
     return Load(
         stable=not arrivals.rate or arrivals.rate < most,
         ttft_seconds=quantiles([one.first - one.arrival for one in run.requests]).shifted(server.overhead_seconds),
         tpot_seconds=quantiles([(one.last - one.first) / max(1.0, one.output - 1) for one in answered]),
-        itl_seconds=quantiles([gap for gap, _ in run.gaps], [count for _, count in run.gaps]),
+        itl_seconds=quantiles([gap for gap, _ in gaps], [count for _, count in gaps]),
         requests_per_second=len(run.requests) * server.replicas / run.time,
         output_tokens_per_second=made * server.replicas / run.time,
         running=run.running_seconds * server.replicas / run.time,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Literal
 
 from ..errors import UsageError
-from ..record import dataclass
+from ..record import dataclass, replace
 from .batch import Batch
 from .figures import Load
 from .requests import Arrivals, Lengths

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ..catalog.hardware import Hardware
 from ..errors import UsageError
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..units import GIB
 from .adapters import intel_by_kernel, nvidia_by_kernel, windows_adapters
 from .amd import amd_devices
 from .apple import apple_devices
 from .cpu import cpu_devices
 from .entry import DetectedDevice, DetectedMachine, detected, device_of, entry_of
+from .huawei import ascend_devices
 from .intel import gaudi_devices, intel_devices
-from .match import Matched, matched
+from .match import Matched, matched, named_by
 from .nvidia import nvidia_devices
 from .probe import Found, together
 from .tpu import tpu_devices
@@ -68,6 +68,7 @@ def this_machine() -> Machine:
         lambda: tpu_devices(environment),
         lambda: gaudi_devices(trouble),
         lambda: intel_devices(trouble),
+        lambda: ascend_devices(trouble, environment.get("ASCEND_RT_VISIBLE_DEVICES")),
         apple_devices,
         cpu_devices,
     ]
@@ -76,7 +77,8 @@ def this_machine() -> Machine:
     chosen = {"nvidia": environment.get("CUDA_VISIBLE_DEVICES"), "amd": rocm}
     by_system = [probed for probed in _by_system(accelerators) if chosen.get(probed.vendor) is None]
     processor = answers[-1][0] if answers[-1] else None
-    return Machine((*accelerators, *by_system), processor, tuple(dict.fromkeys(trouble)))
+    named = [named_by(each, processor) for each in (*accelerators, *by_system)]
+    return Machine(tuple(named), processor, tuple(dict.fromkeys(trouble)))
 
 
 def _by_system(answered: list[Found]) -> list[Found]:
@@ -133,6 +135,8 @@ def _note(match: Matched, matches: list[Matched], device: Device) -> str:
     rest = [other for other in matches if other is not match and other.found.backend != "cpu"]
     entry = match.entry.id if match.entry is not None else device.notes
     note = f"this machine: {match.found.name}, taken as {entry}"
+    if match.alike:
+        note += f" (its name may also mean {', '.join(match.alike)}: give --device where it is one of them)"
     if match.differences:
         unlike = ", ".join(f"{each.field} {each.here} (catalog {each.catalog})" for each in match.differences)
         note += f"; different: {unlike}"

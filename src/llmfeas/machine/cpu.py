@@ -6,8 +6,8 @@ import os
 import platform
 import re
 import sys
-from dataclasses import replace
 
+from ..record import replace
 from ..text import printable
 from .apple import SYSCTL, sysctl_values
 from .limits import affinity, allowed_bytes, allowed_processors, limited

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import PurePosixPath
 
+from ..record import replace
 from ..units import GIB
 from .probe import Found, text_of
 

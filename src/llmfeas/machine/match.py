@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 from ..catalog.device import Device
 from ..catalog.search import core_of, find_device, index_of, joined, tokens_of
 from ..errors import UsageError
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..units import GIB
 from .probe import Found
 from .processor import memory_type
 
 if TYPE_CHECKING:
     from ..catalog.store import Catalog
+
+_GRAPHICS = re.compile(r"(?:w/|with)\s+(?:AMD\s+)?Radeon(?:\(TM\))?\s+(?P<number>\d{3,4}[MS])\b", re.IGNORECASE)
+_ANONYMOUS = re.compile(r"AMD GPU|(?:AMD )?Radeon(?:\(TM\))?(?: Graphics)?", re.IGNORECASE)
 
 NOISE = re.compile(
     r"\b\d+(?:st|nd|rd|th) Gen\b|\bwith .*|\bw/.*|\b\w+-Core\b|\bProcessor\b|\bCPU\b|\(R\)|\(TM\)|@.*", re.IGNORECASE
@@ -39,6 +42,8 @@ class Matched:
     found: Found
     entry: Device | None
     differences: tuple[Deviation, ...] = ()
+    alike: tuple[str, ...] = ()
+    """Further entries that its name and its memory may mean as well."""
 
 
 def matched(probed: Found, catalog: Catalog) -> Matched:
@@ -47,7 +52,23 @@ def matched(probed: Found, catalog: Catalog) -> Matched:
     if not entries:
         return Matched(probed, None)
     entry = min(entries, key=lambda device: _distance(probed, device))
-    return Matched(probed, entry, differences(probed, entry))
+    several = "/" in probed.name or not any(character.isdigit() for character in probed.name)
+    nearest = _distance(probed, entry)
+    same = [each.id for each in entries if each is not entry and _distance(probed, each) == nearest] if several else []
+    return Matched(probed, entry, differences(probed, entry), tuple(same))
+
+
+def named_by(probed: Found, processor: Found | None) -> Found:
+    """Graphics without a name of their own (`AMD Radeon Graphics`) by what the processor calls them.
+
+    Processors carry it in theirs: `AMD Ryzen 7 7840HS w/ Radeon 780M Graphics`.
+    """
+    said = None if processor is None else _GRAPHICS.search(processor.name)
+    if said is None or probed.vendor != "amd":
+        return probed
+    number = said["number"]
+    anonymous = _ANONYMOUS.fullmatch(probed.name) is not None
+    return replace(probed, name=f"Radeon {number}") if anonymous or number in probed.name else probed
 
 
 def _candidates(probed: Found, catalog: Catalog) -> list[Device]:
@@ -82,21 +103,18 @@ def _of_target(probed: Found, catalog: Catalog) -> list[Device]:
     """Devices of the same ROCm target whose memory is the same, or shared with the processor."""
     if probed.target is None:
         return []
-    devices = catalog.devices
+    devices, nameless = catalog.devices, not any(character.isdigit() for character in probed.name)
     same = [devices[key] for key in devices.first() if devices.peek(key, "target") == probed.target]
     size = probed.memory_bytes
-    return [
-        device
-        for device in same
-        if device.kind == "apu" or (size and abs(size / (device.reported_bytes or device.memory_bytes) - 1) < 0.04)
-    ]
+    shared = [device for device in same if device.kind == "apu"]
+    if shared or not nameless or not size:
+        return shared
+    # A card with a model number that the catalog lacks is another card, whatever its target.
+    return [device for device in same if abs(size / (device.reported_bytes or device.memory_bytes) - 1) < 0.04]
 
 
-GIVEN_AWAY = re.compile(
-    r"\b(?:OAM|AC|SXM6|480GB|HBM3e?|Edition|Graphics|Workstation|Developer Kit|Engineering Reference|Super)$"
-    r"|\b(?:OAM|AC|SXM6|480GB|HBM3e?|Edition|Graphics|Workstation|Developer Kit|Engineering Reference)\b",
-    re.IGNORECASE,
-)
+_EXTRAS = r"OAM|AC|LC|MBA|HPE|C2|SXM6|480GB|HBM3e?|Edition|Graphics|Workstation|Developer Kit|Engineering Reference"
+GIVEN_AWAY = re.compile(rf"\(MCM\)|\bSuper$|\b(?:{_EXTRAS})\b", re.IGNORECASE)
 """What drivers write into the names of accelerators without telling one from another."""
 MAX_Q = re.compile(r"\s+with Max-Q Design|\s+Max-Q Workstation Edition", re.IGNORECASE)
 

@@ -6,8 +6,8 @@ import csv
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
+from ..record import replace
 from ..text import printable
 from .probe import Found, Trouble, grouped, output, parse_meminfo, text_of
 

@@ -60,7 +60,7 @@ def grouped(devices: list[Found]) -> list[Found]:
 
     A limit on its power makes no other device: the lowest one is kept.
     """
-    from dataclasses import replace
+    from ..record import replace
 
     groups: dict[Found, list[Found]] = {}
     for device in devices:

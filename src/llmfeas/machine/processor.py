@@ -5,11 +5,11 @@ cores, clock and vector units.
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..catalog.device import Device, Rates
 from ..catalog.processor import rates
+from ..record import replace
 from ..units import GIB
 from .probe import Found
 

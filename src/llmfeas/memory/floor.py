@@ -6,7 +6,7 @@ from ..catalog.engine import Scheme
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..workload.parameters import block_parameters
-from .training_layout import layout_of, shards
+from .training_layout import copies_of, layout_of, shards
 
 SAFE = 0.95
 """The floor stays so much below the weights of the layers: some get no gradient (relative positions)."""
@@ -22,13 +22,13 @@ Each = tuple[float, float, float]
 
 
 def scheme_bytes(scheme: Scheme, optimizer: str) -> Each:
-    """Give what an engine's scheme keeps of a trained parameter."""
+    """What an engine's scheme keeps of a trained parameter."""
     states = scheme.master + scheme.state * _least_states(optimizer)
     return float(scheme.weight), float(scheme.gradient), states
 
 
 def pure_bytes(width: float, optimizer: str) -> Each:
-    """Give what a step in one format of `width` bytes keeps of a trained parameter."""
+    """What a step in one format of `width` bytes keeps of a trained parameter."""
     return width, width, width * _least_states(optimizer)
 
 
@@ -37,18 +37,19 @@ def _least_states(optimizer: str) -> float:
 
 
 def frozen_bytes(task: str, precision: str) -> float:
-    """Give what a frozen parameter takes at least."""
+    """What a frozen parameter takes at least."""
     return min(FROZEN_BYTES[task], NARROW_BYTES) if precision == "fp8-mixed" else FROZEN_BYTES[task]
 
 
 def rank_floor_bytes(scenario: Scenario) -> float:
-    """Give what the fullest rank of a training holds at least: weights, gradients and states of the layers, bytes.
+    """What the fullest rank of a training holds at least: weights, gradients and states of the layers, bytes.
 
     Embedding and head are left out, a stage of a pipeline counts as the average one.
     """
     if scenario.offload == "all":
         return 0.0
     weights, gradients, states = _each(scenario)
+    weights *= copies_of(scenario)
     ranks = shards(scenario)
     dense, routed = _rank_layers(scenario)
     whole, part = dense + routed, dense / ranks + routed * min(1.0, scenario.ep / ranks)
@@ -59,7 +60,7 @@ def rank_floor_bytes(scenario: Scenario) -> float:
 
 
 def _rank_layers(scenario: Scenario) -> tuple[float, float]:
-    """Give a rank's parameters of layers before ZeRO divides them: those of experts apart."""
+    """A rank's parameters of layers before ZeRO divides them: those of experts apart."""
     kinds = block_parameters(scenario.model.architecture)
     routed = sum(kind.repeat * kind.routed for kind in kinds)
     dense = sum(kind.repeat * kind.total for kind in kinds) - routed
@@ -68,8 +69,8 @@ def _rank_layers(scenario: Scenario) -> tuple[float, float]:
 
 
 def _each(scenario: Scenario) -> Each:
-    if scenario.task in FROZEN_BYTES:
-        return frozen_bytes(scenario.task, scenario.precision), 0.0, 0.0
+    if scenario.method in FROZEN_BYTES:
+        return frozen_bytes(scenario.method, scenario.precision), 0.0, 0.0
     layout = layout_of(scenario)
     if layout.pure:
         return scheme_bytes(layout.scheme, scenario.optimizer)

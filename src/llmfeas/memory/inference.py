@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 from ..catalog.engine import ServingMemory
@@ -11,7 +10,7 @@ from ..catalog.serving_pool import ServingPool
 from ..model.build import build
 from ..model.layer import Layer
 from ..model.operator import Operator
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
@@ -55,7 +54,7 @@ class Part:
 
 
 def inference_memory(scenario: Scenario) -> InferenceMemory:
-    """Give what is alive at the peak of serving `concurrency` sequences, on the worst device.
+    """What is alive at the peak of serving `concurrency` sequences, on the worst device.
 
     Prefill: weights + cache of the prompt + streams and the widest operator of a pass (or logits of every token, where
     the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
@@ -126,6 +125,10 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     held, padded = zip(weights.layers, tape.layers, strict=True), _padding(s)
     layers = [(layer.on_rank(s.tp, s.expert_ranks / padded), *caches[kind]) for layer, kind in held]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
+    for place in range(s.host_layers, s.host_experts):
+        experts = weights.layers[place].routed / (s.expert_ranks / padded)
+        host += experts
+        layers[place] = (layers[place][0] - experts, *layers[place][1:])
     tables, head = weights.tables / s.tp, weights.head / s.tp
     chosen = s.tables.quantization.format(s.quant, s.dialect)
     if chosen.embedding_on == "host" and not s.one_pool:
@@ -206,7 +209,11 @@ def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict
     if s.pool is not None:
         return _profiled(s, s.pool, part)
     value = behaviour.value_bytes or s.native
-    logit = (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp if part.makes_logits else 0.0
+    logit = (
+        (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp
+        if part.makes_logits and not s.architecture.encoder
+        else 0.0
+    )
     layers, logits = _prompt_pass(s, behaviour, value, logit)
     step = pass_bytes(s.architecture, 1, 1, s.sequences, value_bytes=value, fused_attention=True).layers / s.tp
     prefill = {
@@ -215,6 +222,9 @@ def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict
         "activations_bytes": layers,
         "logits_bytes": logits,
     }
+    if s.architecture.encoder:
+        # Nothing is written: there is no other moment, and what there is of one is never the fullest.
+        return {"prefill": prefill, "decode": {"weights_bytes": part.weights, "kv_cache_bytes": 0.0}}
     decode = {
         "weights_bytes": part.weights,
         "kv_cache_bytes": part.cache,
@@ -283,7 +293,7 @@ def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: floa
 
 
 def _walked(s: Serving, tokens: int) -> float | None:
-    """Give the bytes of a pass as the public code runs it; None where its program is not known to the operator."""
+    """The bytes of a pass as the public code runs it; None where its program is not known to the operator."""
     a = s.architecture
     traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:

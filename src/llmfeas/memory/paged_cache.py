@@ -34,7 +34,7 @@ class PagedCache:
 
 @lru_cache(maxsize=4096)
 def request_bytes(p: PagedCache) -> tuple[float, ...]:
-    """Give the bytes that one request of the whole context holds of a layer, by kind of layer, on one rank.
+    """The bytes that one request of the whole context holds of a layer, by kind of layer, on one rank.
 
     Formula: ceil(tokens / block) blocks; a windowed layer ceil(min(window - 1 + a pass, context) / block) + 1, which
     may begin inside a block; a fixed state whole pages, as large as a block of a layer that attends; all times the

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from ..contract import Keys, MayBeNull, Note, Published, published
 from ..ranges import Range
 from ..record import dataclass
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
+from ..workload.kernels import runs_public_code
 from ..workload.serving import pool_of
 from ..workload.weights import weights_file_bytes
 from .inference import inference_memory
+from .rollouts import beside_training
 from .runtime import overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes
@@ -89,23 +91,24 @@ def memory(scenario: Scenario) -> CountedMemory:
 def _training(scenario: Scenario) -> CountedMemory:
     tensors = training_memory(scenario)
     runtime = runtime_memory(scenario, tensors.components)
-    peak = runtime.shifted(tensors.bytes)
-    notes: tuple[Note, ...] = ()
+    server, notes = beside_training(scenario)
+    peak = runtime.shifted(tensors.bytes + sum(server.values()))
+    components = {name: size + server.get(name, 0.0) for name, size in components_of(tensors.components).items()}
     if tensors.approximate:
         peak = Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
-        notes = (Note("memory-approximate", tensors.approximate),)
+        notes = (*notes, Note("memory-approximate", tensors.approximate))
     found = Memory(
-        components=components_of({**tensors.components, "runtime_bytes": runtime.expected}),
+        components={**components, "runtime_bytes": runtime.expected},
         peak_bytes=peak,
         peak_moment=tensors.moment,
         runner_up_moment=tensors.runner_up,
-        kv_cache_bytes=0.0,
+        kv_cache_bytes=server.get("kv_cache_bytes", 0.0),
         weights_file_bytes=_file_bytes(scenario),
         host_bytes=tensors.host_bytes,
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    return CountedMemory(found, (*notes, *_unmeasured(scenario), *stack_notes(scenario)))
+    return CountedMemory(found, (*notes, *_unmeasured(scenario), *_unlike(scenario), *stack_notes(scenario)))
 
 
 def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:
@@ -117,6 +120,22 @@ def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:
         f"nobody has published a peak of training under {name}: tensors are counted, the rest of the range is judgement"
     )
     return (Note("unmeasured-memory", text),)
+
+
+def _unlike(scenario: Scenario) -> Iterator[Note]:
+    """Say where a setting that is meant to save memory does not."""
+    if scenario.offload == "activations" and scenario.checkpointing == "selective" and runs_public_code(scenario):
+        text = (
+            "selective checkpointing keeps the products that it does not compute again on the device, where nothing "
+            "offloads them: --offload activations takes less memory with --checkpointing none or full"
+        )
+        yield Note("selective-stays", text)
+    if scenario.method in ("lora", "qlora") and scenario.precision in ("bf16", "fp16") and runs_public_code(scenario):
+        text = (
+            f"adapters stay in fp32: without autocast each of their inputs is copied in 4 bytes, so that "
+            f"--precision {scenario.precision}-mixed takes less memory"
+        )
+        yield Note("adapters-in-fp32", text)
 
 
 def _serving(scenario: Scenario) -> CountedMemory:
@@ -141,7 +160,7 @@ def _serving(scenario: Scenario) -> CountedMemory:
     return CountedMemory(found, stack_notes(scenario), None if served is None else served.room)
 
 
-@whatever_the_batch
+@cached_across_batches
 def _file_bytes(scenario: Scenario) -> float:
     if scenario.stored is not None:
         return float(scenario.stored.file_bytes)
@@ -151,10 +170,10 @@ def _file_bytes(scenario: Scenario) -> float:
 
 
 def peak_bytes(scenario: Scenario) -> Range:
-    """Give the peak alone, for searches over recipes."""
+    """The peak alone, for searches over recipes."""
     return memory(scenario).memory.peak_bytes
 
 
 def on_machine_bytes(scenario: Scenario, memory: Memory) -> float:
-    """Give the bytes that the host of one machine holds for all of its devices."""
+    """The bytes that the host of one machine holds for all of its devices."""
     return memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)

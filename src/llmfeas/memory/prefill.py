@@ -32,7 +32,7 @@ def pass_bytes(
     score_bytes: float = 0.0,
     in_place: bool = False,
 ) -> PassBytes:
-    """Give the bytes alive in the widest layer when `sequences` x `tokens` pass and see `seen` tokens each.
+    """The bytes alive in the widest layer when `sequences` x `tokens` pass and see `seen` tokens each.
 
     Formula (public eager code): gated feed-forward w T (3 f + 4 h), written-out gelu w T (4 f + 6 h), fused gelu
     w T (2 f + 4 h), plus cos and sin 2 s d w; eager attention 10 bytes a score, the mask, 5 q + 3 h (and repeated keys

@@ -38,7 +38,7 @@ class WidestBytes:
 
 
 def widest_bytes(p: WidestPass) -> WidestBytes:
-    """Give the bytes beside weights and cache at the peak of a pass through layers, head and sampler.
+    """The bytes beside weights and cache at the peak of a pass through layers, head and sampler.
 
     Formula: the larger of (streams x T h + the widest operator) w and S V (w + sampler) + T h w, T tokens and S
     sequences of w bytes a value; routed experts' buffers beside either where they stay. Such a pass skips attention.

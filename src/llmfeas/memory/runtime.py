@@ -10,7 +10,8 @@ from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..ranges import Range
 from ..scenario import Scenario
-from ..workload.kernels import runs_fused
+from ..workload.kernels import runs_fused, traits_of
+from ..workload.parameters import parameters
 from .usable import usable_bytes
 
 MemoryKind = Literal["allocated", "reserved", "device"]
@@ -23,7 +24,7 @@ STEADY = ("weights_bytes", "optimizer_bytes", "kv_cache_bytes")
 
 
 def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: MemoryKind = "device") -> float:
-    """Give the expected bytes beyond tensors on one device, whose tensors at the peak are `components`.
+    """The expected bytes beyond tensors on one device, whose tensors at the peak are `components`.
 
     Formula: context + fixed, plus in inference slack x tensors + cache_slack x cache, in training gaps x (tensors that
     come and go) and the buckets of what is sharded. `kind` says what a figure to compare with includes: `allocated` no
@@ -36,26 +37,31 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
 
 def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
     if scenario.is_training:
-        return training_overhead(overhead_of(scenario), components, is_sharded(scenario))
+        return training_overhead(overhead_of(scenario), components, divided_bytes(scenario))
     return inference_overhead(scenario.engine_record.serving.memory, components)
 
 
 def inference_overhead(behaviour: ServingMemory, components: Mapping[str, float]) -> tuple[float, float]:
-    """Give bytes that an engine allocates beyond what was counted, and those that its allocator holds besides."""
+    """Bytes that an engine allocates beyond what was counted, and those that its allocator holds besides."""
     cache = components.get("kv_cache_bytes", 0.0)
     return behaviour.fixed_bytes + behaviour.cache_slack * cache, behaviour.slack * sum(components.values())
 
 
 def training_overhead(
-    overhead: TrainingOverhead, components: Mapping[str, float], sharded: bool
+    overhead: TrainingOverhead, components: Mapping[str, float], divided: float
 ) -> tuple[float, float]:
-    """Give bytes that a framework allocates beyond what was counted, and those that its allocator holds besides."""
+    """Bytes that a framework allocates beyond what was counted, and those that its allocator holds besides.
+
+    Buckets and prefetched shards hold no more than the `divided` bytes that there are, but where a framework makes them
+    in full size whatever is trained.
+    """
     moving = sum(size for name, size in components.items() if name not in STEADY)
-    return overhead.fixed_bytes + (overhead.sharded_bytes if sharded else 0.0), overhead.gaps * moving
+    buckets = overhead.sharded_bytes if overhead.whole_buckets and divided else min(overhead.sharded_bytes, divided)
+    return overhead.fixed_bytes + buckets, overhead.gaps * moving
 
 
 def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range:
-    """Give the bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
+    """The bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
 
     What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
     fills the memory, and only what cannot be given back exceeds it. The low end is negative where software may keep
@@ -75,12 +81,12 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
 
 
 def own_memory(scenario: Scenario) -> Own | None:
-    """Give what the user's own measurements of peak memory say of this device and engine, None where there are none."""
+    """What the user's own measurements of peak memory say of this device and engine, None where there are none."""
     return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
 
 
 def peak_width(scenario: Scenario) -> float:
-    """Give the factor to both sides of a peak between which 80 % of measurements lie."""
+    """The factor to both sides of a peak between which 80 % of measurements lie."""
     return exp(NORMAL_90 * _log_spread(scenario))
 
 
@@ -90,16 +96,27 @@ def _log_spread(scenario: Scenario) -> float:
     overhead = overhead_of(scenario)
     if is_sharded(scenario):
         return overhead.sharded_log_spread
-    adapters = overhead.adapters_log_spread if scenario.task in ("lora", "qlora") else None
+    adapters = overhead.adapters_log_spread if scenario.method in ("lora", "qlora") else None
     return overhead.log_spread if adapters is None else adapters
 
 
 def overhead_of(scenario: Scenario) -> TrainingOverhead:
-    """Give what the framework that runs a training scenario holds beside tensors."""
+    """What the framework that runs a training scenario holds beside tensors."""
     held = scenario.engine_record.training.memory
     return held.divided if held.divided is not None and runs_fused(scenario) else held
 
 
+def divided_bytes(scenario: Scenario) -> float:
+    """The bytes that can be under way at once where ranks divide gradients (ZeRO 2) or weights too (ZeRO 3), else 0."""
+    if not is_sharded(scenario):
+        return 0.0
+    adapters = scenario.method in ("lora", "qlora")
+    rank = scenario.lora_rank if adapters else None
+    counts = parameters(scenario.model.architecture, rank, scenario.lora_targets, traits=traits_of(scenario))
+    elements = counts.trainable + (counts.total if scenario.zero >= 3 else 0)
+    return 4.0 * elements / (scenario.tp * scenario.pp)
+
+
 def is_sharded(scenario: Scenario) -> bool:
-    """Tell whether ranks divide weights or gradients among them."""
+    """Whether ranks divide weights or gradients among them."""
     return scenario.zero >= 2 and scenario.dp > 1

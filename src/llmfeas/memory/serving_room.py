@@ -54,7 +54,7 @@ class ServedMemory:
 
 
 def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
-    """Give the bytes of a device that a process sees: as the driver reports, less what it keeps (data/runtime.yaml)."""
+    """The bytes of a device that a process sees: as the driver reports, less what it keeps (data/runtime.yaml)."""
     if device.kind in ("unified", "apu") or device.backend == "cpu":
         counted = runtime.usable["seen"] if device.backend == "cuda" else 0.0
         return max(counted * capacity, usable_part(runtime, device, capacity))
@@ -64,7 +64,7 @@ def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
 
 
 def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
-    """Give the memory of a server whose tensors are `tensors`.
+    """The memory of a server whose tensors are `tensors`.
 
     Formula: pool = share x device - weights - pass - outside - graphs where it measures a pass (vLLM); share x what was
     free - weights - outside, the rest being for passes and graphs, where it does not (SGLang); share x what weights and
@@ -146,7 +146,7 @@ class _Held:
 
 
 def _linked(device: Device) -> bool:
-    """Tell whether all devices of a node are joined by links of their own, for which buffers are reserved."""
+    """Whether all devices of a node are joined by links of their own, for which buffers are reserved."""
     return any(link.kind in ("nvlink", "xgmi") and link.group is None for link in device.links)
 
 

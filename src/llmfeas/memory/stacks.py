@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..contract import Note
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
 from ..units import format_bytes
 from ..workload.kernels import leaves_stacks, runs_stacks
 from ..workload.weights import weight_bytes
 
 
-@whatever_the_batch
+@cached_across_batches
 def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
     """Say how much more weights take where the format does not reach the experts; nothing where it does.
 

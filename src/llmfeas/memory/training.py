@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
 from ..model.build import build
 from ..model.setup import Recipe, Setup
-from ..record import dataclass
+from ..record import dataclass, field
 from ..scenario import Scenario
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
 from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
 from ..workload.stages import Stage, stages
-from .training_layout import Layout, host_bytes, layout_of, rank_state
+from .training_layout import Layout, host_bytes, layout_of, rank_state, reference_of
 
-_MAX_PLANS = 4096
+_MAX_PLANS = 1024
+_MAX_PEAKS = 32
 _MAX_LENGTHS = 64
 
 
@@ -56,7 +58,7 @@ class Rank:
         return self.moments.peak(micro_batch, seq_len, self.held, lines)
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> float:
-        """Give what waits in the memory of the host between forward and backward, of all micro-batches in flight."""
+        """What waits in the memory of the host between forward and backward, of all micro-batches in flight."""
         return (1 + self.held.other_micro_batches) * self.moments.streamed_bytes(micro_batch, seq_len)
 
 
@@ -67,6 +69,8 @@ class TrainingPlan:
     ranks: tuple[Rank, ...]
     host_bytes: float
     approximate: str
+    peaks: dict[tuple[int, int], TensorMemory] = field(default_factory=dict, repr=False, compare=False)
+    """What was counted so far, by micro-batch and length: devices on which it is tried share it."""
 
 
 _plans: dict[tuple[object, ...], TrainingPlan] = {}
@@ -74,17 +78,26 @@ _plans: dict[tuple[object, ...], TrainingPlan] = {}
 
 
 def training_memory(scenario: Scenario) -> TensorMemory:
-    """Give the bytes of tensors at the peak of a training step, per device, the worst pipeline stage.
+    """The bytes of tensors at the peak of a training step, per device, the worst pipeline stage.
 
     Weights, gradients, optimizer states and activations as PyTorch holds them (walk), without context, libraries and
     allocator slack. Assumes that routed tokens spread evenly over experts. Sources: the walk reproduces tracked steps
     of Hugging Face code; sharding after Rajbhandari 2020, Korthikanti 2022, Narayanan 2021.
     """
     plan = training_plan(scenario)
-    seq_len = -(-scenario.seq_len // scenario.cp)
-    peaks = [rank.peak(scenario.micro_batch, seq_len) for rank in plan.ranks]
+    sizes = scenario.sequences, -(-scenario.seq_len // scenario.cp)
+    found = plan.peaks.get(sizes)
+    if found is None:
+        if len(plan.peaks) >= _MAX_PEAKS:
+            plan.peaks.clear()
+        found = plan.peaks[sizes] = _counted(plan, *sizes)
+    return found
+
+
+def _counted(plan: TrainingPlan, sequences: int, seq_len: int) -> TensorMemory:
+    peaks = [rank.peak(sequences, seq_len) for rank in plan.ranks]
     worst = peaks[0] if len(peaks) == 1 else max(peaks, key=lambda peak: peak.bytes)
-    host = plan.host_bytes + max(rank.streamed_bytes(scenario.micro_batch, seq_len) for rank in plan.ranks)
+    host = plan.host_bytes + max(rank.streamed_bytes(sequences, seq_len) for rank in plan.ranks)
     return TensorMemory(worst.bytes, _components(worst), worst.moment, worst.runner_up, host, plan.approximate)
 
 
@@ -99,15 +112,16 @@ def _components(peak: Peak) -> dict[str, float]:
     }
 
 
-def training_plan(scenario: Scenario) -> TrainingPlan:
-    """Give the plan of a scenario; scenarios that differ only in what no rank's program sees share one."""
+def _key(scenario: Scenario) -> tuple[object, ...]:
+    """What a plan depends on."""
     s = scenario
     a = s.model.architecture
     micro_steps = s.micro_steps
-    key = (
+    return (
         s.tables,
         a,
-        (s.task, s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
+        (s.method, s.loss, s.reference),
+        (s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
         (s.engine, s.transformers),
         (
             s.lora_rank,
@@ -123,15 +137,21 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
             s.num_devices > 1,
         ),
         s.expert_tp,
-        (min(s.pp, micro_steps), micro_steps > 1, s.micro_batch == 1),
+        s.objective is not None and s.sequences * -(-s.seq_len // s.cp) <= TILE_ROWS,
+        (min(s.pp, micro_steps), micro_steps > 1, s.sequences == 1),
         has_host(s),
         a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
     )
+
+
+def training_plan(scenario: Scenario) -> TrainingPlan:
+    """The plan of a scenario; scenarios that differ only in what no rank's program sees share one."""
+    key = _key(scenario)
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= _MAX_PLANS:
             _plans.clear()
-        plan = _plans[key] = _planned(s)
+        plan = _plans[key] = _planned(scenario)
     return plan
 
 
@@ -157,6 +177,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
     doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
+    doubt = doubt or _doubted_objective(scenario, recipe)
     return TrainingPlan(tuple(ranks), host, doubt)
 
 
@@ -185,17 +206,26 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
     return ""
 
 
+def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
+    """Why the figure of a step with an objective is that of a related program; empty where it was tracked."""
+    if scenario.objective is None:
+        return ""
+    if not recipe.loss:
+        return f"no step with the {scenario.loss} loss was measured; its logits are taken to be held as for plain text"
+    if kernels_of(scenario):
+        return f"no step with the {scenario.loss} loss was measured under this engine; those of public code were"
+    return ""
+
+
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario."""
     a, precision = scenario.model.architecture, scenario.precision
     full = precision in ("fp32", "tf32")
-    mixed = precision.endswith("-mixed")
-    adapted = scenario.task in ("lora", "qlora")
+    adapted, mixed = scenario.method in ("lora", "qlora"), precision.endswith("-mixed")
     sixteen = adapted or not (full or mixed) or layout.pure
     seq_len = -(-scenario.seq_len // scenario.cp)
     drop = scenario.dropout
     eager = scenario.attention == "eager" or traits.eager_only
-    quantized = scenario.task == "qlora"
     width = 2 if sixteen and not full else 4
     fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
     return Recipe(
@@ -208,7 +238,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         adapter_dropout=adapted and scenario.lora_dropout > 0,
         adapt_mlp=scenario.lora_targets == "all-linear",
         eager=eager,
-        single=eager and scenario.micro_batch == 1,
+        single=eager and scenario.sequences == 1,
         checkpointing=layout.checkpointing,
         drop_embedding=traits.drops_embedding and _drops(drop, a.dropout, a.dropout.embedding),
         drop_attention=traits.drops_attention and _drops(drop, a.dropout, a.dropout.attention),
@@ -220,15 +250,26 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         and not (adapted and traits.adapters != "parallel")
         and a.hidden % scenario.tp == 0,
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
-        quantized=quantized,
-        narrow_frozen=fp8 and scenario.task == "lora" and traits.narrow_frozen,
+        quantized=scenario.method == "qlora",
+        narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
+        loss=_loss(scenario),
+        reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
 
 
+def _loss(scenario: Scenario) -> str:
+    """The program of the head and the loss, where it is not the implementation's own."""
+    objective = scenario.objective
+    if objective is None:
+        return ""
+    tokens = scenario.sequences * -(-scenario.seq_len // scenario.cp)
+    return "in-one-tile" if objective.loss == "in-tiles" and tokens <= TILE_ROWS else objective.loss
+
+
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
-    """Tell whether a place drops: as published unless another rate is asked for, which replaces all rates."""
+    """Whether a place drops: as published unless another rate is asked for, which replaces all rates."""
     if asked is None or asked in (rates.embedding, rates.attention, rates.residual):
         return published > 0 and asked != 0
     return asked > 0

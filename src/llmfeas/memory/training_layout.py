@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 
 from ..catalog.engine import Scheme
 from ..catalog.quantization import STACKED
 from ..model.setup import Setup
 from ..optimizers import OPTIMIZERS
 from ..record import dataclass
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import PeakCandidates, RankState
+from ..walk.inventory import Inventory
 from ..workload.kernels import leaves_stacks, runs_compiled, runs_fused
 from ..workload.parameters import parameters
 from ..workload.weights import layer_weight_bytes, weight_bytes
@@ -54,11 +56,11 @@ def _layout(
 
 
 def layout_of(scenario: Scenario) -> Layout:
-    """Give the layout of a scenario's engine."""
+    """The layout of a scenario's engine."""
     return _layout(
         scenario.engine_record.training.scheme,
         scenario.precision.endswith("-mixed"),
-        scenario.task in ("lora", "qlora"),
+        scenario.method in ("lora", "qlora"),
         scenario.zero,
         shards(scenario) > 1,
         scenario.tp,
@@ -76,7 +78,6 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
     temporaries = _temporaries(scenario, layout, moments)
     share = gradients / moments.gradient_bytes if moments.gradient_bytes else 0.0
-    backward = 2.0 * moments.inventory.layer_elements if zero >= 2 or scenario.offload == "all" else 0.0
     if zero >= 1:
         states, temporaries = states * part, temporaries * part
     if zero >= 2:
@@ -84,13 +85,14 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     copied = layout.pure and layout.scheme.gathers
     if layout.sharded or (zero >= 2 and copied):
         weights *= _weights_part(scenario, moments)
+    weights *= copies_of(scenario)
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
     gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
     if copied and not by_block:
         # 16-bit copies of all weights live from forward to backward.
         weights += 2.0 * moments.inventory.elements
-    if spread and zero == 0 and layout.scheme.gathers and not layout.scheme.compiled:
-        # Gradients are copied into reduction buckets.
+    if spread and zero <= 1 and layout.scheme.gathers and not layout.scheme.compiled:
+        # Gradients are copied into reduction buckets, also where only states are divided (ZeroRedundancyOptimizer).
         gathered += gradients
     if scenario.states_on_host:
         states = temporaries = 0.0
@@ -105,9 +107,33 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
         gradient_share=share,
         final_gradients=gradients,
         gathered=gathered,
-        gathered_backward=backward,
+        gathered_backward=_layer_gradients(scenario, moments.inventory, zero),
         other_micro_batches=others,
     )
+
+
+def _layer_gradients(scenario: Scenario, inventory: Inventory, zero: int) -> float:
+    """Bytes of one layer in 16 bits: gradients before they are divided or sent away.
+
+    Frozen weights have none; yet where weights are divided too, peaks of adapters were measured to hold as much.
+    """
+    whole = 2.0 * inventory.layer_elements
+    if zero >= 3 or scenario.offload == "all":
+        return whole
+    return whole * inventory.trained / inventory.elements if zero == 2 else 0.0
+
+
+def reference_of(scenario: Scenario) -> Literal["none", "base", "loaded"]:
+    """Where the model as it was is: nowhere, in the base of the adapters, or loaded beside the one that trains."""
+    objective = scenario.objective
+    if objective is None or not objective.reference or scenario.reference != "loaded":
+        return "none"
+    return "base" if scenario.method in ("lora", "qlora") else "loaded"
+
+
+def copies_of(scenario: Scenario) -> int:
+    """Copies of the weights: the model that trains, and the one that it was where that is loaded beside it."""
+    return 2 if reference_of(scenario) == "loaded" else 1
 
 
 def shards(scenario: Scenario) -> int:
@@ -133,7 +159,7 @@ def _weights_part(scenario: Scenario, moments: PeakCandidates) -> float:
 
 
 def _whole_gradients(scenario: Scenario, layout: Layout, zero: int) -> bool:
-    """Tell whether all gradients of the rank are alive during the whole step."""
+    """Whether all gradients of the rank are alive during the whole step."""
     if _adds_late(scenario):
         return False
     if scenario.micro_steps > 1 or (layout.scheme.whole_gradients and layout.pure):
@@ -142,7 +168,7 @@ def _whole_gradients(scenario: Scenario, layout: Layout, zero: int) -> bool:
 
 
 def _adds_late(scenario: Scenario) -> bool:
-    """Tell whether a micro-batch's gradients all stay beside those of the earlier ones until its backward ends.
+    """Whether a micro-batch's gradients all stay beside those of the earlier ones until its backward ends.
 
     A compiled backward is one function, which hands over all gradients when it returns (AOTAutograd).
     """
@@ -157,7 +183,7 @@ def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme:
     return max(blocks, outside) if scheme.compiled else blocks + outside
 
 
-@whatever_the_batch
+@cached_across_batches
 def packed_bytes(scenario: Scenario) -> float:
     """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
     dialect = STACKED if leaves_stacks(scenario) else ""
@@ -201,7 +227,7 @@ def _temporaries(scenario: Scenario, layout: Layout, moments: PeakCandidates) ->
 
 
 def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup) -> float:
-    """Give the host memory that offloading takes, per device."""
+    """The host memory that offloading takes, per device."""
     if not scenario.states_on_host:
         return 0.0
     weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
@@ -209,5 +235,5 @@ def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     zero = scenario.zero if shards(scenario) > 1 else 0
     total = (states + gradients) * (part if zero >= 1 else 1.0)
     if scenario.offload == "all":
-        total += weights * (_weights_part(scenario, moments) if zero >= 3 else 1.0)
+        total += copies_of(scenario) * weights * (_weights_part(scenario, moments) if zero >= 3 else 1.0)
     return total

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ..catalog.device import Device
 from ..catalog.tables import Runtime
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
 from ..units import GIB
 from ..workload.serving import draws_on_host
 
 
-@whatever_the_batch
+@cached_across_batches
 def usable_bytes(scenario: Scenario) -> float:
-    """Give the usable bytes of one device."""
+    """The usable bytes of one device."""
     return usable_part(scenario.tables.runtime, scenario.device, scenario.memory_bytes)
 
 
 def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
-    """Give what is usable of so many bytes of a device.
+    """What is usable of so many bytes of a device.
 
     The driver's figure where the catalog has it; else 97 % of the capacity, 90 % where the system shares it (CPU,
     unified memory), and on Metal the recommended working set: 2/3 of the RAM up to 36 GiB, 3/4 above. A memory size

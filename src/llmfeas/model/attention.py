@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -13,7 +12,7 @@ from ..autograd.views import copy, gathered, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind, QkNorm
 from ..catalog.implementation import Implementation
 from ..catalog.parts import HeadShape
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context, Made
 from .norm import NormProgram
 from .operator import AttentionKernel, Operator, SpanShape
@@ -55,6 +54,8 @@ class Attention(Operator):
     keys_are_values: bool = False
     """Values are the keys before their norm."""
     head_gate: bool = False
+    both_sides: bool = False
+    """Tokens see those behind them too; nothing is cached."""
 
     @property
     def v_dim(self) -> int:
@@ -146,7 +147,7 @@ class Attention(Operator):
 
     def cached_values(self, tokens: int) -> int:
         """Keys and values; a windowed layer keeps `window - 1` tokens, the newest one brings its own."""
-        if self.shares_cache:
+        if self.shares_cache or self.both_sides:
             return 0
         held = min(tokens, self.window - 1) if self.window is not None and self.window_in_cache else tokens
         return self.kv_heads * (self.head_dim + self.v_dim) * held
@@ -163,7 +164,8 @@ class Attention(Operator):
     @property
     def span(self) -> SpanShape:
         """All heads over keys and values of the window."""
-        return (self.q_width + self.out_width) / 2, self.kv_heads * (self.head_dim + self.v_dim), self.window
+        cached = 0 if self.both_sides else self.kv_heads * (self.head_dim + self.v_dim)
+        return (self.q_width + self.out_width) / 2, cached, self.window
 
     @property
     def stream_width(self) -> float:
@@ -177,7 +179,8 @@ class Attention(Operator):
     @property
     def counter_bytes(self) -> int:
         """The window's size as PyTorch keeps it beside the keys and values of a windowed layer."""
-        return _COUNTER_BYTES if self.window is not None and self.window_in_cache and not self.shares_cache else 0
+        caches = self.window_in_cache and not (self.shares_cache or self.both_sides)
+        return _COUNTER_BYTES if self.window is not None and caches else 0
 
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its query heads, and as many key-value heads as divide them, at least one."""
@@ -360,8 +363,8 @@ def attention(architecture: Architecture, kind: LayerKind) -> Attention:
     shape: Architecture | HeadShape = architecture if whole is None else whole
     return Attention(
         architecture.hidden,
-        shape.heads,
-        shape.kv_heads,
+        kind.own_heads or shape.heads,
+        kind.own_kv_heads or shape.kv_heads,
         shape.head_dim,
         qkv_bias=architecture.qkv_bias,
         out_bias=architecture.out_bias,
@@ -379,4 +382,5 @@ def attention(architecture: Architecture, kind: LayerKind) -> Attention:
         shares_cache=kind.shares_cache,
         keys_are_values=whole is not None and whole.keys_are_values,
         head_gate=architecture.head_gate,
+        both_sides=architecture.encoder,
     )

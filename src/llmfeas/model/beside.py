@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..catalog.architecture import Architecture
+from ..catalog.architecture import Architecture, LayerKind
+from ..catalog.parts import SideWeights
 from ..record import dataclass
 from .operator import Operator
 from .weight import Weight, column_linear, row_linear, table, vector
@@ -114,6 +115,28 @@ class StreamProjections(Operator):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Side(Operator):
+    """Small matrices and vectors, whole on every rank."""
+
+    matrices: tuple[tuple[int, int], ...]
+    vectors: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The matrices, and the vectors as one."""
+        found = tuple(
+            weight
+            for place, (inputs, outputs) in enumerate(self.matrices)
+            for weight in column_linear(f"beside_{place}", inputs, outputs, split="none")
+        )
+        return (*found, vector("beside", self.vectors)) if self.vectors else found
+
+
+def _side(beside: SideWeights | None) -> tuple[Side, ...]:
+    return () if beside is None else (Side(beside.matrices, beside.vectors),)
+
+
 def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
     """What an architecture holds beside its embedding, layers and head."""
     a, found = architecture, list[Operator]()
@@ -124,14 +147,14 @@ def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
         found.append(StreamProjections(a.hidden, a.altup.streams))
     if a.tower_parameters:
         found.append(Towers(a.tower_parameters))
-    return tuple(found)
+    return (*found, *_side(a.beside))
 
 
-def held_in_layers(architecture: Architecture) -> tuple[Operator, ...]:
-    """What each layer of an architecture holds beside its mixer and feed-forward."""
+def held_in_layers(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
+    """What a layer of an architecture holds beside its mixer and feed-forward."""
     a, found = architecture, list[Operator]()
     if a.altup is not None:
         found.append(StreamMixing(a.hidden, a.altup.streams, a.altup.rank))
     if a.per_layer_embedding is not None:
         found.append(LayerInput(a.hidden, a.per_layer_embedding.width))
-    return tuple(found)
+    return (*found, *_side(kind.beside))

@@ -1,31 +1,24 @@
-"""From an architecture to its tape."""
+"""From an architecture to its tape; operators that few models have are imported when one has them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from ..catalog.architecture import Architecture, LayerKind, Mixer
 from ..catalog.implementation import Implementation
-from ..record import dataclass
+from ..record import dataclass, replace
 from .attention import attention
 from .beside import held_beside, held_in_layers
-from .delta import delta_rule
 from .embedding import Embedding, Positions, ngrams, positions, token_embedding
-from .experts import routed_experts
 from .feedforward import feed_forward
 from .head import Head, head
 from .indexer import indexer
-from .latent import latent_attention
 from .layer import Branch, Layer
 from .norm import Norm, norm
 from .operator import Operator
 from .setup import Setup
-from .short_convolution import gated_convolution
-from .state_space import state_space
-from .together import Together
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +118,58 @@ def tape_of(setup: Setup) -> Tape:
 
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
-    return (attention if architecture.mla is None else latent_attention)(architecture, kind)
+    if architecture.mla is None:
+        return attention(architecture, kind)
+    from .latent import latent_attention
+
+    return latent_attention(architecture, kind)
+
+
+def _delta_rule(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .delta import delta_rule
+
+    return delta_rule(architecture, kind)
+
+
+def _state_space(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .state_space import state_space
+
+    return state_space(architecture, kind)
 
 
 def _hybrid(architecture: Architecture, kind: LayerKind) -> Operator:
-    return Together(_softmax_attention(architecture, kind), state_space(architecture, kind))
+    from .together import Together
+
+    return Together(_softmax_attention(architecture, kind), _state_space(architecture, kind))
+
+
+def _convolution(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .short_convolution import gated_convolution
+
+    return gated_convolution(architecture, kind)
+
+
+def _compressed(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .compressed import compressed_attention
+
+    return compressed_attention(architecture, kind)
+
+
+def _compressor(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
+    if architecture.compressed_attention is None:
+        return ()
+    from .compressed import compressor
+
+    return compressor(architecture, kind)
 
 
 MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "attention": _softmax_attention,
-    "linear_attention": delta_rule,
-    "state_space": state_space,
+    "linear_attention": _delta_rule,
+    "state_space": _state_space,
     "hybrid": _hybrid,
-    "short_convolution": gated_convolution,
+    "short_convolution": _convolution,
+    "compressed_attention": _compressed,
 }
 
 
@@ -150,12 +182,14 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
     behind = one if post or each == 4 else None
     branches: list[Branch] = []
     for index in range(a.attention_blocks):
-        beside = (*indexer(a, kind), *held_in_layers(a)) if index == 0 else ()
+        beside = (*indexer(a, kind), *_compressor(a, kind), *held_in_layers(a, kind)) if index == 0 else ()
         if kind.mixer != "none":
             branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside))
+            beside = ()
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
-            branches.append(Branch(fed, False, second if branches else first, behind, shortcut=shortcut))
+            norm_before = second if branches else first
+            branches.append(Branch(fed, False, norm_before, behind, beside=beside, shortcut=shortcut))
     return Layer(tuple(branches), a.parallel_block and len(branches) == 2)
 
 
@@ -166,9 +200,11 @@ def _fed(a: Architecture, kind: LayerKind, index: int) -> tuple[Operator | None,
     """
     if kind.feed_forward == "none":
         return None, None
-    width = a.shared_cache_ffn if kind.shares_cache and a.shared_cache_ffn else a.ffn
+    width = kind.own_ffn or (a.shared_cache_ffn if kind.shares_cache and a.shared_cache_ffn else a.ffn)
     dense = feed_forward(a, width) if width else None
     if kind.feed_forward == "dense" or a.experts is None:
         return dense, None
+    from .experts import routed_experts
+
     experts = routed_experts(a, a.experts) if index == 0 else None
     return (dense, experts) if a.experts.parallel_dense else (experts, None)

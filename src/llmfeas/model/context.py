@@ -44,7 +44,7 @@ class Made:
 class Context:
     """One model under one recipe on one recorder."""
 
-    __slots__ = ("buffers", "cache", "place", "recipe", "recorder", "setup", "sizes", "traits", "weights")
+    __slots__ = ("adapts", "buffers", "cache", "place", "recipe", "recorder", "setup", "sizes", "traits", "weights")
 
     def __init__(self, recorder: Recorder, setup: Setup, cache: list[Tensor] | None = None) -> None:
         self.recorder = recorder
@@ -52,6 +52,8 @@ class Context:
         self.recipe = setup.recipe
         self.traits = setup.implementation
         self.sizes = recorder.sizes
+        self.adapts = True
+        """Adapters are switched on."""
         self.buffers: list[Tensor] = []
         self.weights: list[Parameter] = []
         self.place = 0
@@ -147,7 +149,7 @@ class Context:
     def apply(self, layer: Linear, x: Tensor) -> Tensor:
         """Run a projection. The caller's argument stays referred to, as a module call does."""
         recorder = self.recorder
-        if layer.down is None or layer.up is None:
+        if layer.down is None or layer.up is None or not self.adapts:
             return self._on_base(layer, x)
         if self.traits.adapters == "kernel":
             return adapted_linear(recorder, x, (layer.weight, layer.down, layer.up))

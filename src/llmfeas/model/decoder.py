@@ -46,6 +46,25 @@ class Decoder:
         self.head = tape.head.program(context, self.table) if setup.heads else None
         self._add_buffers()
 
+    def judged(self, ids: Tensor) -> None:
+        """Have the model as it was, where one is asked, see the same tokens without a gradient; else do nothing.
+
+        Its weights count apart; no copy of a frozen weight is shared.
+        """
+        context, recorder = self.context, self.context.recorder
+        if not context.recipe.reference:
+            return
+        shared = [weight for weight in context.weights if weight.shared]
+        for weight in shared:
+            weight.shared = False
+        recorder.recording, context.adapts = False, False
+        recorder.enter_autocast()
+        self.loss(ids)
+        recorder.leave_autocast()
+        recorder.recording, context.adapts = True, True
+        for weight in shared:
+            weight.shared = True
+
     def loss(self, ids: Tensor) -> Tensor:
         """Body, head and loss, whose results are named until the loss exists; a stage without head gives its stream."""
         hidden = self.body(ids)
@@ -65,7 +84,11 @@ class Decoder:
     def _add_input_buffers(self) -> None:
         """Where inputs of checkpointed blocks come back from the host: one is read while the next one arrives."""
         context, recipe = self.context, self.context.recipe
-        if context.traits.streams_inputs and recipe.checkpointing in ("full", "selective"):
+        if (
+            context.recorder.recording
+            and context.traits.streams_inputs
+            and recipe.checkpointing in ("full", "selective")
+        ):
             context.buffers.append(context.recorder.new(2 * context.stream, recipe.weight_bytes))
 
     def _embedded(self, ids: Tensor) -> Tensor:
@@ -73,13 +96,13 @@ class Decoder:
         context, recorder, recipe = self.context, self.context.recorder, self.context.recipe
         if self.table is None or not context.setup.embeds:
             received = recorder.new(context.sizes.bs * self.tape.embedding.hidden, recipe.weight_bytes)
-            received.node = context.input_leaf(received)
+            received.node = context.input_leaf(received) if recorder.recording else None
             return received
         embedded = embedding(recorder, self.table, ids)
         scales = context.traits.scales_embedding
         if scales == "table":
             embedded = scaled(recorder, embedded)
-        if recipe.adapters and recipe.checkpointing in ("full", "selective"):
+        if recorder.recording and recipe.adapters and recipe.checkpointing in ("full", "selective"):
             # Checkpointed blocks of a frozen base need an input with a gradient.
             embedded.node = context.input_leaf(embedded)
         return scaled(recorder, embedded) if scales == "model" else embedded
@@ -108,12 +131,14 @@ class Decoder:
         rotations = self._rotations(embedded.width)
         passed = places if traits.passes_places else None
         for place, layer in enumerate(self.layers, 1):
-            recorder.ledger.enter(place)
+            if recorder.recording:
+                recorder.ledger.enter(place)
             turn = rotations[layer.windowed] if rotations else None
             hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed))
             if place > 1:
                 self.layers[place - 2].scores = None
-        recorder.ledger.enter(len(self.layers) + 1)
+        if recorder.recording:
+            recorder.ledger.enter(len(self.layers) + 1)
         for layer in self.layers:
             layer.scores = None
         if self.final is not None:
@@ -180,7 +205,7 @@ class Decoder:
         return whole, (recorder.new(n, width), recorder.new(n, width)) if traits.rotary_tables > 1 else whole
 
     def _layer(self, layer: LayerProgram, x: Tensor, around: Around) -> Tensor:
-        if self.context.recipe.checkpointing in ("full", "selective"):
+        if self.context.recorder.recording and self.context.recipe.checkpointing in ("full", "selective"):
             recorder, streams = self.context.recorder, self.context.traits.streams_inputs
             if streams or recorder.offloads:
                 # The stream itself lives as long as it has a name.

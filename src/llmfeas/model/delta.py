@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.basic import (
@@ -24,7 +23,7 @@ from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, s
 from ..autograd.routing import summed
 from ..autograd.views import copy, joined, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .norm import NormProgram
 from .operator import AttentionKernel, Operator, Program
@@ -52,6 +51,7 @@ class DeltaRule(Operator):
     apart: bool = False
     channel_rank: int = 0
     lightning: bool = False
+    by_channel: bool = False
 
     @property
     def keys(self) -> int:
@@ -69,6 +69,10 @@ class DeltaRule(Operator):
         return -(-self.values * self.key_dim // _CHUNK)
 
     @property
+    def _gates_channels(self) -> bool:
+        return self.channel_rank > 0 or self.by_channel
+
+    @property
     def _mixed(self) -> int:
         return 2 * self.keys + self.values
 
@@ -81,7 +85,7 @@ class DeltaRule(Operator):
         return (
             *self._projections(),
             Weight("conv", (self._mixed, 1, self.kernel)),
-            vector("dt_bias", self.keys if self.channel_rank else self.value_heads, split="tensor"),
+            vector("dt_bias", self.keys if self._gates_channels else self.value_heads, split="tensor"),
             vector("decay", self.value_heads, split="tensor"),
             vector("out_norm", self.value_dim),
             *out,
@@ -91,7 +95,7 @@ class DeltaRule(Operator):
         if self.lightning:
             joint = column_linear("qkv", self.hidden, self._mixed, adapter="attention")
             return joint + column_linear("z", self.hidden, self.values, adapter="attention")
-        if self.channel_rank:
+        if self._gates_channels:
             return self._by_channel()
         if not self.apart:
             joint = column_linear("qkvz", self.hidden, self._mixed + self.values, adapter="attention")
@@ -102,10 +106,13 @@ class DeltaRule(Operator):
         )
 
     def _by_channel(self) -> tuple[Weight, ...]:
-        """Queries, keys, values, steps, and decays and gates through a low rank."""
+        """Queries, keys, values, steps, and decays and gates, through a low rank or whole."""
         widths = {"q": self.keys, "k": self.keys, "v": self.values, "b": self.value_heads}
         found = [w for name, n in widths.items() for w in column_linear(name, self.hidden, n, adapter="attention")]
         for name, n in (("f", self.keys), ("g", self.values)):
+            if self.by_channel:
+                found += column_linear(f"{name}_b", self.hidden, n, adapter="attention")
+                continue
             found += column_linear(f"{name}_a", self.hidden, self.channel_rank, adapter="attention", split="none")
             found += column_linear(f"{name}_b", self.channel_rank, n, adapter="attention", inner=True)
         return tuple(found)
@@ -166,7 +173,8 @@ class DeltaRule(Operator):
 
     def program(self, context: Context) -> Program:
         """The rule over chunks of the whole sequence."""
-        return KernelProgram(context, self) if self.channel_rank or self.lightning else DeltaProgram(context, self)
+        in_kernels = self._gates_channels or self.lightning
+        return KernelProgram(context, self) if in_kernels else DeltaProgram(context, self)
 
 
 class DeltaProgram:
@@ -303,13 +311,18 @@ class KernelProgram:
             mixed, gate, extra = context.apply(names["qkv"], x), context.apply(names["z"], x), list[Tensor]()
         else:
             mixed = joined(recorder, *(context.apply(names[name], x) for name in ("q", "k", "v")))
-            decay, gate = (context.apply(names[f"{n}_b"], context.apply(names[f"{n}_a"], x)) for n in ("f", "g"))
+            decay, gate = (self._by_channel(name, x) for name in ("f", "g"))
             extra = [unary_of_output(recorder, context.apply(names["b"], x)), unary_of_input(recorder, decay)]
         if self.convolution is not None:
             mixed = silu(recorder, short_convolution(recorder, mixed, self.convolution, mixed.n))
         states = bs * operator.chunk_states
         out = delta_kernel(recorder, [mixed, *extra], bs * operator.value_heads * _CHUNK, states, bs * operator.values)
         return context.apply(self.projections["o"], gated_norm(recorder, out, gate, self.norm)), None
+
+    def _by_channel(self, name: str, x: Tensor) -> Tensor:
+        """A number a channel, through a low rank or whole."""
+        down = self.projections.get(f"{name}_a")
+        return self.context.apply(self.projections[f"{name}_b"], x if down is None else self.context.apply(down, x))
 
 
 def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
@@ -326,4 +339,5 @@ def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
         linear_attention.apart,
         linear_attention.channel_rank,
         linear_attention.lightning,
+        linear_attention.by_channel,
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..catalog.architecture import Architecture
-from ..record import dataclass
+from ..record import dataclass, replace
 from .operator import Operator
 from .weight import Weight, rank_vocab, row_linear, table
 

@@ -6,7 +6,6 @@ evenly over experts: all sizes follow from the number of routed rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
@@ -17,7 +16,7 @@ from ..autograd.views import copy, repeated, respread, split
 from ..catalog.architecture import Activation, Architecture
 from ..catalog.implementation import ExpertAdapters, Implementation
 from ..catalog.parts import Experts
-from ..record import dataclass
+from ..record import dataclass, replace
 from .activations import activated, activation_kind, gated, gated_clamped
 from .context import Context
 from .feedforward import FeedForward, FeedForwardProgram

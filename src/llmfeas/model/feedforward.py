@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Self
 
 from ..autograd.adapted import Adapted, adapted_feed_forward
@@ -11,7 +10,7 @@ from ..autograd.graph import Tensor
 from ..autograd.views import copy, split
 from ..catalog.architecture import Activation, Architecture
 from ..catalog.implementation import Implementation
-from ..record import dataclass
+from ..record import dataclass, replace
 from .activations import activated, activation_kind, gated
 from .context import Context, Linear
 from .operator import Operator

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Self
+from typing import Final, Self
 
 from ..autograd.basic import scaled
 from ..autograd.graph import Parameter, Tensor
@@ -11,11 +10,13 @@ from ..autograd.loss import LOSSES, LOSSES_WITH_HEAD
 from ..autograd.products import linear
 from ..autograd.storage import LOGITS
 from ..catalog.architecture import Architecture
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .operator import Operator
 from .scores import softcapped
 from .weight import Weight, column_linear, rank_vocab, vector
+
+_LABELS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,15 @@ class Head(Operator):
     bias: bool = False
     softcap: bool = False
     """Logits pass through a scaled tanh."""
+    labels: bool = False
+    """There is no vocabulary to write: training puts a few labels there, which are no part of the model."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """Rows of the vocabulary divide over tensor-parallel ranks; LoRA leaves the head alone."""
         found: tuple[Weight, ...] = ()
+        if self.labels:
+            return found
         if self.width != self.hidden:
             found += column_linear("project_out", self.hidden, self.width)
         copies = 0 if self.tied else 1
@@ -42,7 +47,7 @@ class Head(Operator):
 
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its rows of the vocabulary."""
-        return replace(self, vocab=rank_vocab(self.vocab, tp))
+        return self if self.labels else replace(self, vocab=rank_vocab(self.vocab, tp))
 
     def program(self, context: Context, table: Parameter | None = None) -> HeadProgram:
         """Logits and loss; `table` is the embedding's, which a tied head multiplies by."""
@@ -57,6 +62,10 @@ class HeadProgram:
     def __init__(self, context: Context, head: Head, table: Parameter | None) -> None:
         made = context.made(head.weights)
         weight = made.parameters.get("head", table)
+        if head.labels:
+            recipe = context.recipe
+            shape = (head.vocab, head.width)
+            weight = context.recorder.parameter(shape, width=recipe.weight_bytes, trains=not recipe.adapters)
         assert weight is not None
         weight.ranks = context.ranks if head.width == head.hidden else 1
         self.context = context
@@ -67,7 +76,8 @@ class HeadProgram:
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """The loss; logits are named until it exists."""
-        recorder, loss = self.context.recorder, self.context.traits.loss
+        recorder = self.context.recorder
+        loss = self.context.recipe.loss or self.context.traits.loss
         if loss in LOSSES_WITH_HEAD:
             return LOSSES_WITH_HEAD[loss](recorder, hidden, self.weight, self.bias)
         logits = linear(recorder, hidden, self.weight, self.bias, logits=True)
@@ -92,4 +102,6 @@ class HeadProgram:
 def head(architecture: Architecture) -> Head:
     """The head of an architecture."""
     a = architecture
+    if a.encoder:
+        return Head(a.hidden, a.hidden, _LABELS, labels=True)
     return Head(a.hidden, a.embedding_dim or a.hidden, a.vocab, a.tied, a.head_bias, a.softcap)

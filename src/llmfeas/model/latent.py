@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.basic import add, mul
@@ -10,7 +9,7 @@ from ..autograd.graph import Tensor, view
 from ..autograd.recorder import Recorder
 from ..autograd.views import joined, overwritten, sliced, split, spread_heads
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .norm import NormProgram, norm_program
 from .operator import AttentionKernel, Operator, SpanShape

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..autograd.basic import add, added_in_place, dropout, scaled
 from ..autograd.graph import Tensor
 from ..autograd.recorder import Recorder
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .norm import Norm, NormProgram
 from .operator import Operator, Program
@@ -26,7 +25,7 @@ class Branch:
     before: Norm | None = None
     behind: Norm | None = None
     beside: tuple[Operator, ...] = ()
-    """RankState with it; what they make is too small to be in its program."""
+    """Held with it; what they make is too small to be in its program."""
     shortcut: Operator | None = None
     """Reads what `operator` reads, and is added to the stream at the end of the layer."""
 

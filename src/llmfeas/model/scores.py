@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 
 from ..autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
 from ..autograd.graph import Node, Tensor, view
@@ -12,7 +11,7 @@ from ..autograd.recorder import Recorder
 from ..autograd.routing import top
 from ..autograd.rules import made
 from ..autograd.views import copy, joined, repeated, sliced, spread_heads
-from ..record import dataclass
+from ..record import dataclass, field
 from .context import Context
 from .operator import AttentionKernel
 from .rotation import Around

@@ -43,6 +43,10 @@ class Recipe:
     """Frozen projections exist in one byte alone."""
     narrow_activations: bool = False
     """Activations keep their inputs in one byte."""
+    loss: str = ""
+    """The program of the head and what follows it; empty: as the implementation has it."""
+    reference: bool = False
+    """After the forward pass the model as it was, or the base without its adapters, sees the same tokens."""
     offloads: bool = False
     """What backward needs waits in the memory of the host."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.basic import mul
@@ -10,7 +9,7 @@ from ..autograd.graph import Tensor
 from ..autograd.recurrent import short_convolution
 from ..autograd.views import split
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .operator import Operator
 from .rotation import Around

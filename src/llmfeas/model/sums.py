@@ -48,6 +48,8 @@ class Sums:
     hidden: int
     heads: int
     vocab: int
+    logits: int
+    """Numbers that the head makes of a token."""
     parameters: int
     dense_weights: int
     """Matrix weights of all layers outside routed experts, without the output head."""
@@ -59,6 +61,8 @@ class Sums:
     stream_width: float
     """Elements a token that the pointwise operators of one forward move, summed over the layers."""
     spans: tuple[AttentionSpan, ...]
+    both_sides: bool
+    """Tokens see those behind them too."""
     linear_flop: float
     """Forward FLOP of a token in linear attention, outside its matrices."""
     state_bytes: int
@@ -75,7 +79,10 @@ class Sums:
         return self.dense_weights + self.routed_active
 
     def attention_flop(self, tokens: float) -> float:
-        """Forward FLOP of scores and values for one token of a sequence of `tokens`, causal and within windows."""
+        """Forward FLOP of scores and values for one token of a sequence of `tokens`: what it sees, within windows."""
+        if self.both_sides:
+            seen = ((span, tokens if span.window is None else min(tokens, span.window)) for span in self.spans)
+            return 4 * sum(span.blocks * span.width * count for span, count in seen) + self.linear_flop
         return 4 * sum(span.blocks * span.width * span.seen(tokens) for span in self.spans) + self.linear_flop
 
     def attention_square_flop(self, tokens: float) -> float:
@@ -107,6 +114,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         hidden=architecture.hidden,
         heads=architecture.heads,
         vocab=architecture.vocab,
+        logits=tape.head.vocab,
         parameters=sum(n * weight.elements for weight, n in counted),
         dense_weights=sum(n * w.elements for w, n in products if w.split != "expert" and w.name != "head"),
         head_weights=sum(prod(weight.shape) for weight in heads),
@@ -115,6 +123,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         experts_per_token=float(experts.uses) if experts else 0.0,
         stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
         spans=tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items()),
+        both_sides=architecture.encoder,
         linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
         state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.basic import add
 from ..autograd.graph import Tensor
 from ..catalog.implementation import Implementation
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .operator import AttentionKernel, Operator, SpanShape
 from .rotation import Around

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..catalog.store import Catalog
 from ..catalog.store import catalog as default_catalog
 from ..contract import ABSENT
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate
+from ..record import replace
 from ..settle import resolution
+from .asked import Asked
 
 
 def bare_answer(request: Mapping[str, object], catalog: Catalog | None = None) -> Estimate:
@@ -42,22 +43,22 @@ def answer(
         UsageError: for unknown names, values out of bounds, contradictions.
         DataError: for a model file that cannot be used.
     """
-    catalog = catalog or default_catalog()
-    result = bare_answer(request, catalog)
-    if uses and not result.scenario.said("task"):
+    beside = Asked(catalog or default_catalog())
+    result = bare_answer(request, beside.catalog)
+    if uses and not result.scenario.was_given("task"):
         from .uses import uses_of
 
-        result = replace(result, uses=tuple(uses_of(request, result, catalog)))
+        result = replace(result, uses=tuple(uses_of(request, result, beside)))
     if ladder:
         from .ladder import rungs
         from .sizes import memory_sizes
 
-        sizes = tuple(memory_sizes(request, result, catalog))
-        result = replace(result, ladder=tuple(rungs(request, result, catalog)), memory_sizes=sizes or ABSENT)
+        sizes = tuple(memory_sizes(request, result, beside))
+        result = replace(result, ladder=tuple(rungs(request, result, beside)), memory_sizes=sizes or ABSENT)
     if remedies and result.verdict.status != "feasible":
         from .remedies import nearest_remedies
 
-        result = replace(result, remedies=tuple(nearest_remedies(request, result, catalog)))
+        result = replace(result, remedies=tuple(nearest_remedies(request, result, beside.catalog)))
     if explain:
         from ..feasibility.explain import explanation
 

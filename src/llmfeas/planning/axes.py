@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 from ..catalog.backend import Backend, support
 from ..catalog.store import Catalog
 from ..feasibility.inputs import value_and_origin
 from ..feasibility.result import Estimate
+from ..record import replace
 from ..scenario import Scenario
 from .change import AUTO, Axis, Change, Source
 from .hardware import HARDWARE_SOURCES

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
-from ..contract import Added, Published
+from ..contract import Added, Json, Published, envelope, given
 from ..errors import UsageError
 from ..feasibility.bounds import memory_lower_bound
 from ..feasibility.core import estimate
@@ -122,6 +122,19 @@ class Comparison:
     rows: tuple[Contender, ...]
     warnings: tuple[Note, ...]
     baseline: str | None
+    inputs: Json
+    """What was asked."""
+    catalog: str
+    """The data's digest."""
+
+    def __repr__(self) -> str:
+        rows = (f"  {rank}. {row.estimate!r}" for rank, row in enumerate(self.rows, 1))
+        return "\n".join(["<Comparison", *rows, ">"])
+
+    def to_dict(self, top: int | None = None) -> Json:
+        """The JSON of `llmfeas compare --json`, with the `top` rows."""
+        rows = tuple(row.ranked(rank) for rank, row in enumerate(self.rows[:top], 1))
+        return envelope("compare", self.catalog, self.inputs, ComparisonResult(rows), self.warnings)
 
 
 def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[str], *, every: bool) -> list[str]:
@@ -221,10 +234,11 @@ def comparison(
     *,
     baseline: str | None = None,
     sort: Sort = "time",
+    chosen: bool = True,
 ) -> Comparison:
     """Answer the request for each model on each device and rank the rows: feasible first, then by `sort`.
 
-    Without a baseline each model's first row is it, if that is feasible.
+    Without a baseline each model's first row is it, if that is feasible. `chosen`: somebody chose the devices.
 
     Raises:
         UsageError: for unknown names and for what no device can be asked.
@@ -240,7 +254,10 @@ def comparison(
         needed = [scenario_needed(one, each, catalog) for one, each in zip(requests, estimates, strict=True)]
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
     rows.sort(key=lambda row: _key(row.estimate, sort))
-    return Comparison(tuple(rows), tuple(warnings), baseline)
+    inputs = given({**request, "models": tuple(models)})
+    inputs["devices"] = {"value": names, "origin": "given" if chosen else "default"}
+    inputs["baseline"] = {"value": baseline, "origin": "given" if baseline else "default"}
+    return Comparison(tuple(rows), tuple(warnings), baseline, inputs, catalog.digest)
 
 
 def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:

@@ -8,6 +8,7 @@ from ..catalog.device import Device
 from ..catalog.prices import let
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
+from ..record import dataclass
 from ..units import GIB
 from .change import AUTO, Change, Source, change
 
@@ -83,40 +84,50 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     own = estimate.scenario.device
     short = estimate.memory.verdict == "exceeds"
     needed = estimate.memory.peak_bytes.expected if short else 0.0
-    able = list(_candidates(catalog, own, estimate.scenario.memory_bytes if short else 0.0))
-    rented = let(catalog)
-    able.sort(key=lambda device: _step(device, needed, rented) if short else (-device.peak16_flop_per_s,))
-    able.sort(key=lambda device: (device.memory_bytes < needed, device.backend != own.backend, device.kind != own.kind))
-    alike = [device for device in able if _like(device, own)][:MOST_ALIKE]
-    related = [device for device in able if device.backend == own.backend and device.kind != own.kind][:MOST_RELATED]
-    others = [device for device in able if device.backend != own.backend][:MOST_OTHERS]
+    able, rented = list(_candidates(catalog, own, estimate.scenario.memory_bytes if short else 0.0)), let(catalog)
+    if short:
+        able.sort(key=lambda one: _step(one, needed, rented))
+    else:
+        able.sort(key=lambda one: -catalog.devices[one.id].peak16_flop_per_s)
+    able.sort(key=lambda one: (one.memory_bytes < needed, not one.same_backend, not one.same_kind))
+    alike = [one for one in able if one.same_backend and one.same_kind][:MOST_ALIKE]
+    related = [one for one in able if one.same_backend and not one.same_kind][:MOST_RELATED]
+    others = [one for one in able if not one.same_backend][:MOST_OTHERS]
+    chosen = [catalog.devices[one.id] for one in (*alike, *related, *others)]
     scenario = estimate.scenario
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
-    kept |= {name: AUTO for name in OWN if scenario.said(name)}
-    for device in sorted((*alike, *related, *others), key=lambda device: device.memory_bytes if short else 0.0):
+    kept |= {name: AUTO for name in OWN if scenario.was_given(name)}
+    for device in sorted(chosen, key=lambda device: device.memory_bytes if short else 0.0):
         text = f"another device: {device.name}"
         yield change(scenario, "other-device", {"device": device.id, **kept}, text, more=_farness(device, own, rented))
 
 
-def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterator[Device]:
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A device that may be tried, which is built when it is."""
+
+    id: str
+    memory_bytes: float
+    same_backend: bool
+    same_kind: bool
+
+
+def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterator[_Candidate]:
     """Yield representative devices, like ones, and those of the same backend that somebody lets: of those that are not
-    much older and have more memory. No others are built; processors that stand for no class are not even read.
+    much older and have more memory. Processors that stand for no class are not even read.
     """
     devices, rented = catalog.devices, let(catalog)
     peek, oldest = devices.peek, _year(own.released) - GENERATION_YEARS
     for name in devices if own.backend == "cpu" else devices.first():
         if name == own.id or _year(peek(name, "released")) < oldest or peek(name, "assumption"):
             continue
-        same = peek(name, "backend") == own.backend
-        if not (peek(name, "representative") or (same and (name in rented or peek(name, "kind") == own.kind))):
+        same, kind = peek(name, "backend") == own.backend, peek(name, "kind") == own.kind
+        if not (peek(name, "representative") or (same and (name in rented or kind))):
             continue
-        memory = peek(name, "memory_gib")
-        if not isinstance(memory, int | float) or memory * GIB > more_than_bytes:
-            yield catalog.devices[name]
-
-
-def _like(device: Device, own: Device) -> bool:
-    return (device.backend, device.kind) == (own.backend, own.kind)
+        gib = peek(name, "memory_gib")
+        size = gib * GIB if isinstance(gib, int | float) else devices[name].memory_bytes  # which says what is wrong
+        if size > more_than_bytes:
+            yield _Candidate(name, size, same, kind)
 
 
 def _year(released: object) -> int:
@@ -124,10 +135,10 @@ def _year(released: object) -> int:
     return int(year) if year.isdigit() else 0
 
 
-def _step(device: Device, needed_bytes: float, rented: Collection[str]) -> tuple[float, ...]:
+def _step(one: _Candidate, needed_bytes: float, rented: Collection[str]) -> tuple[float, ...]:
     """Order devices of more memory: those that somebody lets first, the smallest that is enough, else the largest."""
-    enough = device.memory_bytes >= needed_bytes
-    return device.id not in rented, device.memory_bytes if enough else -device.memory_bytes
+    enough = one.memory_bytes >= needed_bytes
+    return one.id not in rented, one.memory_bytes if enough else -one.memory_bytes
 
 
 def _farness(device: Device, own: Device, rented: Collection[str]) -> float:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ..catalog.store import Catalog
-from ..errors import LlmfeasError
-from ..feasibility.core import estimate
 from ..feasibility.result import Estimate, Rung
 from ..options import BY_NAME
 from ..scenario import Scenario
-from ..settle import resolution
+from .asked import Asked, Request
 from .serving_changes import common_format, width
 
-GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine", "precision", "gpu_layers")
+GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine", "precision", "gpu_layers", "n_cpu_moe")
 """What a task may refuse."""
 
 TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora"), ("QLoRA", "qlora"))
@@ -22,10 +19,8 @@ TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora
 WIDTHS = (16, 8, 4)
 """Bits of a weight of the rungs of inference; one of another width is there where that was asked for."""
 
-Request = Mapping[str, object]
 
-
-def rungs(request: Request, estimated: Estimate, catalog: Catalog) -> Iterator[Rung]:
+def rungs(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
     """Yield the rungs of the ladder: the request's estimates with nothing but task or format changed.
 
     The rung of what was asked is `estimated` itself. A layout or engine that a task refuses gives way to one of ours; a
@@ -33,13 +28,13 @@ def rungs(request: Request, estimated: Estimate, catalog: Catalog) -> Iterator[R
     """
     own = estimated.scenario.task
     for label, task in TRAININGS:
-        found = estimated if own == task else _found({**_meant(request, own, task), "task": task}, catalog)
+        found = estimated if own == task else _found({**_meant(request, own, task), "task": task}, beside)
         if found is not None:
             yield _rung(label, found)
-    yield from _served(request, estimated, catalog)
+    yield from _served(request, estimated, beside)
 
 
-def _served(request: Request, estimated: Estimate, catalog: Catalog) -> Iterator[Rung]:
+def _served(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
     """Yield the rungs of inference: all run on the engine of the first of them."""
     own = estimated.scenario
     asked = {**_meant(request, own.task, "inference"), "task": "inference"}
@@ -48,8 +43,8 @@ def _served(request: Request, estimated: Estimate, catalog: Catalog) -> Iterator
     for bits in sorted({*WIDTHS, *([own_width] if own_width else [])}, reverse=True):
         found: Estimate | None = estimated
         if bits != own_width:
-            quant = "none" if bits == 16 else common_format(bits, engine or own, catalog)
-            found = _found({**asked, "quant": quant}, catalog)
+            quant = "none" if bits == 16 else common_format(bits, engine or own, beside.catalog)
+            found = _found({**asked, "quant": quant}, beside)
         if found is not None:
             engine = engine or found.scenario
             yield _rung(f"inference, {bits} bits", found)
@@ -61,16 +56,11 @@ def _meant(request: Request, own: str, task: str) -> dict[str, object]:
     return {name: value for name, value in request.items() if name != "quant" and tasks <= BY_NAME[name].tasks}
 
 
-def _found(rung: Request, catalog: Catalog) -> Estimate | None:
+def _found(rung: Request, beside: Asked) -> Estimate | None:
     """Estimate a rung, if need be without layout and engine that were asked for; None where it is refused."""
-    for request in (rung, {name: value for name, value in rung.items() if name not in GIVES_WAY}):
-        try:
-            return estimate(resolution(request, catalog))
-        except LlmfeasError:
-            continue
-    return None
+    return beside.estimate(rung) or beside.estimate({n: value for n, value in rung.items() if n not in GIVES_WAY})
 
 
 def _rung(label: str, found: Estimate) -> Rung:
-    scenario, peak = found.scenario, found.memory.peak_bytes.expected
-    return Rung(label, scenario.task, scenario.quant, scenario.precision, found.verdict.status, peak)
+    scenario, peak, host = found.scenario, found.memory.peak_bytes.expected, found.memory.host_bytes
+    return Rung(label, scenario.task, scenario.quant, scenario.precision, found.verdict.status, peak, host)

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..catalog.store import Catalog
-from ..contract import Published, hidden, keys_of, published
+from ..contract import Json, Note, Published, envelope, hidden, keys_of, published
 from ..errors import UsageError
 from ..feasibility.core import estimate
 from ..feasibility.inputs import Inputs, inputs, value_and_origin
 from ..feasibility.result import Cost, Estimate, Remedy, Verdict
 from ..memory.peak import Memory
+from ..options import flag_of
 from ..record import dataclass
 from ..request import canonical
 from ..scenario import Scenario
@@ -129,6 +130,25 @@ class Plan:
     requested: Estimate
     ways: tuple[Way, ...]
     nearest: Nearest | None
+
+    def __repr__(self) -> str:
+        ways = (f"  {dict(way.settings)}: {way.estimate!r}" for way in self.ways)
+        return "\n".join([f"<Plan for {self.requested!r}", *ways, ">"])
+
+    @property
+    def warnings(self) -> tuple[Note, ...]:
+        """What the estimate warns of, and whether the settings to keep leave nothing to try."""
+        kept = self.nearest.emptied_by if self.nearest else ()
+        if not kept:
+            return self.requested.warnings
+        held = ", ".join(flag_of(name) for name in kept)
+        empty = Note("empty-search", f"there is nothing left to change: --keep holds {held}")
+        return (*self.requested.warnings, empty)
+
+    def to_dict(self) -> Json:
+        """The JSON of `llmfeas plan --json`."""
+        asked = self.requested
+        return envelope("plan", asked.catalog, inputs(asked.scenario), self.result(), self.warnings)
 
     def result(self) -> PlanResult:
         """The plan as the contract has it."""

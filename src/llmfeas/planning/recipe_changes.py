@@ -28,7 +28,7 @@ def attention_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield change(
             scenario, "attention-fused", {"attention": "flash"}, "nothing is lost: the fused kernel is faster and exact"
         )
-    elif scenario.said("attention") and estimate.verdict.software == "unsupported":
+    elif scenario.was_given("attention") and estimate.verdict.software == "unsupported":
         yield change(
             scenario,
             "attention-eager",
@@ -51,7 +51,7 @@ def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Chan
             heavier=True,
         )
     # Adapters checkpoint everything unless told otherwise.
-    only = ("task",) if scenario.task in FULL and not scenario.said("checkpointing") else ()
+    only = ("task",) if scenario.method in FULL and not scenario.was_given("checkpointing") else ()
     if scenario.checkpointing == "none":
         text = "some more compute: part of the activations is made twice"
         yield change(scenario, "checkpointing-selective", {"checkpointing": "selective"}, text, alone=only)
@@ -68,7 +68,7 @@ def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Chan
 def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield larger micro-batches (fewer steps of the same batch), then smaller ones, where one was given."""
     scenario = estimate.scenario
-    if not scenario.is_training or not scenario.said("micro_batch"):
+    if not scenario.is_training or not scenario.was_given("micro_batch"):
         return
     micro, same = scenario.micro_batch, {"global_batch": scenario.global_batch}
     larger = 2 * micro
@@ -90,7 +90,7 @@ def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield other stages of ZeRO on several devices: lower ones (less to send), then 3 (smallest)."""
     scenario = estimate.scenario
-    if not scenario.is_training or (scenario.num_devices == 1 and not scenario.said("zero")):
+    if not scenario.is_training or (scenario.num_devices == 1 and not scenario.was_given("zero")):
         return
     for stage in (1, 2):
         if stage < scenario.zero:
@@ -104,7 +104,7 @@ def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 def layout_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a layout of our choice where one was given."""
-    given = [name for name in ("tp", "pp", "cp", "ep", "interleave") if estimate.scenario.said(name)]
+    given = [name for name in ("tp", "pp", "cp", "ep", "interleave") if estimate.scenario.was_given(name)]
     if given:
         yield change(estimate.scenario, "layout", dict.fromkeys(given, AUTO), "a layout that llmfeas chooses")
 
@@ -112,7 +112,7 @@ def layout_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 def context_parallel_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield long sequences divided over several devices."""
     scenario = estimate.scenario
-    if scenario.is_training and scenario.num_devices > 1 and scenario.seq_len >= 8192 and not scenario.said("cp"):
+    if scenario.is_training and scenario.num_devices > 1 and scenario.seq_len >= 8192 and not scenario.was_given("cp"):
         for cp in (2, 4, 8):
             if cp > scenario.cp and scenario.num_devices % cp == 0 and scenario.seq_len % cp == 0:
                 yield change(
@@ -127,7 +127,7 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield faster and smaller number formats that the device computes in, and ours for one that it cannot."""
     scenario, rates = estimate.scenario, estimate.scenario.device.tflop_per_s
     emulated = scenario.precision.startswith("bf16") and rates.bf16 is None
-    if scenario.said("precision") and (emulated or estimate.verdict.software == "unsupported"):
+    if scenario.was_given("precision") and (emulated or estimate.verdict.software == "unsupported"):
         yield change(
             scenario,
             "precision-usual",
@@ -152,14 +152,14 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
                 "16-bit products with a loss scale: the usual way on this device",
             )
     late = estimate.verdict.time in ("over_deadline", "impractical") or estimate.verdict.budget == "over_budget"
-    if late and rates.fp8 is not None and scenario.precision != "fp8-mixed" and scenario.task in FULL:
+    if late and rates.fp8 is not None and scenario.precision != "fp8-mixed" and scenario.method in FULL:
         yield change(
             scenario,
             "precision-fp8",
             {"precision": "fp8-mixed"},
             "8-bit products: faster, but needs a library and care",
         )
-    if scenario.precision == "bf16-mixed" and scenario.task in FULL:
+    if scenario.precision == "bf16-mixed" and scenario.method in FULL:
         # of what adapters need it changes next to nothing
         text = "16-bit weights and states: small updates are lost, quality suffers"
         yield change(scenario, "precision-narrow", {"precision": "bf16"}, text, alone=("task",))
@@ -168,7 +168,7 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield optimizers with smaller states."""
     scenario = estimate.scenario
-    if scenario.task not in FULL:
+    if scenario.method not in FULL:
         return
     for name, optimizer in OPTIMIZERS.items():
         if optimizer.offer is not None and optimizer.lightness > OPTIMIZERS[scenario.optimizer].lightness:
@@ -180,24 +180,25 @@ def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield adapters instead of all weights, and a 4-bit base under them or a 16-bit one."""
     scenario = estimate.scenario
-    unsaid = {"quant": AUTO} if scenario.said("quant") else {}
+    unsaid = {"quant": AUTO} if scenario.was_given("quant") else {}
     pre = scenario.task == "pretrain"
+    said = "task" if scenario.loss is None else "adapters"
     # nobody adapts a model on as many tokens as one is made from
-    fewer = {"tokens": FINETUNE_TOKENS} if pre and scenario.said("tokens") else {}
+    fewer = {"tokens": FINETUNE_TOKENS} if pre and scenario.was_given("tokens") else {}
     only = ("tokens",) if pre else ()
-    if scenario.task == "qlora":
+    if scenario.method == "qlora":
         text = "adapters on 16-bit weights: more memory than on 4-bit ones"
-        yield change(scenario, "task-lora-of-qlora", {"task": "lora", **unsaid}, text)
-    if scenario.task in FULL:
+        yield change(scenario, "task-lora-of-qlora", {said: "lora", **unsaid}, text)
+    if scenario.method in FULL:
         text = "only adapters are trained" + (", on a model that exists: no pre-training" if pre else "")
         yield change(
-            scenario, "task-lora-of-pretrain" if pre else "task-lora", {"task": "lora", **fewer}, text, alone=only
+            scenario, "task-lora-of-pretrain" if pre else "task-lora", {said: "lora", **fewer}, text, alone=only
         )
-    if scenario.task in (*FULL, "lora"):
+    if scenario.method in (*FULL, "lora"):
         kinds = {"pretrain": "task-qlora-of-pretrain", "finetune": "task-qlora", "lora": "task-qlora-of-lora"}
         base = "a 4-bit base that exists: no pre-training," if pre else "a 4-bit base:"
         text = f"only adapters are trained, on {base} some loss of quality, slower steps"
-        yield change(scenario, kinds[scenario.task], {"task": "qlora", **fewer}, text, alone=only)
+        yield change(scenario, kinds[scenario.method], {said: "qlora", **fewer}, text, alone=only)
 
 
 def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -220,7 +221,7 @@ def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
             {"offload": "activations"},
             "what backward needs waits in main memory: slower steps",
         )
-    if scenario.task not in FULL:
+    if scenario.method not in FULL:
         return
     if not scenario.states_on_host:
         yield change(
@@ -290,7 +291,7 @@ def _streaming_helps(estimate: Estimate) -> bool:
     """Whether adapters that do not fit on one card would profit from a framework that is written for them."""
     scenario = estimate.scenario
     alone = scenario.num_devices == 1 and scenario.device.backend == "cuda" and has_host(scenario)
-    adapted = scenario.task in ("lora", "qlora") and scenario.quant in ("none", "nf4")
+    adapted = scenario.method in ("lora", "qlora") and scenario.quant in ("none", "nf4")
     return (
         estimate.verdict.memory != "fits" and alone and adapted and runs_public_code(scenario) and _held_fits(estimate)
     )
@@ -300,7 +301,7 @@ def _patching_helps(estimate: Estimate) -> bool:
     """Whether kernels of a library inside the public code would make room in a training that does not fit."""
     scenario = estimate.scenario
     near = estimate.verdict.memory != "fits" and scenario.is_training and runs_public_code(scenario)
-    streamed = scenario.task == "qlora" and _streaming_helps(estimate)
+    streamed = scenario.method == "qlora" and _streaming_helps(estimate)
     return near and not streamed and _held_fits(estimate)
 
 
@@ -313,7 +314,7 @@ def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario: Scenario = estimate.scenario
     if (
         estimate.verdict.memory != "fits"
-        and scenario.task in FULL
+        and scenario.method in FULL
         and runs_public_code(scenario)
         and _held_fits(estimate)
     ):
@@ -338,11 +339,11 @@ def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 def usual_engine(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield, by its name, what people use on the device where the engine that was asked for does not run there."""
     scenario = estimate.scenario
-    if not scenario.said("engine") or estimate.verdict.software != "unsupported":
+    if not scenario.was_given("engine") or estimate.verdict.software != "unsupported":
         return
     many = scenario.concurrency
     usual = default_engine(
-        catalog.backends[scenario.device.backend], scenario.device, scenario.task, scenario.quant, many
+        catalog.backends[scenario.device.backend], scenario.device, scenario.method, scenario.quant, many
     )
     if usual != scenario.engine:
         text = f"not {scenario.engine}, but {usual}, which people use on this device"

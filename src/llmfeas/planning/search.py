@@ -72,7 +72,7 @@ class Way:
     def spilled(self) -> int | None:
         """Layers that stay on the device where the others went to the host by themselves; None where none did."""
         scenario = self.estimate.scenario
-        return None if scenario.said("gpu_layers") else scenario.gpu_layers
+        return None if scenario.was_given("gpu_layers") else scenario.gpu_layers
 
     @property
     def pain(self) -> float:
@@ -82,7 +82,7 @@ class Way:
         # whoever adds memory to the host wants layers there
         wanted = self.spilled is None or "host_memory" in self.settings
         spilled = 0.0 if wanted or self.spilled is None else host_pain(self.spilled, layers)
-        return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0) + spilled
+        return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0) + spilled + self._experts_pain
 
     @property
     def tier(self) -> int:
@@ -95,7 +95,20 @@ class Way:
         tight = self.estimate.verdict.status == "tight"
         return self.tier, tight, len(self.changes), self.pain, self.slowness
 
+    @property
+    def _experts_pain(self) -> float:
+        """What experts on the host hurt by themselves: half of what whole layers would."""
+        scenario = self.estimate.scenario
+        layers = scenario.model.architecture.layers
+        moved = scenario.n_cpu_moe if scenario.places_experts else None
+        wanted = "host_memory" in self.settings
+        return 0.0 if moved is None or wanted else host_pain(layers - moved, layers) / 2
+
     def _spills(self) -> Iterator[str]:
+        scenario = self.estimate.scenario
+        if scenario.places_experts:
+            layers = scenario.model.architecture.layers
+            yield f"the experts of {scenario.n_cpu_moe} of {layers} layers stay in main memory"
         if self.spilled is not None:
             layers = self.estimate.scenario.model.architecture.layers
             yield f"{self.spilled} of {layers} layers stay on the device, the others run on the host"
@@ -217,17 +230,17 @@ class Search:
         if settled is None:
             return None
         hopeless = self._unsupported(settled)
-        counted = memory(settled.scenario).memory
-        usable = max(counted.usable_bytes, 1.0)
-        share = counted.peak_bytes.expected / usable
+        counted = memory(settled.scenario)
+        usable = max(counted.memory.usable_bytes, 1.0)
+        share = counted.memory.peak_bytes.expected / usable
         if len(changes) == 1:
             self._shares[changes[0]] = share
             if settled.scenario.is_training and settled.scenario.num_devices == 1:
-                self._bare[changes[0]] = sum(counted.components[name] for name in STAYING) / usable
+                self._bare[changes[0]] = sum(counted.memory.components[name] for name in STAYING) / usable
         if hopeless or share > 1:
             self.note(changes, share + hopeless)
             return None
-        estimated = estimate(settled)
+        estimated = estimate(settled, counted)
         unpriced = (
             estimated.scenario.budget_usd is not None and estimated.scenario.is_training and estimated.cost.usd is None
         )

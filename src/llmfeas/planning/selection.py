@@ -52,13 +52,13 @@ def _feasible(way: Way) -> bool:
 
 
 def _gains(way: Way, other: Way, gain: float = GAIN) -> bool:
-    """Tell whether `way` is much faster or cheaper than `other`."""
+    """Whether `way` is much faster or cheaper than `other`."""
     cheaper = other.usd is not None and way.usd is not None and way.usd * gain < other.usd
     return cheaper or way.slowness * gain < other.slowness
 
 
 def _beats(other: Way, way: Way) -> bool:
-    """Tell whether `other` makes `way` pointless: it hurts less, and `way` gains nothing by what it does more."""
+    """Whether `other` makes `way` pointless: it hurts less, and `way` gains nothing by what it does more."""
     if other is way or other.pain > way.pain or len(other.changes) > len(way.changes):
         return False
     if not SACRIFICES & other.settings.keys() <= way.settings.keys():

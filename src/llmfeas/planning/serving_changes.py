@@ -76,7 +76,7 @@ def quant_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario = estimate.scenario
     if scenario.task != "inference" or scenario.stored is not None:
         return
-    if scenario.said("quant") and estimate.verdict.software == "unsupported":
+    if scenario.was_given("quant") and estimate.verdict.software == "unsupported":
         text = f"not {scenario.quant}, but the weights as published"
         yield change(scenario, "format-published", {"quant": AUTO}, text)
     now = scenario.tables.quantization.encoded_bits(scenario.quant)[0]
@@ -102,7 +102,7 @@ def _run_by(scenario: Scenario, quant: str, catalog: Catalog) -> dict[str, objec
     """The settings of a format under the engine at hand, which is named where people use another one for it."""
     backend, many = catalog.backends[scenario.device.backend], scenario.concurrency
     usual = default_engine(backend, scenario.device, "inference", quant, many)
-    named = usual != scenario.engine and not scenario.said("engine")
+    named = usual != scenario.engine and not scenario.was_given("engine")
     return {"quant": quant, **({"engine": scenario.engine} if named else {})}
 
 
@@ -156,7 +156,7 @@ def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     context = scenario.context or 0
     while scenario.task == "inference" and context > 1024:
         context = max(1024, context // 2)
-        prompt = {"prompt": min(scenario.prompt, context)} if scenario.said("prompt") else {}
+        prompt = {"prompt": min(scenario.prompt, context)} if scenario.was_given("prompt") else {}
         yield change(scenario, "context", {"context": context, **prompt}, "a shorter context")
 
 

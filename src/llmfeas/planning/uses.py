@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..catalog.store import Catalog
-from ..errors import LlmfeasError
-from ..feasibility.core import estimate
 from ..feasibility.result import Estimate, Use
 from ..memory.floor import rank_floor_bytes
 from ..memory.usable import usable_bytes
 from ..options import BY_NAME
 from ..scenario import Task
-from ..settle import Resolution, resolution
+from .asked import Asked
 from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
@@ -25,6 +22,13 @@ USES: tuple[tuple[str, Task], ...] = (
     ("pre-training", "pretrain"),
 )
 """Each use and its task, what most people come for first."""
+
+READING: tuple[tuple[str, Task], ...] = (
+    ("embedding", "inference"),
+    ("LoRA", "lora"),
+    ("full fine-tuning", "finetune"),
+)
+"""Of a model that reads and writes nothing."""
 
 LEANER: tuple[Settings, ...] = (
     {"micro_batch": 1},
@@ -41,25 +45,20 @@ GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
 """What a task may refuse: of a request without a task nobody knows which one it was meant for."""
 
 
-def uses_of(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Iterator[Use]:
+def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -> Iterator[Use]:
     """Yield what the machine does with the model; `estimated` is the answer to the request itself.
 
     A use is the answer to the request with its task, and with what makes it feasible if it is not so by itself. One
     that cannot be asked at all is left out.
     """
-    for label, task in USES:
+    for label, task in READING if estimated.scenario.model.architecture.encoder else USES:
         asked = _asked(request, task)
-        found = estimated if task == estimated.scenario.task else None
-        settled = _settled(asked, catalog) if found is None else None
-        if found is None and settled is not None:
-            found = estimate(settled)
+        found = estimated if task == estimated.scenario.task else beside.estimate(asked)
         if found is None:
             asked = {name: value for name, value in asked.items() if name not in GIVES_WAY}
-            settled = _settled(asked, catalog)
-            if settled is None:
-                continue
-            found = estimate(settled)
-        yield _use(label, *_best(asked, found, catalog))
+            found = beside.estimate(asked)
+        if found is not None:
+            yield _use(label, *_best(asked, found, beside))
 
 
 def _asked(request: Mapping[str, object], task: Task) -> dict[str, object]:
@@ -68,21 +67,14 @@ def _asked(request: Mapping[str, object], task: Task) -> dict[str, object]:
     return {**kept, "task": task}
 
 
-def _settled(asked: Settings, catalog: Catalog) -> Resolution | None:
-    try:
-        return resolution(asked, catalog)
-    except LlmfeasError:
-        return None
-
-
-def _best(asked: Settings, plain: Estimate, catalog: Catalog) -> tuple[Settings, Estimate]:
+def _best(asked: Settings, plain: Estimate, beside: Asked) -> tuple[Settings, Estimate]:
     """The changes that make a use feasible, else tight, and its answer; without any, the use as it is."""
     best: tuple[Settings, Estimate] = ({}, plain)
     if plain.verdict.memory == "fits" or plain.verdict.software == "unsupported":
         return best
     trials = _formats(plain) if plain.scenario.task == "inference" else _leaner(plain)
     for changes in trials:
-        found = _trial({**asked, **changes}, plain, catalog)
+        found = _trial({**asked, **changes}, plain, beside)
         if found is None or found.verdict.status not in ("feasible", "tight"):
             continue
         if found.verdict.status == "feasible":
@@ -92,9 +84,9 @@ def _best(asked: Settings, plain: Estimate, catalog: Catalog) -> tuple[Settings,
     return best
 
 
-def _trial(asked: Settings, plain: Estimate, catalog: Catalog) -> Estimate | None:
+def _trial(asked: Settings, plain: Estimate, beside: Asked) -> Estimate | None:
     """The answer with changes; None where they are refused, change the engine, or what stays would not fit."""
-    settled = _settled(asked, catalog)
+    settled = beside.settled(asked)
     if settled is None:
         return None
     scenario = settled.scenario
@@ -102,7 +94,7 @@ def _trial(asked: Settings, plain: Estimate, catalog: Catalog) -> Estimate | Non
         return None
     if scenario.is_training and rank_floor_bytes(scenario) > usable_bytes(scenario):
         return None
-    return estimate(settled)
+    return beside.estimate(asked)
 
 
 def _leaner(plain: Estimate) -> Iterator[dict[str, object]]:
@@ -110,8 +102,8 @@ def _leaner(plain: Estimate) -> Iterator[dict[str, object]]:
     scenario = plain.scenario
     changes: dict[str, object] = {}
     for step in LEANER:
-        new = {n: v for n, v in step.items() if not scenario.said(n) and getattr(scenario, n) != v}
-        if scenario.task not in ("pretrain", "finetune"):
+        new = {n: v for n, v in step.items() if not scenario.was_given(n) and getattr(scenario, n) != v}
+        if scenario.method not in ("pretrain", "finetune"):
             new.pop("precision", None)
             new.pop("optimizer", None)
         if new:
@@ -122,7 +114,7 @@ def _leaner(plain: Estimate) -> Iterator[dict[str, object]]:
 def _formats(plain: Estimate) -> Iterator[dict[str, object]]:
     """Yield the usual formats of fewer bits than now, the widest first."""
     scenario = plain.scenario
-    if scenario.said("quant") or scenario.stored is not None:
+    if scenario.was_given("quant") or scenario.stored is not None:
         return
     formats = scenario.tables.quantization
     now = formats.encoded_bits(scenario.quant)[0]
@@ -140,6 +132,7 @@ def _use(label: str, changes: Settings, found: Estimate) -> Use:
         changes={"task": scenario.task, **changes},
         quant=None if scenario.quant == "none" else scenario.quant,
         gpu_layers=scenario.gpu_layers,
+        n_cpu_moe=scenario.n_cpu_moe,
         verdict=found.verdict,
         peak_bytes=found.memory.peak_bytes.expected,
         tokens=scenario.tokens,

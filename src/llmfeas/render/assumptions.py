@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ..objectives import OBJECTIVES
 from ..text import printable
 from ..units import digits, format_count
 from .report import Column, Phrase, Table, Topic, glued
@@ -33,13 +34,21 @@ def context(inputs: Json, parameters: Json) -> tuple[str, ...]:
 
 
 def _training(value: Any, total: float) -> Iterator[str]:
-    yield f"{value('micro_batch')} x {value('seq_len')} tokens a device"
+    of = "pairs" if _in_pairs(value) else "sequences"
+    yield f"{value('micro_batch')} x {'2 x ' if _in_pairs(value) else ''}{value('seq_len')} tokens a device"
     if value("global_batch") and value("global_batch") != value("micro_batch"):
-        yield f"{value('global_batch')} sequences a step"
+        yield f"{value('global_batch')} {of} a step"
+    if value("loss"):
+        yield f"{value('loss')} loss"
+    if value("group_size"):
+        yield f"{value('group_size')} answers of {value('response_length')} tokens a prompt"
+        yield "written on the same devices" if value("colocate") == "true" else "written on as many devices beside"
+    if value("loss"):
+        yield from ("reference computed before",) if value("reference") == "precomputed" else ()
     yield str(value("precision"))
     if (value("quant") or "none") != "none":
         yield f"{value('quant')} weights"
-    if value("lora_rank") and value("task") in ("lora", "qlora"):
+    if value("lora_rank") and (value("adapters") or value("task")) in ("lora", "qlora"):
         yield f"rank {value('lora_rank')}, {value('lora_targets')}"
         if value("lora_dropout"):
             yield f"adapter dropout {value('lora_dropout'):g}"
@@ -54,12 +63,16 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{format_count(value('tokens'))} tokens" + (f" ({digits(each)} a parameter)" if each >= 1 else "")
 
 
+def _in_pairs(value: Any) -> bool:
+    """Whether an example is two sequences."""
+    return bool(value("loss")) and OBJECTIVES[value("loss")].sequences > 1
+
+
 def _examples(value: Any) -> str:
     epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
     each = min(value("example_tokens"), value("seq_len"))
-    return (
-        f"{format_count(value('examples'))} examples x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
-    )
+    what = "pairs x 2" if _in_pairs(value) else "examples"
+    return f"{format_count(value('examples'))} {what} x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
 
 
 def _inference(value: Any) -> Iterator[str]:
@@ -108,9 +121,14 @@ def _chosen_to_fit(inputs: Json) -> Iterator[str]:
     """Yield why weights are in a smaller format than the published one, and why some layers lie on the host."""
     quant, layers = inputs.get("quant", {}), inputs.get("gpu_layers", {})
     placed = layers.get("origin") == "derived" and layers.get("value") is not None
+    experts = inputs.get("n_cpu_moe", {})
+    moved = experts.get("value") if experts.get("origin") == "derived" else None
     if quant.get("origin") == "derived":
-        best = "the smallest usual format" if placed else "the best usual format that surely fits"
+        best = "the smallest usual format" if placed or moved else "the best usual format that surely fits"
         yield f"{glued(str(quant['value']) + ' weights')}: {best}; as published they do not (--quant)."
+    if moved:
+        whose = f"the experts of {moved} layers"
+        yield f"{glued(whose)} stay in main memory, no more than do not fit on the device (--n-cpu-moe)."
     if placed:
         where = f"{layers['value']} layers on the device"
         yield f"{glued(where)}, as many as surely fit; the rest runs on the host (--gpu-layers)."

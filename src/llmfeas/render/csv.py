@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ..text import printable
+from ..text import printable, shown
 from .ndjson import rows_of
 
 Row = Mapping[str, object]
@@ -65,7 +65,7 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], header: 
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     if header:
-        writer.writerow(columns)
+        writer.writerow([shown(column) for column in columns])
     writer.writerows([row.get(path, "") for path in columns] for row in rows)
     return sink.getvalue()
 

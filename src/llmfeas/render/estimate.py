@@ -162,14 +162,18 @@ def _limited(inputs: Json, time: Json, key: str) -> str:
     bound = time.get(key)
     if not bound:
         return ""
-    if bound == "host" and inputs.get("gpu_layers", {}).get("value") is not None:
-        return ", limited by the layers that the processor computes"
+    for setting, computed in (("n_cpu_moe", "experts"), ("gpu_layers", "layers")):
+        if bound == "host" and inputs.get(setting, {}).get("value"):
+            return f", limited by the {computed} that the processor computes"
     alone = bound == "communication" and inputs["num_devices"]["value"] == 1
     return f", limited by {'transfers from main memory' if alone else LIMITS.get(bound, bound)}"
 
 
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     written = _limited(inputs, time, "decode_bound_by")
+    if not time["decode_tokens_per_second"]["expected"]:
+        read = f"reads {rate(time['prefill_tokens_per_second'])}{_limited(inputs, time, 'prefill_bound_by')}{condition}"
+        return [read, f"a text is read in {figure(time['time_to_first_token_seconds'], format_duration)}"]
     requests = inputs.get("concurrency", {}).get("value") or 1
     single = time.get("tokens_per_second_per_sequence") if requests > 1 else None
     alone = f" to all {requests} together, {rate(single)} to each" if single else ""
@@ -267,11 +271,17 @@ def _is_asked(rung: Json, inputs: Json) -> bool:
     return bool(rung["task"] == task and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
 
 
+SEEN_HOST_BYTES = 2 * GIB
+"""Look-up tables that lie in main memory are no more than that."""
+
+
 def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
     """What else can be done here; rungs take defaults where the question may have said otherwise."""
     items = []
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = format_bytes(rung["peak_bytes"]) if rung.get("peak_bytes") is not None else ""
+        if rung.get("host_bytes", 0.0) >= SEEN_HOST_BYTES:
+            size += f" and {format_bytes(rung['host_bytes'])} of main memory"
         size = {"unsupported": "not supported", "tight": f"{size} (tight)"}.get(rung["status"], size)
         items.append(
             (Phrase(glued(f"{printable(rung['label'], 40)} ")), judged(rung["status"]), Phrase(glued(f" {size}")))

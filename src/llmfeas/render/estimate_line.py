@@ -9,7 +9,7 @@ from ..contract import ABSENT, keys_of
 from ..feasibility.core import flops, parameter_counts
 from ..feasibility.inputs import inputs, value_and_origin
 from ..feasibility.result import SCHEMA, Estimate
-from ..scenario import BATCH, Origin, Scenario, whatever_the_batch
+from ..scenario import BATCH, Origin, Scenario, cached_across_batches
 from .ndjson import encoded
 
 SERVING_REST = tuple(key for key in keys_of(Estimate) if key != "parameters")
@@ -32,7 +32,7 @@ def estimate_line(id: object, estimate: Estimate) -> str:
     return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{encoded(estimate.warnings)}}}\n'
 
 
-@whatever_the_batch
+@cached_across_batches
 def _head(scenario: Scenario, catalog: str) -> str:
     """An envelope up to what depends on the batch, as a format for the settings of the batch."""
     settings: dict[str, object] = {**inputs(scenario), **dict.fromkeys(BATCH, _HOLE)}

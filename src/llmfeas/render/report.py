@@ -1,4 +1,7 @@
-"""The neutral report: what is said to a person, before any format has laid it out."""
+"""The neutral report: what is said to a person, before any format has laid it out.
+
+Text from outside becomes safe to show as a piece of it is made: no format needs to think of that.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,35 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ..record import dataclass
+from ..text import GLUE as GLUE
+from ..text import shown
 
 Meaning = Literal["plain", "label", "figure", "dim", "feasible", "tight", "infeasible"]
 """How a piece of text is meant; a format may colour it, but never says anything by colour alone."""
 
-GLUE = "\u00a0"
-"""Stands for a space at which no line is broken, as inside `29.1 GiB (28.3 – 30.9)`."""
-
-
 SIGNS: Mapping[Meaning, str] = {"feasible": "✓", "tight": "!", "infeasible": "✗"}
+
+
+FILE = "\n\t\u00a0"
+"""What a text to be copied keeps of characters that are no signs."""
+
+
+class _Shown:
+    """A record whose texts are made safe to show."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        names: tuple[str, ...] = self.__slots__
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, str):
+                if not value.isprintable():
+                    object.__setattr__(
+                        self, name, shown(value, FILE if isinstance(self, Verbatim) and name == "text" else GLUE)
+                    )
+            elif isinstance(value, tuple) and value and isinstance(value[0], str):
+                object.__setattr__(self, name, tuple(shown(text) for text in value))
 
 
 def glued(text: str) -> str:
@@ -23,7 +46,7 @@ def glued(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(_Shown):
     """A piece of text with a meaning."""
 
     text: str
@@ -43,7 +66,7 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(_Shown):
     """A bar of `share` of the full length, 0 to 1, with what it stands for."""
 
     share: float
@@ -52,7 +75,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(_Shown):
     """What one does and what then holds."""
 
     left: str
@@ -60,7 +83,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(_Shown):
     """A label with what belongs to it: paragraphs, then bars, pairs and items that stand side by side."""
 
     label: str
@@ -73,7 +96,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(_Shown):
     """A column of a table: of words or `figures`; of `prose`, which may be wrapped."""
 
     title: str
@@ -92,7 +115,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verbatim:
+class Verbatim(_Shown):
     """Text to be copied, such as a file: no line of it is broken or changed."""
 
     label: str
@@ -100,7 +123,7 @@ class Verbatim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
+class Heading(_Shown):
     """A title with its verdict, and a line of context."""
 
     title: str
@@ -109,7 +132,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(_Shown):
     """A heading of its own, then topics and tables in the order in which they are read, and what begins anew."""
 
     title: str

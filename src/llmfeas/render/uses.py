@@ -32,7 +32,9 @@ def _line(use: Json) -> tuple[Phrase, ...]:
         return sign, Phrase(f" {words[0]}")
     peak = glued(format_bytes(use["peak_bytes"]))
     if verdict["memory"] == "exceeds":
-        return sign, Phrase(f" {words[0]}: {glued(f'needs {peak}')}")
+        reasons = {reason["code"]: reason["message"] for reason in verdict["reasons"]}
+        needed = "main memory" if "host-memory-exceeds" in reasons and "memory-exceeds" not in reasons else peak
+        return sign, Phrase(f" {words[0]}: {glued(f'needs more {needed}' if needed != peak else f'needs {peak}')}")
     asked = Phrase(f": {flags(use['changes'])}", "dim")
     return sign, Phrase(" " + ", ".join((*words, *_weights(use), peak, *_speed(use)))), asked
 
@@ -41,8 +43,10 @@ def _weights(use: Json) -> tuple[str, ...]:
     """In what the weights of a chat are stored, and how many layers are on the device if not all."""
     if use["task"] != "inference" or not use["quant"]:
         return ()
-    layers = use["gpu_layers"]
-    return (glued(printable(use["quant"], 40)) + (glued(f", {layers} layers on the device") if layers else ""),)
+    layers, experts = use["gpu_layers"], use["n_cpu_moe"]
+    kept = glued(f", {layers} layers on the device") if layers else ""
+    moved = glued(f", experts of {experts} layers in main memory") if experts else ""
+    return (glued(printable(use["quant"], 40)) + kept + moved,)
 
 
 def _speed(use: Json) -> tuple[str, ...]:

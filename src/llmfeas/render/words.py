@@ -58,6 +58,8 @@ TASKS: Mapping[str, str] = {
     "lora": "LoRA fine-tuning",
     "qlora": "QLoRA fine-tuning",
     "inference": "inference",
+    "dpo": "preference tuning",
+    "grpo": "reinforcement learning",
 }
 
 

@@ -30,6 +30,7 @@ from ..workload.serving import replicas
 from . import engine as engines
 from . import formats, layout, lengths, recipe
 from .draft import Draft
+from .experts import settle_experts
 from .hardware import settle_hardware
 from .load import settle_load
 from .pools import check_pools, count_pools
@@ -39,7 +40,7 @@ from .speculation import settle_speculation
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
-MAX_QUESTIONS = 2048
+MAX_QUESTIONS = 1024
 """Questions that are kept, for requests that differ in their batch alone."""
 
 
@@ -57,7 +58,7 @@ class Resolution:
 
 
 def _is_path(text: str, catalog: Catalog) -> bool:
-    """Tell a file or folder from a catalog name, without importing the readers for plain names."""
+    """Whether a text names a file or folder, not a catalog entry, without importing the readers for plain names."""
     if text in catalog.models:
         return False
     plain = not ("/" in text or "\\" in text or "." in text)
@@ -68,12 +69,23 @@ def _is_path(text: str, catalog: Catalog) -> bool:
     return is_model_path(text)
 
 
+def _in_a_store(text: str) -> tuple[str, str] | None:
+    """The path of a model that another program has under this id, and whose store that is."""
+    if ("/" not in text and ":" not in text) or os.path.exists(text):  # noqa: PTH110
+        return None
+    from ..importers.local_stores import local_model
+
+    found = local_model(text)
+    return None if found is None else (str(found.path), found.store)
+
+
 @lru_cache(maxsize=64)
 def _imported(text: str, stamp: object, catalog: Catalog) -> ImportedModel:
     """Read a model file once, however many questions are asked of it; `stamp` tells one state of it from another."""
     from ..importers.model_file import model_from_file
+    from ..workload.published import with_published_bytes
 
-    return model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats)
+    return with_published_bytes(model_from_file(text, catalog.models.values(), catalog.tables.quantization.formats))
 
 
 def _model(draft: Draft, catalog: Catalog) -> Model:
@@ -84,7 +96,11 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         DataError: for a file that cannot be used.
     """
     text = draft.given["model"]
-    if _is_path(text, catalog):
+    stored = None if text in catalog.models else _in_a_store(text)
+    if stored is not None:
+        draft.warn("model-variant", f"'{text}' lies in {stored[1]}: its files count")
+        text = stored[0]
+    if stored is not None or _is_path(text, catalog):
         from ..importers.model_file import stamps
 
         found = _imported(text, stamps(text), catalog)
@@ -98,7 +114,7 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         if match.note:
             draft.warn("model-variant", match.note)
         model = match.record
-    draft.put("model", model, "given")
+    draft.override("model", model, "given")
     return model
 
 
@@ -173,6 +189,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
+    recipe.settle_objective(draft, model)
     count_pools(draft)
     settle_hardware(draft, hardware_named(draft.given["device"], catalog), catalog)
     recipe.settle_offload(draft, draft.values["device"])
@@ -184,11 +201,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
     if draft.values["task"] in TRAINING_TASKS:
-        layout.check_engine(draft, engine)
-        recipe.settle_training_recipe(draft, model, engine)
-        lengths.settle_sequence(draft, model)
-        lengths.settle_tokens(draft, model, parameters(model).active)
-        draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
+        _settle_training(draft, model, engine)
     else:
         _settle_serving(draft, model, backend, engine, catalog)
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
@@ -200,9 +213,19 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
 
+def _settle_training(draft: Draft, model: Model, engine: Engine) -> None:
+    layout.check_engine(draft, engine)
+    recipe.settle_training_recipe(draft, model, engine)
+    lengths.settle_sequence(draft, model)
+    recipe.settle_rollouts(draft)
+    lengths.settle_tokens(draft, model, parameters(model).active)
+    draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
+
+
 def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
     lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
     draft.settle("gpu_layers", None, "derived")
+    settle_experts(draft, model, engine)
     settle_server(draft, engine, catalog)
     settle_load(draft)
     draft.settle("disaggregate", None)
@@ -238,8 +261,8 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> Scenario:
 def _widened(scenario: Scenario, draft: Draft) -> None:
     """Have a server run as many requests at once as are asked for, where nobody says how many it may."""
     asked = -(-draft.values["concurrency"] // replicas(scenario))
-    if scenario.max_num_seqs is not None and not scenario.said("max_num_seqs") and asked > scenario.max_num_seqs:
-        draft.put("max_num_seqs", asked, "derived")
+    if scenario.max_num_seqs is not None and not scenario.was_given("max_num_seqs") and asked > scenario.max_num_seqs:
+        draft.override("max_num_seqs", asked, "derived")
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
@@ -253,7 +276,7 @@ def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:
     check_pools(scenario)
     layout.check_layout(scenario)
     origin: Origin = "derived" if scenario.num_devices > 1 else "default"
-    settled = {name: origin for name in ("tp", "pp", "interleave", "ep", "cp") if not draft.said(name)}
+    settled = {name: origin for name in ("tp", "pp", "interleave", "ep", "cp") if not draft.was_given(name)}
     batch = {"global_batch": lengths.MANY} if scenario.is_training else {}
     return scenario.with_batch(batch, settled)
 

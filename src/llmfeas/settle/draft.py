@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..contract import Note
+from ..objectives import method_of
 from ..scenario import Origin
 
 
@@ -35,17 +36,22 @@ class Draft:
         self.origins[name] = origin
         return value
 
-    def put(self, name: str, value: Any, origin: Origin) -> None:
+    def override(self, name: str, value: Any, origin: Origin) -> None:
         """Overwrite a value, for instance where a device name implies a count."""
         self.values[name] = value
         self.origins[name] = origin
 
     def origin_of_given(self, name: str) -> Origin:
-        """Give the origin of a value in `given`: the user, or what an earlier answer had recorded."""
+        """The origin of a value in `given`: the user, or what an earlier answer had recorded."""
         return self.recorded.get(name, "given")
 
-    def said(self, name: str) -> bool:
-        """Tell whether the user gave this setting."""
+    @property
+    def method(self) -> str:
+        """How weights change, once task and adapters are settled (`Scenario.method`)."""
+        return method_of(self.values["task"], self.values.get("adapters"))
+
+    def was_given(self, name: str) -> bool:
+        """Whether the user gave this setting."""
         return self.given.get(name) is not None
 
     def warn(self, code: str, message: str) -> None:

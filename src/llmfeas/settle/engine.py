@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import lru_cache
 
 from ..catalog.architecture import Model
@@ -13,6 +12,7 @@ from ..catalog.quantization import StoredWeights
 from ..catalog.search import engine_named
 from ..catalog.store import Catalog
 from ..errors import DataError, UsageError
+from ..options import flag_of
 from ..text import printable
 from .draft import Draft
 from .server import asks_for_server, has_pool
@@ -25,6 +25,8 @@ STREAMING = PUBLIC_CODE
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
+PLACES = ("gpu_layers", "n_cpu_moe")
+"""Settings of what the host computes."""
 SERVER = "vllm"
 """Who is meant where a server's settings are given and no engine."""
 
@@ -33,7 +35,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     """Settle `engine` by backend, task, format, requests at once and, for training, the number of devices.
 
     Raises:
-        UsageError: where the engine cannot do the task, or `--gpu-layers` asks for what it cannot do.
+        UsageError: where the engine cannot do the task, or `--gpu-layers` or `--n-cpu-moe` ask for what it cannot do.
         DataError: where the engine's record names what there is not.
     """
     device: Device = draft.values["device"]
@@ -48,12 +50,18 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.streams)
         way = "; its own way is --gpu-layers" if engine.serving.partial else ""
         draft.warn("engine-offload", f"{engine.id} is not known to stream weights from the host{way}; {able} would")
-    if draft.said("gpu_layers") and not engine.serving.partial:
+    placed = _said_places(draft)
+    if placed and not engine.serving.partial:
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.partial)
         raise UsageError(
-            "contradiction", f"--gpu-layers is not something {engine.id} can do", f"engines that can: {able}"
+            "contradiction", f"{flag_of(placed[0])} is not something {engine.id} can do", f"engines that can: {able}"
         )
     return engine
+
+
+def _said_places(draft: Draft) -> list[str]:
+    """What was said of layers or experts that the host computes."""
+    return [name for name in PLACES if draft.was_given(name)]
 
 
 def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
@@ -64,13 +72,13 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if quant == "none" and inference and _is_gguf(draft):
         quant = SOME_GGUF_FORMAT
     default = _usual(draft, backend, quant)
-    if inference and quant != "none" and not draft.said("quant"):
+    if inference and quant != "none" and not draft.was_given("quant"):
         # who runs other models at a desk runs this one there too, in one of the usual formats
         desk = _usual(draft, backend, "none", aside=True)
         runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
         default = desk if runs and not plain else default
     default = _running(default, draft, model, quant, catalog)
-    if draft.said("gpu_layers") and not catalog.tables.engine(default).serving.partial:
+    if _said_places(draft) and not catalog.tables.engine(default).serving.partial:
         return "llama.cpp"
     known = catalog.tables.engine(default)
     if _streams(draft) and not known.serving.streams and _reads(STREAMING, quant, catalog):
@@ -79,7 +87,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
 
 
 def many_requests(concurrency: int, catalog: Catalog) -> int:
-    """Give the least number of requests at once for which engines are chosen as for `concurrency` of them."""
+    """The least number of requests at once for which engines are chosen as for `concurrency` of them."""
     return max(step for step in _steps(catalog) if step <= concurrency)
 
 
@@ -90,10 +98,10 @@ def _steps(catalog: Catalog) -> frozenset[int]:
 
 def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -> str:
     """Name what people use, and say where that is because of many requests unless it is asked `aside`."""
-    device, task, many = draft.values["device"], draft.values["task"], draft.given.get("concurrency", 1)
+    device, task, many = draft.values["device"], draft.method, draft.given.get("concurrency", 1)
     few = default_engine(backend, device, task, quant)
     chosen = default_engine(backend, device, task, quant, many)
-    if chosen != few and not aside and not any(draft.said(name) for name in ("engine", "gpu_layers")):
+    if chosen != few and not aside and not any(draft.was_given(name) for name in ("engine", *PLACES)):
         draft.warn("engine-for-many", f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
     return chosen
 
@@ -104,7 +112,7 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
     if catalog.tables.engine(usual).runs(implementation):
         return usual
     many = draft.given.get("concurrency", 1)
-    task = draft.values["task"]
+    task = draft.method
     others = [
         choice.engine for choice in catalog.backends[device.backend].engines if choice.fits(device, task, quant, many)
     ]
@@ -122,18 +130,18 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
 
 
 def _streams(draft: Draft) -> bool:
-    """Tell whether a served model's weights are to lie on the host and to pass through the device."""
+    """Whether a served model's weights are to lie on the host and to pass through the device."""
     return (draft.values["task"], draft.values["offload"]) == ("inference", "all")
 
 
 def _reads(engine: str, quant: str, catalog: Catalog) -> bool:
-    """Tell whether an engine is known to run a format."""
+    """Whether an engine is known to run a format."""
     known = catalog.tables.engine(engine)
     return quant == "none" or known.reads(catalog.tables.quantization.format(quant, known.speaks))
 
 
 def _is_gguf(draft: Draft) -> bool:
-    """Tell whether the model is a file that only llama.cpp and its kin open."""
+    """Whether the model is a file that only llama.cpp and its kin open."""
     stored: StoredWeights | None = draft.values.get("stored")
     return stored is not None and stored.container == "gguf"
 
@@ -154,6 +162,8 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
             "contradiction", f"--engine {engine.id} does no {job}", f"Leave --engine out, or take one of {able}."
         )
     if engine.id not in catalog.engines:
+        from difflib import get_close_matches
+
         near = get_close_matches(engine.id[:40], list(catalog.engines), n=2)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         draft.warn("unknown-engine", f"engine '{printable(engine.id, 40)}' is not known: taken as a plain one{hint}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..catalog.quantization import Quantization
 from ..memory.peak import memory, on_machine_bytes
+from ..record import replace
 from ..scenario import Origin, Scenario
 from ..workload.serving import shares_memory
 from .draft import Draft
@@ -19,24 +20,31 @@ def is_open(scenario: Scenario, draft: Draft) -> bool:
     """Whether memory decides something: the format, or which layers stay on the device."""
     if scenario.is_training:
         return False
-    return _format_is_open(scenario, draft) or (not draft.said("gpu_layers") and may_be_placed(scenario))
+    return _format_is_open(scenario, draft) or (_place_is_open(draft) and may_be_placed(scenario))
+
+
+def _place_is_open(draft: Draft) -> bool:
+    """Whether nobody said what the host computes; llama.cpp's own fit stops too where somebody did."""
+    return not (draft.was_given("gpu_layers") or draft.was_given("n_cpu_moe"))
 
 
 def _format_is_open(scenario: Scenario, draft: Draft) -> bool:
     """Whether nobody named a format and the engine's people take the best usual one that fits."""
-    return scenario.engine_record.serving.automatic and not draft.said("quant") and scenario.stored is None
+    return scenario.engine_record.serving.automatic and not draft.was_given("quant") and scenario.stored is None
 
 
 def may_be_placed(scenario: Scenario) -> bool:
     """Whether layers that do not fit are left on the host by themselves.
 
     Only where there is nothing smaller to take first: the weights are those of a file, or of so few bits as the
-    smallest usual format.
+    smallest usual format; a mixture's experts also where the format was said.
     """
     serving = scenario.engine_record.serving
     apart = not shares_memory(scenario) and scenario.device.kind not in ("unified", "apu")
     if not serving.partial or not apart or scenario.num_devices > 1:
         return False
+    if scenario.was_given("quant") and scenario.model.architecture.experts is not None:
+        return True
     if scenario.stored is not None or not serving.usual:
         return scenario.stored is not None
     formats = scenario.tables.quantization
@@ -66,7 +74,7 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
         last = _in_format(scenario, quant) if quant != published else scenario
         if fits(last):
             return last
-    return last if draft.said("gpu_layers") or not may_be_placed(last) else _placed(last)
+    return _placed(last) if _place_is_open(draft) and may_be_placed(last) else last
 
 
 def fits(scenario: Scenario) -> bool:
@@ -80,19 +88,44 @@ def _in_format(scenario: Scenario, quant: str) -> Scenario:
 
 
 def _placed(scenario: Scenario) -> Scenario:
-    """Keep as many layers on the device as surely fit there; all of them where none would make it fit."""
+    """Leave on the host what does not fit: experts where there are any, then layers; nothing where that would not do.
 
-    def at(layers: int) -> Scenario:
-        origins: dict[str, Origin] = {**scenario.origins, "gpu_layers": "derived"}
-        return replace(scenario, gpu_layers=layers, origins=origins)
+    As llama.cpp's own fit does: first the routed experts, whose every token meets few, then whole layers. It counts by
+    itself what a device holds and leaves a margin free there (`fit_margin_bytes`).
+    """
+    layers = scenario.model.architecture.layers
+    if scenario.model.architecture.experts is None:
+        return _with_layers(scenario, lambda asked: memory(asked).memory.verdict == "fits") or scenario
+    experts = _least(lambda kept: _has_margin(_on_host(scenario, n_cpu_moe=kept)), 1, layers)
+    if experts is not None:
+        return _on_host(scenario, n_cpu_moe=experts)
+    return _with_layers(_on_host(scenario, n_cpu_moe=layers), _has_margin) or scenario
 
-    def holds(layers: int) -> bool:
-        return memory(at(layers)).memory.verdict == "fits"
 
-    good, bad = 0, scenario.model.architecture.layers
-    if not holds(good):
-        return scenario
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return at(good)
+def _with_layers(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scenario | None:
+    """Keep as many layers on the device as hold there; None where none would make it fit."""
+    layers = scenario.model.architecture.layers
+    gone = _least(lambda gone: holds(_on_host(scenario, gpu_layers=layers - gone)), 1, layers)
+    return None if gone is None else _on_host(scenario, gpu_layers=layers - gone)
+
+
+def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The least number that holds, where all above it do; None where the highest does not."""
+    if not holds(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high
+
+
+def _on_host(scenario: Scenario, **places: Any) -> Scenario:
+    origins: dict[str, Origin] = {**scenario.origins, **dict.fromkeys(places, "derived")}
+    return replace(scenario, **places, origins=origins)
+
+
+def _has_margin(scenario: Scenario) -> bool:
+    """Whether a device surely holds it, and is expected to keep the margin free that the engine's own fit leaves."""
+    found = memory(scenario).memory
+    margin = scenario.engine_record.serving.fit_margin_bytes
+    return found.verdict == "fits" and found.peak_bytes.expected + margin <= found.usable_bytes

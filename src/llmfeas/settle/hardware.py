@@ -55,26 +55,19 @@ def default_memory_bytes(device: Device) -> float:
 
 
 def default_host_bytes(device: Device, memory_bytes: float, together: int) -> float:
-    """Give the host memory nobody stated, where so many devices of so much memory are in one machine."""
+    """The host memory nobody stated, where so many devices of so much memory are in one machine."""
     if device.kind in SHARED_MEMORY_KINDS:
         return memory_bytes
     return max(DESKTOP_HOST_BYTES if _is_desktop(device) else SERVER_HOST_BYTES, memory_bytes * together)
 
 
 def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
-    """Settle rent and its source.
-
-    Raises:
-        UsageError: for a price of zero.
-    """
+    """Settle rent and its source; a rent of zero is that of what one has."""
     offer = match.offer
     draft.values["price_provider"] = None
     draft.values["price_as_of"] = None
-    owned = draft.said("electricity") and not draft.said("purchase_price")
-    if draft.said("price") and draft.origin_of_given("price") == "given":
-        if draft.given["price"] == 0:
-            hint = "Leave --price out; what one owns costs its electricity (--electricity)."
-            raise UsageError("bad-quantity", "--price 0 rents nothing", hint)
+    owned = draft.was_given("electricity") and not draft.was_given("purchase_price")
+    if draft.was_given("price") and draft.origin_of_given("price") == "given":
         draft.values["price_usd_per_hour"] = draft.given["price"]
         draft.values["price_provider"] = "given"
         draft.origins["price"] = "given"
@@ -102,7 +95,7 @@ def _settle_listed_price(draft: Draft, match: Hardware, price: Price | None) -> 
     draft.origins["price"] = "default" if price is None else "device"
     if price is not None and price.as_of is None:
         draft.warn("undated-price", f"the price of {price.usd_per_hour:g} USD/h ({price.provider}) has no date")
-    if price is None and match.provider is not None and not draft.said("electricity"):
+    if price is None and match.provider is not None and not draft.was_given("electricity"):
         draft.warn("no-price", f"no price of {match.provider} for {match.device.name} is known")
 
 
@@ -112,15 +105,15 @@ def _settle_purchase(draft: Draft) -> None:
     draft.values["purchase_usd"] = bought
     draft.values["lifetime_seconds"] = None if bought is None else draft.given.get("lifetime") or LIFETIME_SECONDS
     for name in ("purchase_price", "lifetime"):
-        draft.origins[name] = draft.origin_of_given(name) if draft.said(name) else "default"
-    if bought is None and draft.said("lifetime"):
+        draft.origins[name] = draft.origin_of_given(name) if draft.was_given(name) else "default"
+    if bought is None and draft.was_given("lifetime"):
         draft.warn("option-unused", "--lifetime has no meaning without --purchase-price and was ignored")
 
 
 def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     """Settle device, count, node, network, memories, hours and price."""
     device, offer = match.device, match.offer
-    draft.put("device", device, "given")
+    draft.override("device", device, "given")
     draft.values["offer"] = offer.id if offer else None
     if match.note:
         draft.warn("device-variant", match.note)
@@ -141,7 +134,7 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     draft.values["deadline_seconds"] = draft.given.get("deadline")
     draft.values["budget_usd"] = draft.given.get("budget")
     for name in ("electricity", "pue", "deadline", "budget"):
-        draft.origins[name] = draft.origin_of_given(name) if draft.said(name) else "default"
+        draft.origins[name] = draft.origin_of_given(name) if draft.was_given(name) else "default"
     return device
 
 
@@ -166,3 +159,5 @@ def _settle_memory(draft: Draft, match: Hardware) -> None:
     else:
         draft.values["host_memory_bytes"] = host
         draft.origins["host_memory"] = draft.origin_of_given("host_memory")
+    draft.settle("host_bandwidth", None)
+    draft.values["host_gb_per_s"] = draft.values.pop("host_bandwidth")

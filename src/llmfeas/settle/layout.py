@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import gcd
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.engine import Engine
 from ..errors import UsageError
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.kernels import runs_fused
 from .draft import Draft
@@ -28,7 +27,7 @@ def _listed(numbers: list[int]) -> str:
 
 
 def tensor_parallel_sizes(architecture: Architecture, limit: int) -> list[int]:
-    """Give the tensor-parallel sizes up to `limit` that divide the heads; kv heads divide or are copied."""
+    """The tensor-parallel sizes up to `limit` that divide the heads; kv heads divide or are copied."""
     kv = architecture.kv_heads
     return [
         tp
@@ -109,12 +108,12 @@ def _check_experts(scenario: Scenario, ep: int) -> None:
 
 
 def default_zero(engine_zero: int, num_devices: int) -> int:
-    """Give the ZeRO stage that nobody set: the engine's own on several devices, 0 on one."""
+    """The ZeRO stage that nobody set: the engine's own on several devices, 0 on one."""
     return engine_zero if num_devices > 1 else 0
 
 
 def default_ep(model: Model, num_devices: int, tp: int, pp: int) -> int:
-    """Give the largest expert-parallel size that divides experts and data-parallel ranks."""
+    """The largest expert-parallel size that divides experts and data-parallel ranks."""
     experts = model.architecture.experts
     if experts is None or num_devices == 1:
         return 1
@@ -142,7 +141,7 @@ MAX_STAGES = 128
 def _with_cp(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     """Spread sequences over ranks that a given global batch would leave idle (context parallel); 0: none was given."""
     ranks = scenario.num_devices // (scenario.tp * scenario.pp)
-    if draft.said("cp") or not batch or ranks <= batch or ranks % batch:
+    if draft.was_given("cp") or not batch or ranks <= batch or ranks % batch:
         return scenario
     cp = ranks // batch
     if scenario.seq_len % cp or scenario.seq_len // cp < CONTEXT_PARALLEL_TOKENS:
@@ -157,10 +156,10 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     sizes = [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
     # What fine-tunes public code (accelerate, TRL, torchrun) divides neither matrices nor layers.
     whole = scenario.task != "pretrain" and not runs_fused(scenario)
-    tps = [scenario.tp] if draft.said("tp") else [1] if whole else sizes
+    tps = [scenario.tp] if draft.was_given("tp") else [1] if whole else sizes
     # Who shards weights (ZeRO-3, FSDP) has no pipeline.
     stages = [1] if whole or scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
-    pps = [scenario.pp] if draft.said("pp") else stages
+    pps = [scenario.pp] if draft.was_given("pp") else stages
     ep = scenario.ep if architecture.experts else 1
     pairs = [(tp, pp) for tp in tps for pp in pps if n % (tp * pp * scenario.cp) == 0 and n // pp % ep == 0]
     yield from sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[1]))
@@ -179,7 +178,7 @@ class Judge:
     tokens_per_second: Callable[[Scenario], float]
 
     def hopeless(self, candidate: Scenario) -> bool:
-        """Tell whether not even weights and states fit."""
+        """Whether not even weights and states fit."""
         return self.floor_bytes(candidate) > self.usable_bytes
 
 
@@ -195,7 +194,7 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     if scenario.num_devices == 1:
         return scenario
     staged = [replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft)]
-    if draft.said("tp") and draft.said("pp") and len(staged) == 1:
+    if draft.was_given("tp") and draft.was_given("pp") and len(staged) == 1:
         return _completed(scenario, draft, batch)
     laid_out = [
         _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
@@ -224,7 +223,7 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
 
 def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
     """The ZeRO stages to choose among: a quantized base is divided only where it must be, since few can."""
-    if scenario.task == "qlora" and scenario.zero > 0 and not draft.said("zero") and not runs_fused(scenario):
+    if scenario.method == "qlora" and scenario.zero > 0 and not draft.was_given("zero") and not runs_fused(scenario):
         return (0, scenario.zero)
     return (scenario.zero,)
 
@@ -250,7 +249,7 @@ def _ranks(scenario: Scenario) -> int:
 
 
 def default_interleave(scenario: Scenario) -> int:
-    """Give the chunks of layers that a stage holds where nobody says: tuned engines interleave if layers divide so."""
+    """The chunks of layers that a stage holds where nobody says: tuned engines interleave if layers divide so."""
     if scenario.pp == 1 or scenario.engine_record.training.style == "plain":
         return 1
     return next((each for each in (3, 2) if scenario.model.architecture.layers % (each * scenario.pp) == 0), 1)
@@ -258,10 +257,10 @@ def default_interleave(scenario: Scenario) -> int:
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     scenario = _with_cp(scenario, draft, batch)
-    if not draft.said("interleave"):
+    if not draft.was_given("interleave"):
         scenario = replace(scenario, interleave=default_interleave(scenario))
     # Nor does public code that is fine-tuned spread experts: each device runs all of them on its own tokens.
-    if draft.said("ep") or not runs_fused(scenario):
+    if draft.was_given("ep") or not runs_fused(scenario):
         return scenario
     return replace(scenario, ep=default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp))
 
@@ -269,11 +268,11 @@ def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
 def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:
     """Spread one serving instance over all devices: by tensors where the engine does, else by layers."""
     n = gcd(*scenario.pools) // scenario.cp
-    if n <= 1 or (draft.said("tp") and draft.said("pp")):
+    if n <= 1 or (draft.was_given("tp") and draft.was_given("pp")):
         return scenario
-    if draft.said("tp"):
+    if draft.was_given("tp"):
         return replace(scenario, pp=1 if n % scenario.tp else min(n // scenario.tp, scenario.model.architecture.layers))
-    if draft.said("pp"):
+    if draft.was_given("pp"):
         left = n // scenario.pp
         return replace(
             scenario,
@@ -287,7 +286,7 @@ def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -
 
 
 def _stages(scenario: Scenario, devices: int) -> int:
-    """Give the largest number of stages that divides the devices, is within the layers and leaves ep its ranks."""
+    """The largest number of stages that divides the devices, is within the layers and leaves ep its ranks."""
     architecture, n = scenario.model.architecture, scenario.num_devices
     ep = scenario.ep if architecture.experts else 1
     return max((pp for pp in _divisors(devices, architecture.layers) if n // pp % ep == 0), default=1)

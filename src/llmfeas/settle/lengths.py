@@ -8,8 +8,9 @@ from ..catalog.architecture import Model
 from ..errors import UsageError
 from ..memory.peak import peak_bytes
 from ..memory.usable import usable_bytes
+from ..objectives import OBJECTIVES
 from ..options import flag_of
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from ..timing.training import layout_tokens_per_second
 from ..units import format_count
 from .draft import Draft
@@ -21,6 +22,8 @@ MICRO_BATCH_TOKENS = 8192
 CHAT_PROMPT_TOKENS = 256
 CHAT_ANSWER_TOKENS = 512
 """What a request of a short chat has where only the load is described."""
+READ_TOKENS = 512
+"""Of a text that an encoder reads."""
 WORTH_DOUBLING = 1.1
 """A micro-batch beyond that many tokens is taken where twice as many sequences at once are so much faster."""
 MANY = 10**9
@@ -73,7 +76,7 @@ def _settle_examples(draft: Draft) -> None:
     """
     if draft.settle("examples", None) is None:
         for name in ("epochs", "example_tokens"):
-            if draft.said(name):
+            if draft.was_given(name):
                 flag = flag_of(name)
                 hint = "give --examples, such as --examples 5k; --tokens counts all passes already"
                 raise UsageError("missing-option", f"{flag} is about --examples, and none are given", hint)
@@ -84,12 +87,14 @@ def _settle_examples(draft: Draft) -> None:
     if each > seq_len:
         draft.warn("examples-cut", f"examples of {each} tokens are cut to --seq-len {seq_len}")
         each = seq_len
+    loss = draft.values.get("loss")
+    each *= 1 if loss is None else OBJECTIVES[loss].sequences * draft.values.get("group_size", 1)
     tokens = float(draft.values["examples"] * each * draft.settle("epochs", 1.0))
-    if draft.said("tokens") and not isclose(draft.given["tokens"], tokens, rel_tol=1e-9):
+    if draft.was_given("tokens") and not isclose(draft.given["tokens"], tokens, rel_tol=1e-9):
         counted = f"--examples, their tokens and --epochs come to {format_count(tokens)}"
         problem = f"--tokens {format_count(draft.given['tokens'])} contradicts --examples"
         raise UsageError("contradiction", problem, f"leave --tokens out: {counted}")
-    draft.put("tokens", max(1.0, tokens), "derived")
+    draft.override("tokens", max(1.0, tokens), "derived")
 
 
 def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = False) -> None:
@@ -98,38 +103,59 @@ def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = Fa
     Raises:
         UsageError: for a prompt longer than the context.
     """
+    if model.architecture.encoder:
+        _settle_reading(draft, model)
+        return
     context = draft.settle("context", min(model.context, 4096), "model" if model.context < 4096 else "default")
-    prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.said("context") else 0)
+    prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.was_given("context") else 0)
     if prompt > context:
-        if draft.said("context"):
+        if draft.was_given("context"):
             raise UsageError(
                 "contradiction",
                 f"--prompt {prompt} is longer than --context {context}, which holds prompt and answer",
                 f"use --context {prompt} or more",
             )
-        draft.put("context", prompt, "derived")
+        draft.override("context", prompt, "derived")
         context = prompt
     output = _settle_output(draft, context, prompt)
-    if draft.said("output") and prompt + output > context:
-        if draft.said("context"):
+    if draft.was_given("output") and prompt + output > context:
+        if draft.was_given("context"):
             wanted = f"--prompt {prompt} and --output-tokens {output}"
             draft.warn("answer-cut", f"{wanted} are more than --context {context}: answers are cut there")
         else:
-            draft.put("context", prompt + output, "derived")
+            draft.override("context", prompt + output, "derived")
             context = prompt + output
     _within_positions(draft, model, context, "--context")
     sixteen = "bf16" if draft.values["precision"] == "bf16" else "fp16"
     draft.settle("kv_dtype", "fp8" if fp8_cache and draft.values["quant"] == "fp8" else sixteen, "derived")
 
 
+def _settle_reading(draft: Draft, model: Model) -> None:
+    """Settle the lengths of an encoder: texts of `prompt` tokens, to which nothing is written.
+
+    Raises:
+        UsageError: a setting about written text.
+    """
+    for name in ("output", "rate", "requests", "ttft", "tpot", "draft"):
+        if draft.was_given(name):
+            problem = f"{model.name} reads texts and writes none: {flag_of(name)} has no meaning"
+            raise UsageError("writes-nothing", problem, "give the length of a text with --prompt")
+    usual = draft.given.get("context") or min(model.context, READ_TOKENS)
+    prompt = draft.settle("prompt", usual, "derived")
+    draft.override("context", prompt, "derived")
+    draft.override("output", None, "derived")
+    _within_positions(draft, model, prompt, "--prompt")
+    draft.settle("kv_dtype", "bf16" if draft.values["precision"] == "bf16" else "fp16", "derived")
+
+
 def _has_lengths(draft: Draft) -> bool:
     """Whether the question is about requests, whose prompts have a length, be it said or not."""
-    return any(draft.said(name) for name in ("output", "rate", "requests", "ttft", "tpot"))
+    return any(draft.was_given(name) for name in ("output", "rate", "requests", "ttft", "tpot"))
 
 
 def _settle_output(draft: Draft, context: int, prompt: int) -> int:
     """Settle the tokens of an answer: what a given context leaves, else a short answer."""
-    if draft.said("context") and context > prompt:
+    if draft.was_given("context") and context > prompt:
         output: int = draft.settle("output", context - prompt, "derived")
     else:
         output = draft.settle("output", CHAT_ANSWER_TOKENS)
@@ -137,7 +163,7 @@ def _settle_output(draft: Draft, context: int, prompt: int) -> int:
 
 
 def global_batch(scenario: Scenario, micro_batch: int) -> int:
-    """Give the automatic global batch in sequences: micro x dp (x 4 pp), in pretrain at least 2^19 tokens."""
+    """The automatic global batch in sequences: micro x dp (x 4 pp), in pretrain at least 2^19 tokens."""
     batch = micro_batch * scenario.dp * (4 * scenario.pp if scenario.pp > 1 else 1)
     if scenario.task == "pretrain":
         wanted = PRETRAIN_BATCH_TOKENS / scenario.seq_len
@@ -151,21 +177,29 @@ def settle_batches(draft: Draft, scenario: Scenario) -> None:
     The automatic micro-batch is the largest power of two that surely fits, and 1 where none does: at most 8192 tokens,
     or more in a pre-training that gets faster by it.
     """
-    if draft.said("micro_batch"):
+    if draft.was_given("micro_batch"):
         micro_batch = draft.settle("micro_batch", 1)
     else:
         micro_batch = fitting_batch(scenario, draft.given.get("global_batch") or 0)
-        draft.put("micro_batch", micro_batch, "derived")
-    draft.settle("global_batch", global_batch(scenario, micro_batch), "derived")
+        draft.override("micro_batch", micro_batch, "derived")
+    group, whole = scenario.group_size, global_batch(scenario, micro_batch)
+    batch = draft.settle("global_batch", -(-whole // group) * group, "derived")
+    if batch % group:
+        raise UsageError(
+            "contradiction",
+            f"--global-batch {batch} is no whole number of groups of {group} answers",
+            f"use --global-batch {-(-batch // group) * group}, or another --group-size",
+        )
     _consistent(draft, micro_batch, scenario.dp)
 
 
+@cached_across_batches
 def fitting_batch(scenario: Scenario, batch: int) -> int:
-    """Give the automatic micro-batch, within a global `batch` that was given; 0: none was.
+    """The automatic micro-batch, within a global `batch` that was given; 0: none was.
 
     The largest whose high end fits; where none does, 1, which fits if any does.
     """
-    limit = max(1, MICRO_BATCH_TOKENS // scenario.seq_len)
+    limit = max(1, MICRO_BATCH_TOKENS // (scenario.seq_len * scenario.sequences_an_example))
     if batch:
         limit = max(1, min(limit, batch // scenario.dp))
     usable, best = usable_bytes(scenario), 1
@@ -204,15 +238,15 @@ def _consistent(draft: Draft, micro_batch: int, dp: int) -> None:
         UsageError: it is less than the micro-batch that the user gave.
     """
     batch = draft.values["global_batch"]
-    if draft.said("global_batch") and batch < micro_batch * dp:
-        if draft.said("micro_batch") and batch < micro_batch:
+    if draft.was_given("global_batch") and batch < micro_batch * dp:
+        if draft.was_given("micro_batch") and batch < micro_batch:
             raise UsageError(
                 "contradiction",
                 f"--global-batch {batch} is less than one --micro-batch {micro_batch}",
                 f"use --global-batch {micro_batch * dp} or more, or --micro-batch {max(1, batch // dp)} or less",
             )
-        if not draft.said("micro_batch"):
-            draft.put("micro_batch", max(1, min(micro_batch, batch // dp or 1, batch)), "derived")
+        if not draft.was_given("micro_batch"):
+            draft.override("micro_batch", max(1, min(micro_batch, batch // dp or 1, batch)), "derived")
             micro_batch = draft.values["micro_batch"]
         if batch < micro_batch * dp:
             draft.warn(

@@ -23,11 +23,11 @@ def count_pools(draft: Draft) -> None:
     found = re.fullmatch(r"\s*(\d{1,7})\s*:\s*(\d{1,7})\s*", text)
     if found is None or not (int(found[1]) and int(found[2])):
         raise UsageError("bad-value", f"--disaggregate: {printable(text, 40)!r} is no two counts", "Write 2:6.")
-    if draft.said("requests"):
+    if draft.was_given("requests"):
         text = "--disaggregate and --requests exclude each other: two pools are known under a load that goes on"
         raise UsageError("contradiction", text, "Leave --requests out.")
     draft.given = {**draft.given, "disaggregate": f"{int(found[1])}:{int(found[2])}"}
-    if not draft.said("num_devices") and not re.match(r"\d+\s*x", str(draft.given["device"])):
+    if not draft.was_given("num_devices") and not re.match(r"\d+\s*x", str(draft.given["device"])):
         draft.given["num_devices"] = int(found[1]) + int(found[2])
         draft.recorded = {**draft.recorded, "num_devices": "derived"}
 

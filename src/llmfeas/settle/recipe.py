@@ -7,6 +7,7 @@ from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.store import Catalog
 from ..errors import UsageError
+from ..objectives import OBJECTIVES, losses_of
 from ..workload.kernels import stacks_experts
 from .draft import Draft
 
@@ -16,6 +17,73 @@ TWICE = 1.99
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
+
+
+def settle_objective(draft: Draft, model: Model) -> None:
+    """Settle `loss`, `adapters` and `reference` of a task with an objective.
+
+    Raises:
+        UsageError: a loss of another task, a model that writes no answers.
+    """
+    losses = losses_of(draft.values["task"])
+    if not losses:
+        return
+    if model.architecture.encoder:
+        task = draft.values["task"]
+        problem = f"{model.name} reads texts and writes none: --task {task} has no answers to learn from"
+        raise UsageError("writes-nothing", problem, "use --task finetune or lora")
+    loss = draft.settle("loss", losses[0])
+    if loss not in losses:
+        raise UsageError(
+            "contradiction",
+            f"--loss {loss} belongs to --task {OBJECTIVES[loss].task}, not to --task {draft.values['task']}",
+            f"use one of {', '.join(losses)}",
+            losses,
+        )
+    asked = "qlora" if draft.given.get("quant", "none") != "none" else "none"
+    if asked == "none" and any(draft.was_given(name) for name in ("lora_rank", "lora_targets", "lora_dropout")):
+        asked = "lora"
+    adapters = draft.settle("adapters", asked, "derived" if asked != "none" else "default")
+    if OBJECTIVES[loss].reference:
+        draft.settle("reference", OBJECTIVES[loss].default_reference)
+    elif draft.was_given("reference"):
+        draft.warn("option-unused", f"--loss {loss} needs no model to compare with: --reference was ignored")
+    if adapters == "none" and any(draft.was_given(name) for name in ("lora_rank", "lora_targets", "lora_dropout")):
+        draft.warn("option-unused", "--adapters none trains all weights: what is said of adapters was ignored")
+
+
+def settle_rollouts(draft: Draft) -> None:
+    """Settle who writes the answers that a model learns from: how many, how long, and where.
+
+    Raises:
+        UsageError: an answer that leaves no room for a prompt, a reference that would have to know the answers before.
+    """
+    loss = draft.values.get("loss")
+    if loss is None or not OBJECTIVES[loss].rollouts:
+        return
+    if draft.values["reference"] == "precomputed":
+        raise UsageError(
+            "contradiction",
+            f"--reference precomputed contradicts --loss {loss}, whose answers are written while it trains",
+            "use --reference loaded or none",
+        )
+    seq_len = draft.values["seq_len"]
+    draft.settle("group_size", 8)
+    length = draft.settle("response_length", max(1, seq_len // 2), "derived")
+    if length >= seq_len:
+        raise UsageError(
+            "contradiction",
+            f"--response-length {length} leaves no room for a prompt in --seq-len {seq_len}",
+            f"use --seq-len {length + 256}, the tokens of prompt and answer, or a shorter answer",
+        )
+    if draft.settle("colocate", "true") == "true":
+        draft.settle("gpu_memory_utilization", COLOCATED_SHARE, "backend")
+    elif draft.was_given("gpu_memory_utilization"):
+        draft.warn("option-unused", "--gpu-memory-utilization is about answers on the devices that train: ignored")
+
+
+COLOCATED_SHARE = 0.3
+"""Of a device, which a server takes that writes answers beside a training (trl 1.16, vllm_gpu_memory_utilization)."""
 
 
 def settle_precision(draft: Draft, model: Model, device: Device) -> None:
@@ -61,7 +129,7 @@ def settle_offload(draft: Draft, device: Device) -> None:
         draft.warn("option-unused", f"{device.name} shares its memory with the host: --offload {offload} was ignored")
     else:
         return
-    draft.put("offload", "none", "default")
+    draft.override("offload", "none", "default")
 
 
 def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
@@ -70,16 +138,16 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
     Raises:
         UsageError: where quantized weights contradict the task.
     """
-    task = draft.values["task"]
+    task, method = draft.values["task"], draft.method
     if task == "inference":
         published = usable_format(model, engine, catalog)
         quant = draft.settle("quant", published, "model" if published == model.published_quant != "none" else "default")
         if quant == "int8" and engine.speaks == LLAMA_CPP:
-            draft.put("quant", "q8_0", "backend")
+            draft.override("quant", "q8_0", "backend")
             draft.warn("int8-is-q8_0", "llama.cpp has no LLM.int8; its 8-bit format q8_0 was taken")
         _readable(draft, engine, catalog)
         return
-    if task == "qlora":
+    if method == "qlora":
         quant = draft.settle("quant", "nf4")
         if quant not in QLORA_QUANTS:
             raise UsageError(
@@ -98,7 +166,7 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
 
 
 def usable_format(model: Model, engine: Engine, catalog: Catalog) -> str:
-    """Give the published format; where an engine of the desk does not read that, its best usual one."""
+    """The published format; where an engine of the desk does not read that, its best usual one."""
     published = model.published_quant
     form = catalog.tables.quantization.format(published, engine.speaks)
     foreign = published != "none" and engine.serving.automatic and not engine.reads(form)
@@ -120,10 +188,10 @@ def settle_release(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
     known = catalog.tables.implementations
     serves = draft.values["task"] == "inference"
     runs = engine.serving.memory.public_code if serves else engine.training.runs_public_code(known)
-    if draft.said("transformers") and not runs:
+    if draft.was_given("transformers") and not runs:
         if draft.origin_of_given("transformers") == "given":
             draft.warn("option-unused", f"{engine.id} does not run transformers' code: --transformers was ignored")
-        draft.put("transformers", "5", "default")
+        draft.override("transformers", "5", "default")
         return
     form = catalog.tables.quantization.format(str(draft.values["quant"]), engine.speaks)
     older = runs and form.skips_stacks and stacks_experts(known, model.architecture)
@@ -136,27 +204,27 @@ def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     if quant == "none" or engine.id not in catalog.engines:
         return
     form = catalog.tables.quantization.format(quant, engine.speaks)
+    if engine.reads(form):
+        return
     # Its kin need not be named.
     able = [
         each.id
         for each in catalog.engines.values()
         if each.reads(form) and "serving" in each.does and each.speaks == each.id
     ]
-    if able and not engine.reads(form):
+    if able:
         draft.warn("engine-format", f"{engine.id} is not known to run {quant} weights; {', '.join(able)} would")
 
 
 def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
     """Settle optimizer, checkpointing, dropout and adapters of a training task."""
-    task = draft.values["task"]
-    adapters = task in ("lora", "qlora")
+    adapters = draft.method in ("lora", "qlora")
     draft.settle("optimizer", "adamw")
-    draft.settle(
-        "checkpointing",
-        "full" if adapters else engine.training.checkpointing,
-        "backend" if engine.training.checkpointing != "none" and not adapters else "default",
-    )
-    draft.settle("dropout", None, "model")
+    guided = draft.values.get("loss") is not None
+    default = "full" if adapters or guided else engine.training.checkpointing
+    draft.settle("checkpointing", default, "backend" if default != "none" and not adapters else "default")
+    # trl trains these without dropout, and runs blocks again
+    draft.settle("dropout", 0.0 if guided else None, "backend" if guided else "model")
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")
     draft.settle("lora_dropout", 0.0)
@@ -171,5 +239,5 @@ def settle_attention(draft: Draft, eager_reason: str) -> None:
     """Settle `attention`; `eager_reason` says why no fused kernel runs."""
     attention = draft.settle("attention", "eager" if eager_reason else "flash", "model" if eager_reason else "backend")
     if attention == "flash" and eager_reason:
-        draft.put("attention", "eager", "model")
+        draft.override("attention", "eager", "model")
         draft.warn("eager-only", f"{eager_reason}; eager was taken")

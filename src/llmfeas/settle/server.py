@@ -17,17 +17,17 @@ SETTINGS = ("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", 
 
 
 def asks_for_server(draft: Draft) -> bool:
-    """Tell whether something was said that only such servers have."""
+    """Whether something was said that only such servers have."""
     return draft.values["task"] == "inference" and bool(_said(draft))
 
 
 def _said(draft: Draft) -> list[str]:
     """What the user said; not what an earlier answer had recorded of another engine."""
-    return [name for name in SETTINGS if draft.said(name) and draft.origin_of_given(name) == "given"]
+    return [name for name in SETTINGS if draft.was_given(name) and draft.origin_of_given(name) == "given"]
 
 
 def has_pool(engine: Engine, device: Device) -> bool:
-    """Tell whether an engine sizes the room for its cache by a share of such a device."""
+    """Whether an engine sizes the room for its cache by a share of such a device."""
     pool = engine.serving.memory.pool
     return pool is not None and device.backend in pool.backends
 
@@ -43,7 +43,7 @@ def settle_server(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     if pool is None or not has_pool(engine, device):
         _refuse(draft, engine, catalog)
         for name in SETTINGS:
-            draft.put(name, None, "derived")
+            draft.override(name, None, "derived")
         if version is not None:
             draft.warn("option-unused", f"no release of {engine.id} is known to differ: --engine-version was ignored")
         return

@@ -23,7 +23,7 @@ def settle_speculation(draft: Draft, model: Model, catalog: Catalog) -> None:
     draft.values["draft_model"] = None
     if name is None:
         for setting in ("spec_tokens", "acceptance"):
-            if draft.said(setting):
+            if draft.was_given(setting):
                 flag = "--" + setting.replace("_", "-")
                 raise UsageError("contradiction", f"{flag} is given, but no --draft", "Give a model, mtp or eagle.")
             draft.settle(setting, None)

@@ -7,16 +7,23 @@ Reading and unpacking overlap as a soft maximum; work counts with several sequen
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
-from ..record import dataclass
-from ..scenario import Scenario, whatever_the_batch
-from .host import host_layer_seconds, host_share, streamed_seconds, weights_read_bytes
+from ..record import dataclass, replace
+from ..scenario import Scenario, cached_across_batches
+from .host import (
+    experts_share,
+    host_experts_bytes,
+    host_experts_seconds,
+    host_layer_seconds,
+    host_share,
+    streamed_seconds,
+    weights_read_bytes,
+)
 from .links import device_links
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s
@@ -40,6 +47,7 @@ class DecodeRates:
     layer_seconds: float
     moe_factor: float
     reduce_seconds: float
+    """An all-reduce of one token between two devices."""
     priors: int
 
 
@@ -57,7 +65,7 @@ def _cache_name(path: Path, *, fused: bool) -> str:
 
 
 def _eager_factor(efficiency: Efficiency, quant: str) -> float:
-    if quant in ("nf4",):
+    if quant.startswith("nf4"):
         return efficiency.value("decode.eager_4bit")
     return efficiency.value("decode.eager_8bit") if quant == "int8" else 1.0
 
@@ -71,7 +79,7 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
 
 @lru_cache(maxsize=4096)
 def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> DecodeRates:
-    """Give the effective rates of a device in decoding under an engine, for weights of a format."""
+    """The effective rates of a device in decoding under an engine, for weights of a format."""
     value, path = efficiency.value, inference_path(device, speed)
     bandwidth = f"decode.bandwidth.{path.bandwidth}"
     fixed = _fixed_name(efficiency, path)
@@ -85,6 +93,7 @@ def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, qu
         layer *= value("decode.hbm")
     links = device_links(efficiency, device, device.devices_per_node, None)
     fast = links.fast and max((link.gb_per_s or 0.0) * 1e9 for link in device.links) > SLOW_LINK_BYTES_PER_S
+    link = "decode.link.nvlink" if fast else "decode.link.pcie"
     peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else device.peak16_flop_per_s
     parameters = efficiency.parameters
     return DecodeRates(
@@ -94,18 +103,18 @@ def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, qu
         work=peak * value("decode.compute"),
         layer_seconds=layer,
         moe_factor=value("decode.fixed_moe"),
-        reduce_seconds=value("decode.link.nvlink" if fast else "decode.link.pcie"),
+        reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
     )
 
 
 def cached_tokens(scenario: Scenario) -> float:
     """Mean cached tokens while decoding: prompt and half the answer; of a short chat where no length is given."""
-    if scenario.said("output") and scenario.output is not None:
+    if scenario.was_given("output") and scenario.output is not None:
         return scenario.prompt + scenario.output / 2
-    if scenario.said("context") and scenario.context is not None:
+    if scenario.was_given("context") and scenario.context is not None:
         return (scenario.prompt + scenario.context) / 2
-    if scenario.said("prompt"):
+    if scenario.was_given("prompt"):
         return scenario.prompt + CHAT_CACHED_TOKENS
     return float(CHAT_CACHED_TOKENS)
 
@@ -126,12 +135,12 @@ def sequences_per_replica(scenario: Scenario) -> float:
 
 
 def is_packed(quant: str) -> bool:
-    """Tell whether weights must be unpacked before they are multiplied (fp8 goes into the matrix units as it is)."""
+    """Whether weights must be unpacked before they are multiplied (fp8 goes into the matrix units as it is)."""
     return quant not in ("none", "fp8")
 
 
 def is_low(quant: str) -> bool:
-    """Tell whether a format has 2 or 3 bits, whose decoding takes more steps."""
+    """Whether a format has 2 or 3 bits, whose decoding takes more steps."""
     return quant.startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
 
 
@@ -139,6 +148,11 @@ def cache_bytes(scenario: Scenario, sums: Sums, tokens: float) -> float:
     """Cache bytes that one sequence reads for one token after `tokens` tokens, and its recurrent state, both ways."""
     small = scenario.kv_dtype in SMALL_CACHE_TYPES
     return sums.cached_values(tokens) * (1 if small else 2) + 2 * sums.state_bytes
+
+
+def device_weights(scenario: Scenario, sums: Sums) -> float:
+    """Matrix weights that one token meets, without those of experts that the host computes."""
+    return sums.active + sums.head_weights - sums.routed_active * experts_share(scenario)
 
 
 def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
@@ -155,11 +169,12 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     fused = scenario.attention == "flash"
     rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
     tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
-    weights = weights_read_bytes(scenario, positions)
+    apart = host_experts_bytes(scenario, positions)
+    weights = weights_read_bytes(scenario, positions) - apart
     on_host = host_share(scenario)
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
-    matrices = sums.active + sums.head_weights
+    matrices = device_weights(scenario, sums)
     work = 2 * matrices * positions / rates.work / tp if positions > 1 else 0.0
     unpack = 0.0
     if rates.unpack and is_packed(scenario.quant):
@@ -167,12 +182,14 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / tp
     moved = read + cache
     busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
+    experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
     drafting = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
     return {
         **drafting,
         "weights": read,
         "cache": cache,
         "compute": busy - moved,
+        **experts,
         "host_layers": host_layer_seconds(scenario, weights),
         "offload": streamed_seconds(scenario, sequences),
         "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
@@ -180,7 +197,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     }
 
 
-@whatever_the_batch
+@cached_across_batches
 def _drafting(scenario: Scenario) -> Scenario:
     """What drafts, as a question of its own: the drafting model, else the model itself."""
     alone = {"draft": None, "draft_model": None, "spec_tokens": None, "acceptance": None}

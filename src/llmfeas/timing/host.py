@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from ..catalog.architecture import Architecture
 from ..catalog.quantization import Quantization
+from ..model.sums import architecture_sums
 from ..scenario import Scenario
+from ..units import GB, GIB
 from ..workload.kernels import dialect_of
 from ..workload.serving import streams_weights
-from ..workload.weights import decode_read_bytes, native_bytes, weight_bytes
+from ..workload.weights import decode_read_bytes, distinct_experts, native_bytes, weight_bytes
 from .links import pcie_bytes_per_s
+
+TWO_CHANNELS_BYTES = 256 * GIB
+"""The largest main memory of a board with two channels: four slots of 64 GiB."""
 
 
 def host_share(scenario: Scenario) -> float:
@@ -21,6 +26,46 @@ def host_share(scenario: Scenario) -> float:
     if scenario.gpu_layers is None:
         return 0.0
     return max(0.0, 1 - scenario.gpu_layers / scenario.model.architecture.layers)
+
+
+def held_experts_bytes(scenario: Scenario) -> float:
+    """Bytes of the experts that lie on the host."""
+    if not scenario.n_cpu_moe:
+        return 0.0
+    layers = weight_bytes(*_asked(scenario), scenario.stored).layers
+    return sum(layer.routed for layer in layers[: scenario.n_cpu_moe])
+
+
+def experts_share(scenario: Scenario) -> float:
+    """Share of the routed experts' bytes that llama.cpp leaves on the host (`--n-cpu-moe`)."""
+    held = held_experts_bytes(scenario)
+    if not held:
+        return 0.0
+    return held / sum(layer.routed for layer in weight_bytes(*_asked(scenario), scenario.stored).layers)
+
+
+def host_expert_layers(scenario: Scenario) -> float:
+    """Layers whose experts lie on the host, by their bytes."""
+    return experts_share(scenario) * architecture_sums(scenario.model.architecture).moe_layers
+
+
+def host_experts_bytes(scenario: Scenario, tokens: float) -> float:
+    """Bytes of the experts on the host that a pass of `tokens` tokens reaches, if routing is even."""
+    held, experts = held_experts_bytes(scenario), scenario.model.architecture.experts
+    return held * distinct_experts(scenario.model.architecture, tokens) / experts.count if held and experts else 0.0
+
+
+def host_experts_seconds(scenario: Scenario, tokens: float) -> float:
+    """What a decoding step waits for the experts on the host: read, unpacked by its cores, handed over layer by layer.
+
+    Formula: bytes reached (1 / (host's bandwidth x share) + 1 / unpacked a second) + layers x handover; nobody states
+    the cores, so that the second is that of all hosts. Calibrated: data/efficiency.yaml.
+    """
+    read, value = host_experts_bytes(scenario, tokens), scenario.tables.efficiency.value
+    if not read:
+        return 0.0
+    reading = read / (memory_bytes_per_s(scenario) * value("host.experts")) + read / value("host.unpack")
+    return reading + host_expert_layers(scenario) * value("host.handover")
 
 
 def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
@@ -40,9 +85,24 @@ def _asked(scenario: Scenario) -> tuple[Quantization, Architecture, str, str, fl
 
 
 def memory_bytes_per_s(scenario: Scenario) -> float:
-    """Bandwidth of the host's memory; nobody states it: a default of the data."""
-    server = "_server" if scenario.device.kind == "datacenter" else ""
-    return scenario.tables.efficiency.value(f"host.bandwidth{server}")
+    """Bandwidth of the host's memory: as given, else a default of the data for two channels or for a server."""
+    given = scenario.host_gb_per_s
+    return _of_host(scenario, "bandwidth") if given is None else given * GB
+
+
+def products_flop_per_s(scenario: Scenario) -> float:
+    """What the host's processor reaches in matrix products, FLOP/s; nobody states the processor either."""
+    return _of_host(scenario, "products")
+
+
+def _of_host(scenario: Scenario, name: str) -> float:
+    """A default of the data for a board with two channels of memory, or for a server.
+
+    Boards with two channels have four slots: what is more than 256 GiB, or must be to hold the experts, is a server's.
+    """
+    size = max(scenario.host_memory_bytes, held_experts_bytes(scenario))
+    server = "_server" if scenario.device.kind == "datacenter" or size > TWO_CHANNELS_BYTES else ""
+    return scenario.tables.efficiency.value(f"host.{name}{server}")
 
 
 def crossing_bytes_per_s(scenario: Scenario) -> float:
@@ -63,12 +123,13 @@ def streamed_seconds(scenario: Scenario, tokens: float) -> float:
     return layers * (1 - host_share(scenario)) / scenario.tp / crossing_bytes_per_s(scenario)
 
 
-def sent_seconds(scenario: Scenario, weights: float) -> float:
-    """Seconds of one batch to send the host's layers to the device, which multiplies them too."""
-    share = host_share(scenario)
-    if not share:
+def sent_seconds(scenario: Scenario, weights: float, tokens: float) -> float:
+    """Seconds of one batch to send the host's layers and experts to the device, which multiplies them too."""
+    experts = host_experts_bytes(scenario, tokens)
+    sent = (weights - experts) * host_share(scenario) + experts
+    if not sent:
         return 0.0
-    return weights * share / (pcie_bytes_per_s(scenario.device) * scenario.tables.efficiency.value("link.offload"))
+    return sent / (pcie_bytes_per_s(scenario.device) * scenario.tables.efficiency.value("link.offload"))
 
 
 def host_layer_seconds(scenario: Scenario, weights: float) -> float:

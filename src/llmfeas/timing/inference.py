@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
-from ..contract import Published, hidden
-from ..model.sums import architecture_sums
+from ..contract import Added, Published, hidden, published
 from ..ranges import Range
 from ..record import dataclass
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
 from ..workload.serving import streams_weights
 from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas, sequences_per_replica
-from .host import host_share, streamed_seconds
-from .prefill import pass_tokens, prefill_parts, prefill_rates, prompt_tokens
-from .rates import peak_flop_per_s
+from .host import experts_share, host_share
+from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication"]
@@ -33,32 +32,36 @@ class InferenceTime(Published):
     time_to_first_token_seconds: Range
     prefill_bound_by: BoundBy
     decode_bound_by: BoundBy
-    output_tokens_per_second: Range = hidden()
-    """Generated tokens over the whole time, prompts included, of requests that are kept at that number: what published
-    runs of several requests measure, and what a million tokens cost by. Users read `result.load`."""
     decode_parts: Mapping[str, float] = hidden()
     prefill_parts: Mapping[str, float] = hidden()
     regime: str = hidden()
     prefill_regime: str = hidden()
     evidence: tuple[Evidence, str] = hidden()
     """What stands behind the range that rests on less, decoding or prefill, and its kind of run."""
+    served: Callable[[], Range] = hidden(compare=False, repr=False)
     own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the ranges."""
 
+    @published
+    def output_tokens_per_second(self) -> Added[Range]:
+        """Generated tokens of all sequences over the whole time, prompts included: that of `result.load` where there is
+        one, else of one request after the other. What published runs measure, and what a million tokens cost by."""
+        return self.served()
+
 
 def decode_bound_by(parts: Mapping[str, float]) -> BoundBy:
-    """Give what the largest share of a decoding step waits for."""
+    """What the largest share of a decoding step waits for."""
     shares: dict[BoundBy, float] = {
         "bandwidth": parts["weights"] + parts["cache"],
         "compute": parts["compute"],
-        "host": parts["fixed"] + parts["host_layers"],
+        "host": parts["fixed"] + parts["host_layers"] + parts.get("host_experts", 0.0),
         "communication": parts["link"] + parts["offload"],
     }
     return max(shares, key=lambda kind: shares[kind])
 
 
 def prefill_bound_by(parts: Mapping[str, float]) -> BoundBy:
-    """Give what the largest share of reading a prompt waits for."""
+    """What the largest share of reading a prompt waits for."""
     shares: dict[BoundBy, float] = {
         "compute": parts["matrix"] + parts["attention"],
         "bandwidth": parts["weights"],
@@ -68,33 +71,14 @@ def prefill_bound_by(parts: Mapping[str, float]) -> BoundBy:
     return max(shares, key=lambda kind: shares[kind])
 
 
-def prompt_work_seconds(scenario: Scenario, sequences: float) -> float:
-    """Seconds that a serving engine spends on the prompts of a batch: matrix and attention work at a batch's rate.
-
-    Weights that lie on the host cross once a pass.
-    """
-    sums = architecture_sums(scenario.model.architecture)
-    device = scenario.device
-    peak = peak_flop_per_s(device, "fp8-mixed") if scenario.quant == "fp8" else device.peak16_flop_per_s
-    flop = scenario.prompt * (2 * sums.active + sums.attention_flop(max(1, scenario.prompt)))
-    tokens = max(1.0, sequences * scenario.prompt)
-    one_pass = pass_tokens(scenario, tokens)
-    crossing = streamed_seconds(scenario, one_pass) * tokens / one_pass
-    return sequences * flop / (peak * scenario.tables.efficiency.value("decode.compute") * scenario.tp) + crossing
-
-
-def sustained_speed(scenario: Scenario, step: float) -> float:
-    """Generated tokens a second of all sequences and replicas, from the seconds of one decoding step.
-
-    Several sequences with prompts: `0.9 sequences generated / (step generated + prompt work)`, the share of the time
-    that a batch is kept full. One sequence, or no prompts: `sequences / step`.
-    """
-    sequences = sequences_per_replica(scenario)
-    if sequences <= 1 or scenario.prompt == 0:
-        return replicas(scenario) * sequences / step
-    generated, prompts = float(scenario.output or 1), prompt_work_seconds(scenario, sequences)
-    busy = scenario.tables.efficiency.value("decode.service")
-    return replicas(scenario) * busy * sequences * generated / (step * generated + prompts)
+def one_by_one(first: Range, token: Range, answer: int) -> Range:
+    """Generated tokens a second where one request follows the other: an answer over its first token and the rest."""
+    rest = answer - 1
+    return Range(
+        answer / (first.high + rest / token.low),
+        answer / (first.expected + rest / token.expected),
+        answer / (first.low + rest / token.high),
+    )
 
 
 def speed_intervals(scenario: Scenario) -> tuple[Interval, Interval]:
@@ -102,25 +86,51 @@ def speed_intervals(scenario: Scenario) -> tuple[Interval, Interval]:
     return _intervals(scenario, sequences_per_replica(scenario))
 
 
-@whatever_the_batch
+@cached_across_batches
 def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval]:
     numbers, device, speed = scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed
+    experts = experts_share(scenario) > 0
     host = int(host_share(scenario) > 0 or streams_weights(scenario))
+    guessed = int(host or (experts and scenario.host_gb_per_s is None))
     decode = decode_rates(numbers, device, speed, scenario.quant, fused=False)
     prefill = prefill_rates(numbers, device, speed, scenario.quant, fused=False)
-    decoding = interval(numbers, "decode", decode_regime(device, speed, sequences, scenario.tp), decode.priors + host)
-    reading = interval(numbers, "prefill", prefill_regime(device, speed), prefill.priors + host)
+    kind = decode_regime(device, speed, sequences, scenario.tp, experts=experts)
+    decoding = interval(numbers, "decode", kind, decode.priors + guessed)
+    reads = prefill_regime(device, speed, experts=experts)
+    reading = interval(numbers, "prefill", reads, prefill.priors + host)
     return calibrated(numbers, device, "decode", decoding), calibrated(numbers, device, "prefill", reading)
 
 
-@whatever_the_batch
+def _reading(scenario: Scenario, parts: Mapping[str, float], found: Interval, alone: float) -> InferenceTime:
+    """The speed of an encoder, which writes nothing."""
+    none, bound = Range(low=0.0, expected=0.0, high=0.0), prefill_bound_by(parts)
+    read = Range.around(found.factor * readers(scenario) / sum(parts.values()), found.width)
+    return InferenceTime(
+        prefill_tokens_per_second=read,
+        decode_tokens_per_second=none,
+        served=partial(Range, 0.0, 0.0, 0.0),
+        tokens_per_second_per_sequence=none,
+        at_cached_tokens=0.0,
+        time_to_first_token_seconds=Range.around(scenario.prompt * alone / found.factor, found.width),
+        prefill_bound_by=bound,
+        decode_bound_by=bound,
+        decode_parts={},
+        prefill_parts=parts,
+        regime=found.regime,
+        prefill_regime=found.regime,
+        evidence=weakest(found, found),
+        own_rows=found.own_rows,
+    )
+
+
+@cached_across_batches
 def _seconds_alone(scenario: Scenario, prompt: int) -> float:
     """Seconds a prompt token of one request that has the devices for itself."""
     return sum(prefill_parts(scenario, prompt, 1.0).values())
 
 
 def inference_time(scenario: Scenario) -> InferenceTime:
-    """Give the speed of inference.
+    """The speed of inference.
 
     Tokens a second over all sequences and devices; time to first token is that of one request alone. `scenario.mfu`
     has no meaning here.
@@ -133,20 +143,23 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     token = sum(reading.values())
     alone = token if sequences == 1 else _seconds_alone(scenario, prompt)
     found, found_prefill = _intervals(scenario, sequences)
+    if scenario.model.architecture.encoder:
+        return _reading(scenario, reading, found_prefill, alone)
     reading_seconds = scenario.prompt * alone / found_prefill.factor
     first = reading_seconds + step / found.factor
-    prompt_rules = reading_seconds > step / found.factor
+    first_token = Range.around(first, (found_prefill if reading_seconds > step / found.factor else found).width)
+    each = Range.around(found.factor * made / step, found.width)
     return InferenceTime(
         prefill_tokens_per_second=Range.around(found_prefill.factor * readers(scenario) / token, found_prefill.width),
         decode_tokens_per_second=Range.around(found.factor * replicas(scenario) * sequences * made / step, found.width),
-        output_tokens_per_second=Range.around(found.factor * sustained_speed(scenario, step / made), found.width),
-        tokens_per_second_per_sequence=Range.around(found.factor * made / step, found.width),
+        tokens_per_second_per_sequence=each,
         at_cached_tokens=cached,
-        time_to_first_token_seconds=Range.around(first, found_prefill.width if prompt_rules else found.width),
+        time_to_first_token_seconds=first_token,
         prefill_bound_by=prefill_bound_by(reading),
         decode_bound_by=decode_bound_by(decoding),
         decode_parts=decoding,
         prefill_parts=reading,
+        served=partial(one_by_one, first_token, each, scenario.output or 1),
         regime=found.regime,
         prefill_regime=found_prefill.regime,
         evidence=weakest(found, found_prefill),

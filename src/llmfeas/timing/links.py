@@ -54,7 +54,7 @@ def host_link_bytes_per_s(device: Device) -> float:
 
 
 def joining_link(device: Device, members: int) -> Link | None:
-    """Give the fastest link beyond PCIe that joins `members` devices of a node.
+    """The fastest link beyond PCIe that joins `members` devices of a node.
 
     Bridges of consumer and workstation cards are not assumed to be there.
     """
@@ -68,7 +68,7 @@ def joining_link(device: Device, members: int) -> Link | None:
 def device_links(
     efficiency: Efficiency, device: Device, devices_per_node: int, network_bytes_per_s: float | None
 ) -> Links:
-    """Give the links that collectives of a device use, as effective bandwidths."""
+    """The links that collectives of a device use, as effective bandwidths."""
     share, exposed = efficiency.value("link.share"), efficiency.value("link.exposed")
     pcie = pcie_bytes_per_s(device)
     whole, pair = joining_link(device, max(2, devices_per_node)), joining_link(device, 2)

@@ -10,7 +10,7 @@ from .links import Links
 
 def weight_bytes_gathered(scenario: Scenario) -> float:
     """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, in QLoRA as it is stored."""
-    if scenario.task == "qlora":
+    if scenario.method == "qlora":
         return packed_bytes(scenario)
     return 4.0 if scenario.precision in ("fp32", "tf32") else 2.0
 
@@ -27,5 +27,5 @@ def activation_seconds(scenario: Scenario, links: Links) -> float:
     if scenario.offload != "activations":
         return 0.0
     seq_len = -(-scenario.seq_len // scenario.cp)
-    kept = max(rank.moments.streamed_bytes(scenario.micro_batch, seq_len) for rank in training_plan(scenario).ranks)
+    kept = max(rank.moments.streamed_bytes(scenario.sequences, seq_len) for rank in training_plan(scenario).ranks)
     return 2 * kept / links.host_bytes_per_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..load.costs import mixed, sampled
 from ..load.server import StepSeconds
-from ..scenario import Scenario, whatever_the_batch
+from ..scenario import Scenario, cached_across_batches
 from .decode import decode_parts
 from .prefill import read_parts
 
@@ -12,7 +12,7 @@ TYPICAL_TOKENS = 1024.0
 """Cached or attended tokens between which and none a step's time is taken as a straight line."""
 
 
-@whatever_the_batch
+@cached_across_batches
 def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds:
     """What a step takes on one replica, with up to so many sequences and prompt tokens, from the model of each alone.
 

@@ -25,7 +25,7 @@ class Path:
 
 @lru_cache(maxsize=4096)
 def inference_path(device: Device, speed: ServingSpeed) -> Path:
-    """Give the path of an engine on a device."""
+    """The path of an engine on a device."""
     family = "server" if device.backend in ACCELERATORS and speed.family == "eager" else speed.family
     backend = speed.backend or ("sycl" if device.backend == "xpu" else device.backend)
     return Path(family, backend, _bandwidth_class(device, family, backend), speed.unpacks, speed.fixed or family)

@@ -58,7 +58,7 @@ def _llama_cuda_rate(efficiency: Efficiency, device: Device, path: Path, *, quan
 
 
 def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str) -> tuple[float, str]:
-    """Give the rate of matrix products in a prefill, FLOP/s, and the parameter that it rests on."""
+    """The rate of matrix products in a prefill, FLOP/s, and the parameter that it rests on."""
     value, half, quantized = efficiency.value, device.peak16_flop_per_s, quant not in ("none", "fp8")
     if path.backend == "cpu":
         if quantized and device.tflop_per_s.int8 is not None:
@@ -76,18 +76,19 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str)
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
         return _llama_cuda_rate(efficiency, device, path, quantized=quantized)
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
-    return half * value(name), name
+    held_back = efficiency.parameters.get("prefill.apu") if device.kind == "apu" else None
+    return half * value(name) * (held_back.value if held_back else 1.0), name
 
 
 @lru_cache(maxsize=4096)
 def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> PrefillRates:
-    """Give the effective rates of a device in prefill under an engine, for weights of a format."""
+    """The effective rates of a device in prefill under an engine, for weights of a format."""
     path = inference_path(device, speed)
     matrix, name = _matrix_rate(efficiency, device, path, quant)
     kernel = "_metal" if device.backend == "metal" else ""
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
     element_bytes = 4 if path.family == "llama.cpp" else 2
-    experts = "prefill.server_moe" if path.family == "server" else "prefill.moe"
+    experts = efficiency.first(f"prefill.{path.family}_moe", "prefill.moe")
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
@@ -101,7 +102,7 @@ def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, q
 
 
 def prompt_tokens(scenario: Scenario) -> int:
-    """Give the prompt, or the one for which speed is quoted."""
+    """The prompt, or the one for which speed is quoted."""
     return scenario.prompt if scenario.prompt > 0 else NOTIONAL_PROMPT
 
 
@@ -147,7 +148,7 @@ def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, fl
         "matrix": matrix / gain,
         "attention": attention / gain,
         "weights": (math.hypot(work, read) - work) / gain,
-        "offload": sent_seconds(scenario, weights) / batch + streamed_seconds(scenario, one_pass) / one_pass,
+        "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": sums.stream_width / rates.stream / gain,
     }
     if launched:

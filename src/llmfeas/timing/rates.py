@@ -58,7 +58,7 @@ class TrainingRates:
 def training_rates(
     efficiency: Efficiency, device: Device, precision: str, style: Style, flash: str = "second"
 ) -> TrainingRates:
-    """Give the effective rates of a device in training at a precision under an engine of a style."""
+    """The effective rates of a device in training at a precision under an engine of a style."""
     value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     tuned = style != "plain"

@@ -39,7 +39,7 @@ class Interval:
 
 @lru_cache(maxsize=4096)
 def interval(efficiency: Efficiency, kind: str, regime: str, priors: int) -> Interval:
-    """Give the interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors.
+    """The interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors.
 
     A kind of run that nobody measured has the interval of `unknown`: how far kinds of run are off that were left out.
     """
@@ -60,14 +60,14 @@ def _evidence(entry: Regime | None, priors: int) -> Evidence:
 
 
 def weakest(*found: Interval) -> tuple[Evidence, str]:
-    """Give what stands behind the interval that rests on least, and its kind of run."""
+    """What stands behind the interval that rests on least, and its kind of run."""
     order = get_args(Evidence)
     least = max(found, key=lambda each: order.index(each.evidence))
     return least.evidence, least.regime
 
 
 def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interval) -> Interval:
-    """Give the interval that the user's own measurements leave, where there are some of this kind on this device."""
+    """The interval that the user's own measurements leave, where there are some of this kind on this device."""
     own = efficiency.own(device.id, kind, found.regime)
     if own is not None:
         return Interval(found.regime, own.width, "enough", own.factor, own.rows)
@@ -75,6 +75,15 @@ def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interva
         return found
     width = math.exp(math.hypot(math.log(found.width), math.log(BY_RULE_FACTOR)))
     return Interval(found.regime, width, _with_judgement(found.evidence), found.factor)
+
+
+def unmeasured(found: Interval, task: str, *, written: bool) -> Interval:
+    """The interval of a task that nobody published a speed of: that of fine-tuning, widened by judgement.
+
+    `written`: what is learned from is written before, at the speed of a server that does nothing else.
+    """
+    width = math.exp(math.hypot(math.log(found.width), math.log(BY_RULE_FACTOR if written else PRIOR_FACTOR)))
+    return Interval(f"{task}, {found.regime}", width, "none", found.factor)
 
 
 def _with_judgement(evidence: Evidence) -> Evidence:
@@ -110,9 +119,15 @@ def _llama_class(path: Path) -> str:
     }.get(path.bandwidth, f"llama.cpp-{path.backend}")
 
 
-def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int) -> str:
-    """Name the kind of a decoding run: engine family, memory class, batch, tensor parallel."""
+EXPERTS_ON_HOST = "llama.cpp-experts"
+"""Runs whose experts stay in main memory, which sets their pace whatever the card."""
+
+
+def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int, *, experts: bool = False) -> str:
+    """Name the kind of a decoding run: experts on the host, engine family, memory class, batch, tensor parallel."""
     path = inference_path(device, speed)
+    if experts:
+        return EXPERTS_ON_HOST
     if sequences > 1:
         return "batched"
     if path.family == "llama.cpp":
@@ -123,8 +138,10 @@ def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int
     return f"{family}-tp" if tp > 1 else family
 
 
-def prefill_regime(device: Device, speed: ServingSpeed) -> str:
-    """Name the kind of a prefill: engine family and software backend."""
+def prefill_regime(device: Device, speed: ServingSpeed, *, experts: bool = False) -> str:
+    """Name the kind of a prefill: experts that come from the host, engine family, software backend."""
+    if experts:
+        return EXPERTS_ON_HOST
     path = inference_path(device, speed)
     if path.family != "llama.cpp":
         return path.family

@@ -10,10 +10,12 @@ from __future__ import annotations
 from ..model.sums import Sums
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
+from .host import memory_bytes_per_s, products_flop_per_s
 from .links import Links, device_links
 from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from .rates import TrainingRates, training_rates
-from .work import ADAPTER_TASKS, Work, work_of
+from .rollouts import rollout_seconds
+from .work import ADAPTER_TASKS, Work, forwards_beside, work_of
 
 PARTS = (
     "matrix",
@@ -29,6 +31,7 @@ PARTS = (
     "bubble",
     "gradient_sync",
     "optimizer",
+    "rollout",
 )
 SHARP = 4
 """Exponent of the soft maximum of device and host time."""
@@ -71,7 +74,7 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
 
     Rates in fp32 are those of twice the bytes.
     """
-    width = work.sums.stream_width * work.stage * (3 + work.replayed) + 10 * work.sums.vocab * work.head
+    width = work.sums.stream_width * work.stage * (3 + work.replayed) + 10 * work.sums.logits * work.head
     return work.width * work.tokens * width / work.divisor / rates.stream
 
 
@@ -93,6 +96,8 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     """
     calls = rates.host_seconds_per_expert * work.expert_calls * work.stage / scenario.pp
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
+    # A step is a forward pass and a backward one of twice the work.
+    factor *= 1 + work.forwards / 3
     return calls + factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
 
 
@@ -129,32 +134,34 @@ def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> 
     if scenario.zero < 3 or ranks == 1:
         return 0.0
     wire = weight_bytes_gathered(scenario)
-    moved = 2 * wire + (0.0 if scenario.task in ADAPTER_TASKS else wire)
+    moved = (2 + forwards_beside(scenario)) * wire + (0.0 if scenario.method in ADAPTER_TASKS else wire)
     return shard * (ranks - 1) / ranks * moved / links.ring(ranks, scenario.tp)
 
 
 def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
     """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none."""
-    if scenario.zero >= 3 or ranks == 1 or scenario.task in ADAPTER_TASKS:
+    if scenario.zero >= 3 or ranks == 1 or scenario.method in ADAPTER_TASKS:
         return 0.0
     return links.exposed * 4 * shard * (ranks - 1) / ranks / links.ring(ranks, scenario.tp)
 
 
 def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int) -> float:
-    """Stream weights, gradients and states once a step; on the host, with what travels there, when offloaded."""
-    if scenario.task in ADAPTER_TASKS:
+    """Stream weights, gradients and states once a step, and what an optimizer multiplies (Muon's orthogonalising).
+
+    Where states lie on the host, its processor does both, and gradients and weights travel.
+    """
+    if scenario.method in ADAPTER_TASKS:
         return 0.0
     owned = shard / (ranks if scenario.zero >= 1 else 1)
     optimizer = OPTIMIZERS[scenario.optimizer]
     moved = optimizer.step_bytes * owned
     if scenario.precision in ("bf16", "fp16"):
         moved /= 2
+    flop = optimizer.flop_per_width * scenario.model.architecture.hidden * owned
     if scenario.states_on_host:
-        server = "_server" if scenario.device.kind == "datacenter" else ""
-        bandwidth = scenario.tables.efficiency.value(f"host.bandwidth{server}")
-        return moved / bandwidth + 4 * owned / links.host_bytes_per_s
-    rounds = optimizer.flop_per_width * scenario.model.architecture.hidden
-    return moved / rates.memory + rounds * owned / rates.matrix
+        travel = 4 * owned / links.host_bytes_per_s
+        return moved / memory_bytes_per_s(scenario) + flop / products_flop_per_s(scenario) + travel
+    return moved / rates.memory + flop / rates.matrix
 
 
 def bubble_share(scenario: Scenario) -> float:
@@ -171,13 +178,13 @@ def bubble_share(scenario: Scenario) -> float:
 
 
 def device_links_of(scenario: Scenario) -> Links:
-    """Give the links of a scenario's devices."""
+    """The links of a scenario's devices."""
     efficiency = scenario.tables.efficiency
     return device_links(efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s)
 
 
 def step_parts(scenario: Scenario) -> dict[str, float]:
-    """Give the seconds of one optimizer step by part; they add up to the step."""
+    """The seconds of one optimizer step by part; they add up to the step."""
     efficiency = scenario.tables.efficiency
     engine = scenario.engine_record.training
     rates = training_rates(efficiency, scenario.device, scenario.precision, engine.style, engine.flash)
@@ -192,7 +199,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
         "matrix": matrix_seconds(work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
-        "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.task == "qlora" else 0.0,
+        "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.method == "qlora" else 0.0,
         "merging": merging_seconds(work, rates) if work.merged else 0.0,
     }
     device = sum(parts.values())
@@ -211,4 +218,5 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     parts["bubble"] = busy * steps * bubble_share(scenario)
     parts["gradient_sync"] = gradient_sync_seconds(scenario, shard, links, ranks)
     parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
+    parts["rollout"] = rollout_seconds(scenario)
     return parts

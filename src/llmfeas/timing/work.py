@@ -45,8 +45,24 @@ class Work:
     """Experts that compute on a token for each one that it is routed to: all of them where code runs every expert."""
     merged: float = 0.0
     """Weights of experts on this rank that adapters are merged into anew in every pass; their gradients are made."""
+    forwards: float = 0.0
+    """Forward passes without a gradient beside the step's own; they are in `repeated`, `replayed` and the like."""
     expert_calls: float = 0.0
     """Experts that are run one after the other in a micro-step."""
+
+
+def forwards_beside(scenario: Scenario) -> float:
+    """Forward passes without a gradient over the tokens of a step, of the model or of the one that it was.
+
+    Answers of a reference that were computed in advance cost a pass over the data, not one in each epoch.
+    """
+    objective = scenario.objective
+    if objective is None:
+        return 0.0
+    if scenario.reference not in ("loaded", "precomputed"):
+        return objective.forwards
+    once = (scenario.epochs or 1.0) if scenario.reference == "precomputed" else 1.0
+    return objective.forwards + objective.reference_forwards / max(1.0, once)
 
 
 def work_of(scenario: Scenario, tuned: bool) -> Work:
@@ -59,15 +75,17 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
     sums = architecture_sums(scenario.model.architecture)
     stage = slowest_stage(sums, scenario.pp)
     traits = traits_of(scenario) if sums.experts else None
+    beside = forwards_beside(scenario)
     looped, adapted = loops_over_experts(scenario), merges_into_experts(scenario)
     return Work(
         sums=sums,
-        tokens=scenario.micro_batch * scenario.seq_len / scenario.cp,
+        tokens=scenario.sequences * scenario.seq_len / scenario.cp,
         seq_len=scenario.seq_len,
-        passes=2.0 if scenario.task in ADAPTER_TASKS else 3.0,
-        repeated=repeated,
-        attention_again=1.0 if full or selective else 0.0,
-        replayed=1.0 if full else 0.0,
+        passes=2.0 if scenario.method in ADAPTER_TASKS else 3.0,
+        repeated=repeated + beside,
+        attention_again=(1.0 if full or selective else 0.0) + beside,
+        replayed=(1.0 if full else 0.0) + beside,
+        forwards=beside,
         divisor=float(scenario.tp * scenario.pp),
         stage=stage.layers * scenario.pp / sums.layers,
         head=float(stage.heads * scenario.pp),

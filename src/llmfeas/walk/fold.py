@@ -7,7 +7,6 @@ sizes are symbolic, so each level is a polynomial; levels that another one excee
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -25,7 +24,7 @@ from ..autograd.storage import (
     with_experts,
 )
 from ..model.setup import Setup
-from ..record import dataclass
+from ..record import dataclass, replace
 from .candidates import Candidate, PeakCandidates
 from .inventory import RankWeight, inventory_of
 from .pattern import Outline, layer_kinds, outlined
@@ -47,7 +46,7 @@ Levels = dict[int, int]
 """Packed levels by what decides of each of them."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=384)
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds.
@@ -97,7 +96,7 @@ class _Folded:
         )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=96)
 def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
 from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
 from ..model.setup import Setup
+from ..record import replace
 from .inventory import RankWeight
 from .pattern import Outline, layer_kinds
 from .step import Walked, walked_step
@@ -35,7 +35,7 @@ def experts_of(setup: Setup) -> int:
     return setup.recipe.rank_experts or (experts.count if experts else 0)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def walked_layers(setup: Setup, layers: Layers) -> Walked:
     """Walk some layers of a setup; few walks are kept, since levels are large."""
     return walked_step(setup, SYMBOLIC, layers)

@@ -37,10 +37,8 @@ class Walked:
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
 
 
-def walked_step(
-    setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None, ledger: Ledger | None = None
-) -> Walked:
-    """Walk one step of these layers of the model, on this ledger; None: of all that the stage holds, on a new one."""
+def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
+    """A recorder that runs as the setup says."""
     recorder = Recorder(sizes, autocast=setup.recipe.autocast, ledger=ledger)
     recorder.selective = setup.recipe.checkpointing == "selective"
     recorder.compiled = setup.implementation.compiled
@@ -50,6 +48,14 @@ def walked_step(
     recorder.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
     recorder.offloads = setup.recipe.offloads
     recorder.narrow_activations = setup.recipe.narrow_activations
+    return recorder
+
+
+def walked_step(
+    setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None, ledger: Ledger | None = None
+) -> Walked:
+    """Walk one step of these layers of the model, on this ledger; None: of all that the stage holds, on a new one."""
+    recorder = _recorder(setup, sizes, ledger)
     context = Context(recorder, setup)
     model = Decoder(context, setup.span if layers is None else layers)
     ids = recorder.new(sizes.bs, 8)
@@ -60,6 +66,7 @@ def walked_step(
     recorder.enter_autocast()
     loss = model.loss(ids)
     recorder.leave_autocast()
+    model.judged(ids)
     ledger.mark()
     kept = ledger.level
     ledger.begin("backward")

@@ -10,7 +10,7 @@ from ..model.build import build
 
 @lru_cache(maxsize=8192)
 def kv_cache_bytes(architecture: Architecture, tokens: int, sequences: int = 1, bytes_per_value: float = 2.0) -> float:
-    """Give the logical size in bytes of the cache behind `tokens` of each of `sequences`.
+    """The logical size in bytes of the cache behind `tokens` of each of `sequences`.
 
     Formula: full attention keeps 2 x kv_heads x head_dim values a token and layer, latent attention the latent and the
     rotated key, a windowed layer at most `window - 1` tokens and one 8-byte counter, linear attention the last inputs

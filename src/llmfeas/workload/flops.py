@@ -54,6 +54,14 @@ class Flops:
     """What is executed."""
     forward_per_token: MayBeNull[float]
 
+    def with_forwards(self, tokens: float) -> Flops:
+        """The same and forward passes over so many tokens besides."""
+        if not tokens:
+            return self
+        beside = tokens * (self.forward_per_token or 0.0)
+        model, hardware = (self.model or 0.0) + beside, (self.hardware or 0.0) + beside
+        return Flops(self.rule_of_thumb, model, hardware, self.forward_per_token)
+
 
 @lru_cache(maxsize=8192)
 def step_flop(
@@ -199,7 +207,7 @@ def _passes(operator: Operator, lora: Lora | None, *, stream_grad: bool) -> _Pas
 
 
 def _pair_flop(weight: Weight, lora: Lora | None) -> tuple[float, float]:
-    """Give one token's forward FLOPs in the two matrices of a low-rank pair."""
+    """One token's forward FLOPs in the two matrices of a low-rank pair."""
     if lora is None or not weight.takes_adapter(lora.targets):
         return 0.0, 0.0
     outputs, inputs = weight.shape

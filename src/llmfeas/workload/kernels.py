@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation, Implementations
 from ..catalog.quantization import STACKED
+from ..record import replace
 from ..scenario import Scenario
 
 
@@ -20,50 +19,50 @@ def kernels_of(scenario: Scenario) -> str:
     declared = scenario.engine_record.training.kernels
     if declared != "frameworks":
         return "" if declared == "eager" else declared
-    if scenario.task != "pretrain" or scenario.num_devices == 1:
+    if scenario.method != "pretrain" or scenario.num_devices == 1:
         return ""
     return "fused" if scenario.zero >= 1 or scenario.tp > 1 or scenario.pp > 1 else ""
 
 
 def runs_fused(scenario: Scenario) -> bool:
-    """Tell whether training runs a framework's own model on fused kernels, not the public code, changed or not."""
+    """Whether training runs a framework's own model on fused kernels, not the public code, changed or not."""
     kernels = kernels_of(scenario)
     return bool(kernels) and not scenario.tables.implementations.lies_over(kernels)
 
 
 def runs_compiled(scenario: Scenario) -> bool:
-    """Tell whether training runs the public code through a compiler."""
+    """Whether training runs the public code through a compiler."""
     return scenario.tables.implementations.compiles(kernels_of(scenario))
 
 
 def runs_patched(scenario: Scenario) -> bool:
-    """Tell whether training runs the public code with a library's kernels in it."""
+    """Whether training runs the public code with a library's kernels in it."""
     return scenario.tables.implementations.patches(kernels_of(scenario))
 
 
 def runs_public_code(scenario: Scenario) -> bool:
-    """Tell whether training runs the model's public code operator by operator, as plain PyTorch does."""
+    """Whether training runs the model's public code operator by operator, as plain PyTorch does."""
     return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
 
 
 def runs_wide(scenario: Scenario) -> bool:
-    """Tell whether the stream between products is in fp32 because the base in few bits was prepared for training."""
-    return scenario.task == "qlora" and traits_of(scenario).prepared
+    """Whether the stream between products is in fp32 because the base in few bits was prepared for training."""
+    return scenario.method == "qlora" and traits_of(scenario).prepared
 
 
 def has_host(scenario: Scenario) -> bool:
-    """Tell whether the host has a memory of its own, so that the device's is less full when something lies there."""
+    """Whether the host has a memory of its own, so that the device's is less full when something lies there."""
     return scenario.device.backend != "cpu" and not scenario.device.is_unified
 
 
 def traits_of(scenario: Scenario) -> Implementation:
-    """Give how the scenario's engine runs its model."""
+    """How the scenario's engine runs its model."""
     traits = scenario.tables.implementations.under(scenario.model.architecture.implementation, kernels_of(scenario))
     return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)
 
 
 def loops_over_experts(scenario: Scenario) -> bool:
-    """Tell whether one expert runs after the other: as the code does it, or as transformers did before release 5."""
+    """Whether one expert runs after the other: as the code does it, or as transformers did before release 5."""
     if scenario.model.architecture.experts is None:
         return False
     traits = traits_of(scenario)
@@ -73,14 +72,14 @@ def loops_over_experts(scenario: Scenario) -> bool:
 
 
 def merges_into_experts(scenario: Scenario) -> bool:
-    """Tell whether adapters are merged into stacked experts."""
-    if scenario.model.architecture.experts is None or scenario.task not in ("lora", "qlora"):
+    """Whether adapters are merged into stacked experts."""
+    if scenario.model.architecture.experts is None or scenario.method not in ("lora", "qlora"):
         return False
     return traits_of(scenario).expert_adapters == "merged" and scenario.lora_targets == "all-linear"
 
 
 def runs_stacks(scenario: Scenario) -> bool:
-    """Tell whether a job runs public code that stacks its experts since transformers 5."""
+    """Whether a job runs public code that stacks its experts since transformers 5."""
     known = scenario.tables.implementations
     if not stacks_experts(known, scenario.model.architecture):
         return False
@@ -88,12 +87,12 @@ def runs_stacks(scenario: Scenario) -> bool:
 
 
 def stacks_experts(known: Implementations, architecture: Architecture) -> bool:
-    """Tell whether public code of today holds an architecture's experts in one tensor."""
+    """Whether public code of today holds an architecture's experts in one tensor."""
     return architecture.experts is not None and not known.public(architecture.implementation).experts_one_by_one
 
 
 def leaves_stacks(scenario: Scenario) -> bool:
-    """Tell whether the format of the weights leaves experts as they are because the code stacks them."""
+    """Whether the format of the weights leaves experts as they are because the code stacks them."""
     if scenario.transformers != "5" or not runs_stacks(scenario):
         return False
     return scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks).skips_stacks

@@ -40,6 +40,8 @@ class Serving:
     """Ranks that share the routed experts."""
     pp: int
     host_layers: int
+    host_experts: int
+    """The first so many layers keep their routed experts on the host."""
     streamed: bool
     """Weights stay on the host and pass through the device layer by layer."""
     one_pool: bool
@@ -54,22 +56,22 @@ class Serving:
 
 
 def shares_memory(scenario: Scenario) -> bool:
-    """Tell whether host and device draw on one pool."""
+    """Whether host and device draw on one pool."""
     return draws_on_host(scenario.device)
 
 
 def draws_on_host(device: Device) -> bool:
-    """Tell whether a device has no memory of its own: CPUs, unified memory (Metal limits the device's part alone)."""
+    """Whether a device has no memory of its own: CPUs, unified memory (Metal limits the device's part alone)."""
     return device.backend == "cpu" or (device.kind in ("unified", "apu") and device.backend != "metal")
 
 
 def streams_weights(scenario: Scenario) -> bool:
-    """Tell whether the layers' weights stay on a host with memory of its own and pass through the device."""
+    """Whether the layers' weights stay on a host with memory of its own and pass through the device."""
     return scenario.offload == "all" and not shares_memory(scenario)
 
 
 def replicas(scenario: Scenario) -> int:
-    """Give how many copies of the model serve side by side: devices / (tp pp cp), at least 1."""
+    """How many copies of the model serve side by side: devices / (tp pp cp), at least 1."""
     return max(1, scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp))
 
 
@@ -94,6 +96,7 @@ def serving_of(scenario: Scenario) -> Serving:
         expert_ranks=scenario.ep * scenario.expert_tp,
         pp=scenario.pp,
         host_layers=layers - kept,
+        host_experts=scenario.n_cpu_moe or 0,
         streamed=streams_weights(scenario),
         one_pool=one_pool,
         stored=scenario.stored,
@@ -104,8 +107,8 @@ def serving_of(scenario: Scenario) -> Serving:
 
 
 def pool_of(scenario: Scenario) -> ServingPool | None:
-    """Give how the server sizes its pool in its release; None where the engine has none on this device."""
-    if scenario.gpu_memory_utilization is None:
+    """How the server sizes its pool in its release; None where the engine has none here, or nothing is cached."""
+    if scenario.gpu_memory_utilization is None or scenario.model.architecture.encoder:
         return None
     pool = scenario.engine_record.serving.memory.pool
     return None if pool is None else pool.of(scenario.engine_version)

@@ -64,7 +64,7 @@ class LayerBytes:
         return self.split + self.routed + self.whole
 
     def on_rank(self, tp: int, expert_ranks: float) -> float:
-        """Give the bytes of one rank, where `expert_ranks` share the routed experts (ep x the tp of an expert)."""
+        """The bytes of one rank, where `expert_ranks` share the routed experts (ep x the tp of an expert)."""
         return self.split / tp + self.routed / expert_ranks + self.whole
 
 
@@ -87,7 +87,7 @@ class WeightBytes:
 
 
 def native_bytes(precision: str) -> float:
-    """Give the bytes of one unquantized weight in inference: 4 in fp32 and tf32, else 2."""
+    """The bytes of one unquantized weight in inference: 4 in fp32 and tf32, else 2."""
     return PRECISION_BYTES.get(precision, 2.0)
 
 
@@ -100,7 +100,7 @@ def weight_bytes(
     native: float = 2.0,
     stored: StoredWeights | None = None,
 ) -> WeightBytes:
-    """Give the bytes of the weights as an engine of a dialect holds them under `--quant quant`.
+    """The bytes of the weights as an engine of a dialect holds them under `--quant quant`.
 
     The file's own bytes where it is one that holds them in this format (`stored`), else computed:
 
@@ -212,7 +212,7 @@ def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: s
 def weights_file_bytes(
     table: Quantization, model: Model, precision: str, quant: str = "none", dialect: str = ""
 ) -> float:
-    """Give the bytes of the model's weights as stored on disk.
+    """The bytes of the model's weights as stored on disk.
 
     GGUF files hold what is run, plus the vocabulary; formats that are made while loading (nf4, LLM.int8) and
     unquantized runs read the published type of the weights. Prediction heads in no other count are left out.
@@ -232,7 +232,7 @@ def _stored_bytes(table: Quantization, architecture: Architecture, name: str, na
 
 @lru_cache(maxsize=4096)
 def distinct_experts(architecture: Architecture, tokens: float) -> float:
-    """Give the expected number of different routed experts in a layer that `tokens` tokens reach.
+    """The expected number of different routed experts in a layer that `tokens` tokens reach.
 
     Formula: E (1 - (1 - k / E)^tokens), k the real experts a token reaches on average. Assumes even routing.
     """
@@ -253,7 +253,7 @@ def decode_read_bytes(
     sequences: float = 1.0,
     stored: StoredWeights | None = None,
 ) -> float:
-    """Give the bytes of weights that one decoding step of `sequences` sequences reads, without look-up tables.
+    """The bytes of weights that one decoding step of `sequences` sequences reads, without look-up tables.
 
     Formula: head + rest + layers - routed (1 - distinct / E). Source: data/quantization.yaml.
     """

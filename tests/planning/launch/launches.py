@@ -52,6 +52,7 @@ TRAINING: tuple[dict[str, object], ...] = (
     {"dropout": 0.1},
     {"attention": "eager"},
     {"engine": "pytorch-liger"},
+    {"loss": "kto", "reference": "precomputed"},
 )
 SERVING: tuple[dict[str, object], ...] = (
     {},
@@ -131,7 +132,7 @@ def options(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def value(launch: Launch, option: str) -> str | None:
-    """Give the word behind an option of the command; None where it is not there, "" where it stands alone."""
+    """The word behind an option of the command; None where it is not there, "" where it stands alone."""
     for name, behind in options(words(launch)):
         if name == option:
             return behind[0] if behind else ""
@@ -156,7 +157,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def is_of(content: object, kinds: str) -> bool:
-    """Tell whether a value is of one of the kinds, written `bool|null`."""
+    """Whether a value is of one of the kinds, written `bool|null`."""
     if kinds == "any":
         return True
     if isinstance(content, bool):

@@ -79,7 +79,10 @@ def of_torchrun(launch: Launch) -> list[str]:
 
 
 def of_trl(launch: Launch) -> list[str]:
-    wrong = unknown(contents(launch)["sft.yaml"], documented("trl")["config"]) + accelerate_errors(launch)
+    found, table = contents(launch), documented("trl")
+    trainer = next(name for name in ("sft", "dpo", "kto", "grpo", "rloo") if f"{name}.yaml" in found)
+    wrong = unknown(found[f"{trainer}.yaml"], table["config" if trainer == "sft" else trainer])
+    wrong += accelerate_errors(launch)
     flags = {**documented("accelerate")["flags"], "--config": "str", "--accelerate_config": "str"}
     return wrong + unknown_options(options(words(launch)), flags)
 

@@ -29,7 +29,7 @@ def installed(module: str) -> Any:
 
 
 def different(engine: str, name: str) -> list[tuple[str, Any]]:
-    """Give the different contents of a file that an engine is launched with."""
+    """The different contents of a file that an engine is launched with."""
     found = {}
     for asked, launch in every_launch(engine):
         if name in (read := contents(launch)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from operator import attrgetter
@@ -17,7 +16,7 @@ from ...feasibility.core import estimate
 from ...feasibility.result import Estimate, Note
 from ...feasibility.verdict import why
 from ...options import BY_NAME
-from ...record import dataclass
+from ...record import dataclass, replace
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
 from ...settle import resolution
@@ -127,7 +126,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
     settled = resolution(settings, catalog)
     for _ in range(len(BY_NAME)):
         objection = engine.refused(settled.scenario)
-        if objection is None or objection.instead is None or settled.scenario.said(objection.setting):
+        if objection is None or objection.instead is None or settled.scenario.was_given(objection.setting):
             break
         settings[objection.setting] = {"value": objection.instead, "origin": "derived"}
         settings = _without_batch(settings) if objection.setting in SPLITS else settings

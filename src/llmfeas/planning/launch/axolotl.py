@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...scenario import TRAINING_TASKS, Scenario
+from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import runs_patched
 from . import torchrun, trainer
 from .launcher import File, Launch, Launcher, Objection
@@ -42,7 +42,7 @@ def data(scenario: Scenario) -> dict[str, object]:
 
 def adapters(scenario: Scenario) -> dict[str, object]:
     """The adapters' settings; none where all weights train."""
-    if scenario.task not in ("lora", "qlora"):
+    if scenario.method not in ("lora", "qlora"):
         return {}
     targets: dict[str, object] = (
         {"lora_target_linear": True}
@@ -111,7 +111,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
-    adapted = scenario.task in ("lora", "qlora")
+    adapted = scenario.method in ("lora", "qlora")
     sharded = trainer.is_sharded(scenario)
     if not adapted and not sharded and scenario.precision == "bf16-mixed":
         return Objection("precision", "it keeps fp32 weights beside 16-bit ones under FSDP only", instead="bf16")
@@ -144,7 +144,7 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="axolotl",
     name="Axolotl",
-    tasks=TRAINING_TASKS,
+    tasks=UNGUIDED,
     backends=frozenset({"cuda", "rocm"}),
     choices={
         "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 
 from ...contract import Published
 from ...options import BY_NAME, flag_of
-from ...record import dataclass
+from ...record import dataclass, field
 from ...scenario import Scenario, Task
 from .names import is_gguf
 

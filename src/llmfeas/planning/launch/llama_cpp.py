@@ -30,7 +30,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     layers: Word = "all" if scenario.gpu_layers is None else scenario.gpu_layers
     # Nobody asked for bf16: f16 is its default and as large; builds of 2025 run fused attention on a bf16 cache on the
     # processor (ggml-org/llama.cpp pull request 15261).
-    unasked = scenario.kv_dtype == "bf16" and not scenario.said("kv_dtype")
+    unasked = scenario.kv_dtype == "bf16" and not scenario.was_given("kv_dtype")
     cache = "f16" if unasked else CACHES[scenario.kv_dtype]
     return flags(
         [
@@ -38,6 +38,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--parallel", slots),
             ("--no-kv-unified", slots > 1),
             ("--n-gpu-layers", 0 if scenario.device.backend == "cpu" else layers),
+            ("--n-cpu-moe", scenario.n_cpu_moe or None),
             ("--fit", "off"),
             ("--flash-attn", "on" if scenario.attention == "flash" else "off"),
             ("--cache-type-k", cache),

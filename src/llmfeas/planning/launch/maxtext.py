@@ -111,7 +111,7 @@ def recipe(scenario: Scenario) -> dict[str, object]:
         "grad_dtype": "bfloat16" if pure else "float32",
         "quantization": "fp8" if scenario.precision == "fp8-mixed" else "",
         "opt_type": OPTIMIZERS[scenario.optimizer],
-        "learning_rate": LEARNING_RATES[scenario.task],
+        "learning_rate": LEARNING_RATES[scenario.method],
         "remat_policy": REMAT[scenario.checkpointing],
         "attention": "flash" if scenario.attention == "flash" else "dot_product",
         "enable_dropout": rate > 0,
@@ -123,7 +123,7 @@ def recipe(scenario: Scenario) -> dict[str, object]:
 
 def adapters(scenario: Scenario) -> dict[str, object]:
     """The section lora; nothing where all weights train."""
-    if scenario.task not in ("lora", "qlora"):
+    if scenario.method not in ("lora", "qlora"):
         return {}
     matrices = "self_attention/(query|key|value|out)"
     if scenario.lora_targets == "all-linear":
@@ -164,7 +164,7 @@ def objection(scenario: Scenario) -> Objection | None:
     architecture = scenario.model.architecture
     if known_model(scenario) is None and not is_plain(architecture):
         return Objection("model", "MaxText has no configuration of it, and it is not built like Llama or Mixtral")
-    if scenario.task in ("lora", "qlora") and architecture.experts is not None:
+    if scenario.method in ("lora", "qlora") and architecture.experts is not None:
         return Objection("model", "names of experts differ between MaxText's decoders")
     if architecture.layers % (scenario.pp * scenario.interleave):
         return Objection("pp", f"{architecture.layers} layers do not divide into equal stages", instead=1)

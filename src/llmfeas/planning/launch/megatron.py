@@ -154,7 +154,7 @@ def recipe(scenario: Scenario) -> Options:
         ("--fp8-format", "hybrid" if scenario.precision == "fp8-mixed" else None),
         ("--optimizer", OPTIMIZERS[scenario.optimizer]),
         ("--sgd-momentum", {"sgd": 0.0, "sgd-momentum": 0.9}.get(scenario.optimizer)),
-        ("--lr", str(LEARNING_RATES[scenario.task])),
+        ("--lr", str(LEARNING_RATES[scenario.method])),
         ("--lr-decay-style", "cosine"),
         ("--recompute-granularity", scenario.checkpointing if scenario.checkpointing != "none" else None),
         ("--recompute-method", "uniform" if full else None),
@@ -171,7 +171,7 @@ def data(scenario: Scenario) -> Options:
         ("--data-path", DATASET),
         ("--tokenizer-type", "HuggingFaceTokenizer" if repo else "NullTokenizer"),
         ("--tokenizer-model", repo),
-        ("--pretrained-checkpoint", CHECKPOINT if scenario.task == "finetune" else None),
+        ("--pretrained-checkpoint", CHECKPOINT if scenario.method == "finetune" else None),
         ("--save", "output"),
         ("--save-interval", 1000),
     ]
@@ -213,7 +213,7 @@ def write(scenario: Scenario) -> Launch:
     notes = ["run it in a copy of the Megatron-LM repository; data and checkpoints are in its own formats"]
     if architecture.positions == "rope":
         notes.append("set --rotary-base (10000 by default) as the model's configuration has it")
-    if scenario.task == "finetune":
+    if scenario.method == "finetune":
         notes.append(f"convert the weights and put their folder in place of {CHECKPOINT}")
     return Launch((), line, (*notes, *training_notes(scenario), *nodes_note(nodes)))
 

@@ -69,7 +69,7 @@ def hosts_note(scenario: Scenario) -> tuple[str, ...]:
 
 def config(scenario: Scenario) -> dict[str, object]:
     """The configuration of mlx_lm.lora; its batch counts all machines."""
-    adapted = scenario.task in ("lora", "qlora")
+    adapted = scenario.method in ("lora", "qlora")
     settings: dict[str, object] = {
         "model": source(scenario),
         "train": True,
@@ -77,7 +77,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "fine_tune_type": "lora" if adapted else "full",
         "num_layers": -1 if adapted else scenario.model.architecture.layers,
         "optimizer": OPTIMIZERS[scenario.optimizer],
-        "learning_rate": LEARNING_RATES[scenario.task],
+        "learning_rate": LEARNING_RATES[scenario.method],
         "batch_size": scenario.micro_batch * scenario.dp,
         "grad_accumulation_steps": scenario.micro_steps,
         "iters": steps(scenario) * scenario.micro_steps,
@@ -103,11 +103,11 @@ def objection(scenario: Scenario) -> Objection | None:
     if bits(scenario) == 0:
         return Objection("quant", "MLX has formats of its own")
     separate = not architecture.fused_qkv and architecture.mla is None and architecture.positions == "rope"
-    if scenario.task in ("lora", "qlora") and scenario.lora_targets == "attention" and not separate:
+    if scenario.method in ("lora", "qlora") and scenario.lora_targets == "attention" and not separate:
         return Objection("lora_targets", "mlx-lm wants the names of the matrices, which differ in this model")
     if scenario.is_training and scenario.num_devices > 1 and scenario.zero:
         return Objection("zero", "MLX keeps the whole model on each machine", instead=0)
-    if scenario.task == "finetune" and scenario.precision.endswith("-mixed"):
+    if scenario.method == "finetune" and scenario.precision.endswith("-mixed"):
         pure = scenario.precision.removesuffix("-mixed")
         return Objection("precision", "MLX keeps no fp32 weights beside the 16-bit ones", instead=pure)
     for name in ("tp", "pp") if scenario.is_training else ():
@@ -171,6 +171,7 @@ LAUNCHER = Launcher(
         "offload": ("none",),
         "kv_dtype": ("fp16", "bf16", "int8"),
         "gpu_layers": (None,),
+        "n_cpu_moe": (None,),
     },
     splits=frozenset({"num_devices", "tp", "pp"}),
     objection=objection,

@@ -11,7 +11,14 @@ DATASET = "DATASET"
 """Stands for the data, which a scenario does not name."""
 LEARNING_RATES = {"pretrain": 3e-4, "finetune": 2e-5, "lora": 2e-4, "qlora": 2e-4}
 """Customary starting points; no figure of an estimate depends on them."""
+OBJECTIVE_RATES = {"finetune": 1e-6, "lora": 1e-5, "qlora": 1e-5}
+"""The same where the model learns from preferences (trl's own, ten times as much for adapters)."""
 LORA_ALPHA_PER_RANK = 2
+
+
+def learning_rate(scenario: Scenario) -> float:
+    """A customary starting point."""
+    return (LEARNING_RATES if scenario.loss is None else OBJECTIVE_RATES)[scenario.method]
 
 
 def repository(scenario: Scenario) -> str | None:
@@ -47,12 +54,15 @@ def model_notes(scenario: Scenario) -> tuple[str, ...]:
 
 
 def steps(scenario: Scenario) -> int:
-    """Count optimizer steps: tokens / (sequences a step x tokens a sequence), rounded up, at least 1."""
-    return max(1, math.ceil((scenario.tokens or 0.0) / (sequences(scenario) * scenario.seq_len)))
+    """Count optimizer steps: tokens / tokens of a step, rounded up, at least 1."""
+    return max(
+        1,
+        math.ceil((scenario.tokens or 0.0) / (sequences(scenario) * scenario.sequences_an_example * scenario.seq_len)),
+    )
 
 
 def sequences(scenario: Scenario) -> int:
-    """Count the sequences of one step: micro-batch x data-parallel ranks x accumulation."""
+    """Count the sequences (with an objective: examples) of one step: micro-batch x ranks x accumulation."""
     return scenario.micro_batch * scenario.dp * scenario.micro_steps
 
 
@@ -65,7 +75,7 @@ def batch_notes(scenario: Scenario) -> tuple[str, ...]:
 
 def training_notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what a scenario does not know and the user has to fill in."""
-    rate = LEARNING_RATES[scenario.task]
+    rate = learning_rate(scenario)
     return (
         *model_notes(scenario),
         f"put your data in place of {DATASET}; the learning rate, {rate:g}, is only a customary start",

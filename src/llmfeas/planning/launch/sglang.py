@@ -80,6 +80,7 @@ LAUNCHER = Launcher(
         "kv_dtype": ("fp16", *CACHES),
         "offload": ("none",),
         "gpu_layers": (None,),
+        "n_cpu_moe": (None,),
     },
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,

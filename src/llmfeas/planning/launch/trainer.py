@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ...catalog.store import data_directory
-from ...scenario import TRAINING_TASKS, Scenario
+from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import runs_compiled, runs_patched
 from .launcher import File, Objection
-from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, model_name, steps, training_notes
+from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
 from .text import as_json
 
 PROGRAM = "train.py"
 RECIPE = "recipe.json"
 
-TASKS = TRAINING_TASKS
+TASKS = UNGUIDED
 OPTIMIZERS = {
     "adamw": "adamw_torch_fused",
     "adamw-foreach": "adamw_torch",
@@ -51,7 +51,7 @@ def weights_dtype(scenario: Scenario) -> str:
     """Name the type in which weights are loaded: 16 bits for pure formats and under adapters, else fp32."""
     sixteen = {"bf16": "bfloat16", "fp16": "float16"}.get(scenario.precision.removesuffix("-mixed"))
     pure = not scenario.precision.endswith("-mixed")
-    return sixteen if sixteen and (pure or scenario.task in ("lora", "qlora")) else "float32"
+    return sixteen if sixteen and (pure or scenario.method in ("lora", "qlora")) else "float32"
 
 
 def lora_targets(scenario: Scenario) -> str:
@@ -61,7 +61,7 @@ def lora_targets(scenario: Scenario) -> str:
 
 def lora(scenario: Scenario) -> dict[str, object] | None:
     """The arguments of PEFT's LoraConfig; None where all weights train."""
-    if scenario.task not in ("lora", "qlora"):
+    if scenario.method not in ("lora", "qlora"):
         return None
     return {
         "task_type": "CAUSAL_LM",
@@ -104,7 +104,7 @@ def training(scenario: Scenario) -> dict[str, object]:
         "max_steps": steps(scenario),
         "per_device_train_batch_size": scenario.micro_batch,
         "gradient_accumulation_steps": scenario.micro_steps,
-        "learning_rate": LEARNING_RATES[scenario.task],
+        "learning_rate": learning_rate(scenario),
         "optim": optimizer(scenario),
         "bf16": scenario.precision == "bf16-mixed",
         "fp16": scenario.precision == "fp16-mixed",

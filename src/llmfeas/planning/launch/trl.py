@@ -1,35 +1,53 @@
-"""TRL's supervised fine-tuning: `trl sft` with a YAML of its own and accelerate's."""
+"""TRL's trainers: `trl sft`, `trl dpo` or `trl kto`, with a YAML of their own and accelerate's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ...memory.rollouts import rollout_tp
 from ...scenario import Scenario
 from ...workload.kernels import runs_patched
 from . import accelerate, trainer
-from .launcher import File, Launch, Launcher
+from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
 from .shell import command, nodes_note, nodes_of
 from .text import as_yaml
 
-CONFIG = "sft.yaml"
+COMMANDS: Mapping[str | None, str] = {
+    None: "sft",
+    "dpo": "dpo",
+    "ipo": "dpo",
+    "kto": "kto",
+    "grpo": "grpo",
+    "rloo": "rloo",
+}
+"""What `trl` is called with, by the loss."""
+LOSS_TYPES: Mapping[str, object] = {"dpo": ["sigmoid"], "ipo": ["ipo"], "kto": "kto", "grpo": "grpo"}
+"""Losses in its words; sigmoid is DPO's own."""
 
 
 def config(scenario: Scenario) -> dict[str, object]:
-    """The settings of `trl sft`: fields of ModelConfig, ScriptArguments and SFTConfig."""
+    """The settings of the trainer: fields of ModelConfig, ScriptArguments and SFTConfig, DPOConfig or KTOConfig."""
     settings: dict[str, object] = {
         "model_name_or_path": model_name(scenario),
         "dtype": trainer.weights_dtype(scenario),
         "attn_implementation": trainer.ATTENTION[scenario.attention],
         "dataset_name": DATASET,
-        "max_length": scenario.seq_len,
-        "packing": True,
-        "packing_strategy": "wrapped",
         "use_liger_kernel": False,
         **trainer.training(scenario),
     }
+    if scenario.response_length is None:
+        settings["max_length"] = scenario.seq_len
+    if scenario.loss is None:
+        settings |= {"packing": True, "packing_strategy": "wrapped"}
+    else:
+        settings |= {"loss_type": LOSS_TYPES[scenario.loss]} if scenario.loss in LOSS_TYPES else {}
+        settings |= _rollouts(scenario) if scenario.response_length else {}
+        settings |= {"precompute_ref_log_probs": True} if scenario.reference == "precomputed" else {}
     if trainer.is_sharded(scenario):
         settings["gradient_checkpointing"] = False
         settings.pop("gradient_checkpointing_kwargs", None)
-    if scenario.task in ("lora", "qlora"):
+    if scenario.method in ("lora", "qlora"):
         settings |= {
             "use_peft": True,
             "lora_r": scenario.lora_rank,
@@ -46,27 +64,54 @@ def config(scenario: Scenario) -> dict[str, object]:
     return settings
 
 
+def _rollouts(scenario: Scenario) -> dict[str, object]:
+    """Who writes the answers, how many and how long; the length of a sequence is that of prompt and answer."""
+    settings: dict[str, object] = {
+        "num_generations": scenario.group_size,
+        "max_completion_length": scenario.response_length,
+        "beta": 0.04 if scenario.reference == "loaded" else 0.0,
+        "use_vllm": True,
+        "vllm_mode": "colocate" if scenario.colocate == "true" else "server",
+    }
+    if scenario.colocate == "true":
+        settings["vllm_gpu_memory_utilization"] = scenario.gpu_memory_utilization
+        settings["vllm_tensor_parallel_size"] = rollout_tp(scenario)
+    return settings
+
+
 def write(scenario: Scenario) -> Launch:
     """Write TRL's and accelerate's configuration."""
     nodes = nodes_of(scenario)
+    name = COMMANDS[scenario.loss]
     line = command(
-        ["trl", "sft", "--config", CONFIG],
+        ["trl", name, "--config", f"{name}.yaml"],
         ["--accelerate_config", accelerate.CONFIG],
         *accelerate.machine_options(nodes),
     )
-    files = (File(CONFIG, as_yaml(config(scenario))), accelerate.config_file(scenario))
+    files = (File(f"{name}.yaml", as_yaml(config(scenario))), accelerate.config_file(scenario))
     chunks = "TRL computes the loss in chunks of the sequence: logits take less memory than estimated"
-    own = () if runs_patched(scenario) else (chunks,)
+    own = () if runs_patched(scenario) or scenario.loss else (chunks,)
     return Launch(files, line, (*trainer.notes(scenario), *own, *nodes_note(nodes)))
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to losses without a command, and to a dropout rate, which its trainers do not take."""
+    if scenario.loss not in COMMANDS:
+        return Objection("loss", "its trainer is experimental and has no command")
+    if scenario.dropout is not None and scenario.loss is None:
+        return Objection("dropout")
+    if scenario.offload == "activations" and scenario.response_length:
+        return Objection("offload", "its trainers that write answers do not move activations")
+    return accelerate.objection(scenario)
 
 
 LAUNCHER = Launcher(
     id="trl",
     name="TRL",
-    tasks=("finetune", "lora", "qlora"),
+    tasks=("finetune", "lora", "qlora", "dpo", "grpo"),
     backends=accelerate.LAUNCHER.backends,
-    choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None,)},
+    choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
     splits=accelerate.LAUNCHER.splits,
-    objection=accelerate.objection,
+    objection=objection,
     write=write,
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ...contract import given
 from ...errors import UsageError
 from ...request import parsed
 
@@ -48,4 +50,4 @@ def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> An
             raise UsageError("missing-option", f"--{name} is missing.", f"See 'llmfeas solve {question} --help'.")
     module, function, _ = QUESTIONS[question]
     solver: Callable[[Mapping[str, object], Catalog], Answer] = getattr(import_module(f"{__name__}.{module}"), function)
-    return solver(values, catalog)
+    return replace(solver(values, catalog), inputs=given(request), catalog=catalog.digest)

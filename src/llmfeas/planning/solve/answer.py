@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog.store import Catalog
-from ...contract import Published
+from ...contract import Json, Published, envelope, hidden
 from ...errors import LlmfeasError, UsageError
 from ...feasibility.core import estimate
 from ...feasibility.result import Estimate
 from ...feasibility.verdict import why
 from ...record import dataclass
+from ...scenario import Scenario
 from ...settle import resolution
 
 FEASIBLE = ("feasible", "tight")
@@ -29,6 +30,15 @@ class Answer(Published):
     at: Estimate | None = None
     beyond: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
+    inputs: Json = hidden(default_factory=dict, compare=False)
+    """What was asked."""
+    catalog: str = hidden(default="", compare=False)
+    """The data's digest."""
+
+    def to_dict(self) -> Json:
+        """The JSON of `llmfeas solve --json`."""
+        warnings = self.at.warnings if self.at else ()
+        return envelope("solve", self.catalog, self.inputs, self, warnings)
 
 
 def estimated(request: Request, catalog: Catalog) -> Estimate | None:
@@ -53,8 +63,13 @@ def is_feasible(request: Request, catalog: Catalog) -> bool:
 
 def spills(result: Estimate) -> bool:
     """Whether layers lie on the host that nobody asked to lie there."""
-    scenario = result.scenario
-    return scenario.gpu_layers is not None and not scenario.said("gpu_layers")
+    return lies_on_host(result.scenario)
+
+
+def lies_on_host(scenario: Scenario) -> bool:
+    """Whether layers or experts lie on the host that nobody asked to lie there."""
+    layers = scenario.gpu_layers is not None and not scenario.was_given("gpu_layers")
+    return layers or scenario.places_experts
 
 
 def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
@@ -65,9 +80,10 @@ def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
         return {"status": "refused", "because": error.message}
     reasons = why(result.verdict)
     if result.verdict.status in FEASIBLE and spills(result):
-        scenario = result.scenario
-        kept = f"{scenario.gpu_layers} of {scenario.model.architecture.layers} layers"
-        reasons = f"only {kept} stay on the device, the rest runs on the host"
+        scenario, layers = result.scenario, result.scenario.model.architecture.layers
+        reasons = f"only {scenario.gpu_layers} of {layers} layers stay on the device, the rest runs on the host"
+        if scenario.gpu_layers is None:
+            reasons = f"the experts of {scenario.n_cpu_moe} of {layers} layers do not fit on the device"
     return {"status": result.verdict.status, "because": reasons}
 
 

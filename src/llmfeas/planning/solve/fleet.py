@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.result import Estimate
 from ...feasibility.served_load import arrivals_of, lengths_of, server_of
 from ...load.targets import Targets, fewest_replicas
+from ...record import replace
 from ...settle.layout import tensor_parallel_sizes
 from .answer import FEASIBLE, Answer, Request, estimated, outcome, without
 
@@ -20,7 +20,7 @@ LIMITS = ("rate", "ttft", "tpot")
 
 
 def asks_for_load(request: Request) -> bool:
-    """Tell whether a server is to keep up with requests, or its users' waits with targets."""
+    """Whether a server is to keep up with requests, or its users' waits with targets."""
     return any(request.get(name) is not None for name in LIMITS)
 
 

@@ -80,7 +80,7 @@ def optimal(request: Request, catalog: Catalog) -> Answer:
     flop, probe = _settled(request, catalog)
     best = optimum(flop)
     data = resolution({**request, "model": probe.scenario.model.id}, catalog).scenario
-    available = data.tokens if data.said("tokens") else None
+    available = data.tokens if data.was_given("tokens") else None
     binds, limited, model, notes = _binding(request, catalog, flop, probe, available)
     answer: dict[str, object] = {
         "flop": flop,

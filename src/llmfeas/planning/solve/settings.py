@@ -14,7 +14,7 @@ from ...record import dataclass
 from ...settle import resolution
 from ...workload.parameters import parameters
 from ..bisection import largest, smallest
-from .answer import REFUSALS, Answer, Request, estimated, is_feasible, outcome, without
+from .answer import REFUSALS, Answer, Request, estimated, is_feasible, lies_on_host, outcome, without
 
 MEBIBYTE = 2**20
 
@@ -83,7 +83,7 @@ def _fits(request: Request, catalog: Catalog) -> bool:
         if error.code in REFUSALS:
             return False
         raise
-    if scenario.gpu_layers is not None and not scenario.said("gpu_layers"):
+    if lies_on_host(scenario):
         return False
     found = memory(scenario)
     if found.serving is not None and found.serving.refusal is not None:

@@ -1,0 +1,346 @@
+"""What an expert expects of any answer: the laws, each with its exceptions and their causes.
+
+A law compares the answers to two questions that differ in one thing, or looks at one answer alone. `docs/laws.md` is
+written from this table by `python -m fuzz.laws`; tests/test_laws.py holds both together and asks random questions,
+`LLMFEAS_LAWS=10000 pytest tests/test_laws.py` as many as one likes.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import LlmfeasError
+from llmfeas.feasibility.result import Estimate
+from llmfeas.memory.runtime import overhead_of
+from llmfeas.planning.answer import bare_answer
+from llmfeas.ranges import Range
+from llmfeas.timing.host import memory_bytes_per_s, products_flop_per_s
+from llmfeas.timing.rates import peak_flop_per_s
+from llmfeas.timing.training import TrainingTime
+from llmfeas.workload.kernels import has_host, runs_public_code
+
+Ask = Mapping[str, object]
+TRAINING = ("pretrain", "finetune", "lora", "qlora")
+ADAPTERS = ("lora", "qlora")
+SLACK = 1e-6
+"""What rounding may do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unless:
+    """Where a law does not hold, and why."""
+
+    cause: str
+    holds: Callable[[Estimate, Estimate], bool]
+    """Whether the two answers are such a case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """What does not grow from one answer to the other."""
+
+    name: str
+    text: str
+    tasks: Sequence[str]
+    first: Ask
+    """Settings of the question that has at most..."""
+    second: Ask
+    """...what the question with these has."""
+    figure: Callable[[Estimate], float]
+    factor: float = 1.0
+    """How often more the first may be."""
+    unless: Sequence[Unless] = ()
+
+
+def peak(found: Estimate) -> float:
+    """Bytes of the expected peak of one device."""
+    return found.memory.peak_bytes.expected
+
+
+def job(found: Estimate) -> float:
+    """Seconds that a token of a training takes."""
+    return 1 / found.speed.expected
+
+
+def all_users(found: Estimate) -> float:
+    """Seconds that a token of all requests together takes."""
+    return 1 / found.speed.expected
+
+
+def one_user(found: Estimate) -> float:
+    """Tokens a second that one request sees."""
+    return found.speed.expected / found.scenario.concurrency
+
+
+def _never_moved(first: Estimate, second: Estimate) -> bool:
+    return not has_host(first.scenario)
+
+
+def _slow_card(first: Estimate, second: Estimate) -> bool:
+    scenario = first.scenario
+    multiplies = peak_flop_per_s(scenario.device, scenario.precision)
+    reads = scenario.device.bandwidth_bytes_per_s
+    return multiplies < 3 * products_flop_per_s(scenario) or reads < 1.5 * memory_bytes_per_s(scenario)
+
+
+def _whole_buckets(first: Estimate, second: Estimate) -> bool:
+    return overhead_of(first.scenario).whole_buckets
+
+
+def _wide_adapters(first: Estimate, second: Estimate) -> bool:
+    return first.scenario.task in ADAPTERS and runs_public_code(first.scenario)
+
+
+def _other_engine(first: Estimate, second: Estimate) -> bool:
+    one, other = first.scenario, second.scenario
+    return (one.engine, one.quant, one.tp, one.pp) != (other.engine, other.quant, other.tp, other.pp)
+
+
+def _experts_differ(first: Estimate, second: Estimate) -> bool:
+    return first.scenario.model.architecture.experts is not None
+
+
+def _other_layout(first: Estimate, second: Estimate) -> bool:
+    one, other = first.scenario, second.scenario
+    layouts = ((each.tp, each.pp, each.cp, each.ep, each.micro_batch, each.zero) for each in (one, other))
+    return len(set(layouts)) > 1
+
+
+OTHER_LAYOUT = Unless(cause="another layout was chosen, since the other does not fit", holds=_other_layout)
+LAWS: tuple[Law, ...] = (
+    Law(
+        name="gradients that are divided",
+        text="ZeRO 2 needs no more memory than ZeRO 1",
+        tasks=TRAINING,
+        first={"zero": 2},
+        second={"zero": 1},
+        figure=peak,
+        factor=1.01,
+        unless=(
+            Unless(
+                cause="DeepSpeed makes its buckets of 5e8 elements in full size from ZeRO 2 on, however little is "
+                "trained",
+                holds=_whole_buckets,
+            ),
+            OTHER_LAYOUT,
+        ),
+    ),
+    Law(
+        name="pure 16 bits",
+        text="`bf16` needs no more memory than `bf16-mixed`",
+        tasks=TRAINING,
+        first={"precision": "bf16"},
+        second={"precision": "bf16-mixed"},
+        figure=peak,
+        unless=(
+            Unless(
+                cause="adapters stay in fp32 (peft): without autocast each of their inputs is copied in 4 bytes",
+                holds=_wide_adapters,
+            ),
+            OTHER_LAYOUT,
+        ),
+    ),
+    Law(
+        name="blocks that run again",
+        text="full checkpointing needs no more memory than none",
+        tasks=TRAINING,
+        first={"checkpointing": "full"},
+        second={"checkpointing": "none"},
+        figure=peak,
+        factor=1.05,
+        unless=(OTHER_LAYOUT,),
+    ),
+    Law(
+        name="work that is done again",
+        text="no checkpointing takes no more time than full checkpointing",
+        tasks=TRAINING,
+        first={"checkpointing": "none"},
+        second={"checkpointing": "full"},
+        figure=job,
+        unless=(OTHER_LAYOUT,),
+    ),
+    Law(
+        name="states in 8 bits",
+        text="8-bit AdamW needs no more memory than AdamW",
+        tasks=TRAINING,
+        first={"optimizer": "adamw-8bit"},
+        second={"optimizer": "adamw"},
+        figure=peak,
+        factor=1.01,
+        unless=(OTHER_LAYOUT,),
+    ),
+    *(
+        Law(
+            name=f"states elsewhere ({optimizer})",
+            text=f"{optimizer} with its states on the host is no faster: the processor does its work, and "
+            "gradients and weights travel",
+            tasks=("finetune", "pretrain"),
+            first={"optimizer": optimizer, "offload": "none"},
+            second={"optimizer": optimizer, "offload": "optimizer"},
+            figure=job,
+            unless=(
+                Unless(cause="device and host share one memory", holds=_never_moved),
+                Unless(cause="a small card is slower than the processor beside it", holds=_slow_card),
+                OTHER_LAYOUT,
+            ),
+        )
+        for optimizer in ("adamw", "muon")
+    ),
+    Law(
+        name="room on the host",
+        text="states on the host need no more memory of the device",
+        tasks=TRAINING,
+        first={"offload": "optimizer"},
+        second={"offload": "none"},
+        figure=peak,
+        factor=1.01,
+        unless=(Unless(cause="device and host share one memory", holds=_never_moved), OTHER_LAYOUT),
+    ),
+    Law(
+        name="more sequences",
+        text="a smaller micro-batch needs no more memory",
+        tasks=TRAINING,
+        first={"micro_batch": 1, "global_batch": 64},
+        second={"micro_batch": 2, "global_batch": 64},
+        figure=peak,
+        factor=1.01,
+        unless=(Unless(cause="another layout was chosen", holds=lambda a, b: _layout(a) != _layout(b)),),
+    ),
+    Law(
+        name="requests together",
+        text="two requests write at least as much together as one",
+        tasks=("inference",),
+        first={"concurrency": 2},
+        second={"concurrency": 1},
+        figure=all_users,
+        unless=(
+            Unless(cause="another engine or layout was chosen", holds=_other_engine),
+            Unless(
+                cause="two requests are sent to different experts, so that a step reads more of them",
+                holds=_experts_differ,
+            ),
+        ),
+    ),
+    Law(
+        name="a share of the server",
+        text="a request is no faster beside another one",
+        tasks=("inference",),
+        first={"concurrency": 2},
+        second={"concurrency": 1},
+        figure=one_user,
+        unless=(Unless(cause="another engine or layout was chosen", holds=_other_engine),),
+    ),
+    Law(
+        name="longer requests",
+        text="a shorter context needs no more memory",
+        tasks=("inference",),
+        first={"context": 256},
+        second={"context": 1024},
+        figure=peak,
+        unless=(Unless(cause="another engine or layout was chosen", holds=_other_engine),),
+    ),
+)
+
+
+def _layout(found: Estimate) -> tuple[int, ...]:
+    scenario = found.scenario
+    return (scenario.tp, scenario.pp, scenario.cp, scenario.ep, scenario.zero)
+
+
+def _ranges(found: Estimate) -> Iterator[tuple[str, Range]]:
+    yield "memory.peak_bytes", found.memory.peak_bytes
+    for name in type(found.time).__slots__:
+        if isinstance(value := getattr(found.time, name), Range):
+            yield f"time.{name}", value
+
+
+ALWAYS: Mapping[str, str] = {
+    "ranges in order": "every range is finite, not negative, and holds its expected value",
+    "no more than the peak": "no training uses more than all of the peak FLOP/s, the high end of its range neither",
+    "bytes that add up": "the components of memory add up to the expected peak",
+}
+"""Laws of one answer alone."""
+
+
+def broken_alone(found: Estimate) -> list[str]:
+    """The laws of one answer alone that it breaks, with the figures."""
+    faults = [
+        f"ranges in order: {name} is {each}"
+        for name, each in _ranges(found)
+        if not 0 <= each.low <= each.expected * (1 + SLACK) <= each.high * (1 + SLACK) ** 2 < float("inf")
+    ]
+    if isinstance(found.time, TrainingTime) and found.time.mfu.high > 1 + SLACK:
+        faults.append(f"no more than the peak: {found.time.mfu}")
+    total = sum(found.memory.components.values())
+    if abs(total - peak(found)) > SLACK * total:
+        faults.append(f"bytes that add up: {total} and {peak(found)}")
+    return faults
+
+
+def broken(law: Law, ask: Ask) -> str:
+    """What a question shows against a law; empty where the law holds, is excepted, or cannot be asked."""
+    try:
+        first, second = (bare_answer({**ask, **settings}) for settings in (law.first, law.second))
+    except LlmfeasError:
+        return ""
+    one, other = law.figure(first), law.figure(second)
+    if one <= other * law.factor * (1 + SLACK) or any(each.holds(first, second) for each in law.unless):
+        return ""
+    return f"{law.text}: {one:.6g} and {other:.6g} for {dict(ask)}"
+
+
+def drawn(seed: int, tasks: Sequence[str]) -> dict[str, object]:
+    """Draw a question of one of some tasks."""
+    draw, known = random.Random(seed), catalog()
+    count = draw.choice((1, 1, 2, 8, 64))
+    ask: dict[str, object] = {
+        "model": draw.choice(list(known.models)),
+        "device": draw.choice(list(known.devices)),
+        "num_devices": count,
+        "task": draw.choice(tasks),
+    }
+    if ask["task"] == "inference":
+        more: dict[str, Sequence[object]] = {
+            "context": (1024, 4096),
+            "prompt": (0, 500),
+            "engine": ("vllm", "llama.cpp", "sglang", "mlx", "transformers"),
+            "quant": ("none", "q4_k_m", "q8_0", "fp8", "awq-int4"),
+        }
+    else:
+        ask["micro_batch"] = draw.choice((1, 2, 4))
+        more = {
+            "seq_len": (128, 512, 2048),
+            "engine": ("pytorch", "deepspeed", "megatron", "torchtitan", "unsloth"),
+            "optimizer": ("adamw", "adafactor", "sgd", "lion"),
+            "checkpointing": ("none", "selective", "full"),
+            "precision": ("fp32", "bf16-mixed", "fp16-mixed", "fp8-mixed"),
+            "zero": (0, 1, 2, 3),
+        }
+    return {**ask, **{name: draw.choice(values) for name, values in more.items() if draw.random() < 0.3}}
+
+
+def page() -> str:
+    """The table as docs/laws.md shows it."""
+    lines = [
+        "# Laws",
+        "",
+        "What an expert expects of any answer. Each law is checked with random models, devices, counts and settings;",
+        "where it does not hold there is a cause, which stands beside it. Written by `python -m fuzz.laws`.",
+        "",
+        "| Law | What holds | Unless |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| {name} | {text} | |" for name, text in ALWAYS.items()]
+    for law in LAWS:
+        causes = dict.fromkeys(each.cause for each in law.unless)
+        lines.append(f"| {law.name} | {law.text} | {'; '.join(causes)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1] if len(sys.argv) > 1 else "docs/laws.md").write_text(page(), encoding="utf-8")

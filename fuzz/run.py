@@ -1,0 +1,174 @@
+"""Attacks in a process that is watched: one after the other, each from its own seed, for a time."""
+
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+
+from .holds import MEMORY_BYTES, SLOW
+
+KINDS: Mapping[str, str] = {
+    "command-lines": "words:command_lines",
+    "settings": "words:settings",
+    "sweeps": "words:sweeps",
+    "config": "files:config",
+    "gguf": "files:gguf",
+    "safetensors": "files:safetensors",
+    "overlays": "files:overlays",
+    "expectations": "files:expectations",
+    "measurements": "files:measurements",
+    "laws": "words:laws",
+    "processes": "processes:processes",
+}
+"""Each kind of attack with the function that makes one: seed and empty folder in, what does not hold out."""
+HANG_CPU_SECONDS, HANG_SECONDS = 20, 150.0
+"""An attack is given up after this much CPU, or time."""
+MOST_ADDRESSES = 4_000_000_000
+"""A process that wants more than this gets no more, instead of the machine's last memory."""
+LIFE = 1000
+"""Attacks in one process; the next one begins anew."""
+SHOWN = 5
+"""Failures of a kind that are shown; the others are named."""
+
+Attack = Callable[[Random, Path], Iterator[str]]
+
+
+def attack_of(kind: str) -> Attack:
+    """The function of a kind."""
+    module, _, name = KINDS[kind].partition(":")
+    found: Attack = getattr(import_module(f"fuzz.{module}"), name)
+    return found
+
+
+def attacked(kind: str, seed: int, number: int) -> list[str]:
+    """Make one attack in surroundings of its own, and say what did not hold."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+        folder = Path(name)
+        os.chdir(folder)
+        os.environ.update(HOME=name, XDG_CONFIG_HOME=str(folder / "config"), COLUMNS="80")
+        for variable in ("LLMFEAS_CATALOG", "LLMFEAS_DEBUG", "FORCE_COLOR"):
+            os.environ.pop(variable, None)
+        try:
+            return list(attack_of(kind)(Random(f"{seed}/{kind}/{number}"), folder))
+        finally:
+            os.chdir("/")
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _work(connection: Connection, kinds: list[str], seed: int, numbers: dict[str, int]) -> None:
+    """Attack in turns, for a life or until killed: say which one begins, and how it ended."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
+    spent = dict.fromkeys(kinds, 0.0)
+    loaded: set[str] = set()
+    for _ in range(LIFE):
+        kind = min(kinds, key=lambda each: spent[each])  # each has its share of the time
+        numbers[kind] += 1
+        number, begin = numbers[kind], time.monotonic()
+        connection.send((kind, number, None, 0))
+        signal.setitimer(signal.ITIMER_PROF, HANG_CPU_SECONDS)
+        try:
+            found = attacked(kind, seed, number)
+        except Exception as error:
+            found = [f"the attack itself failed: {type(error).__name__}: {error}"]
+        spent[kind] += time.monotonic() - begin
+        if found and kind not in loaded and all(fault.endswith(SLOW) for fault in found):
+            found = []  # what the first one loads
+        loaded.add(kind)
+        peak = peak_bytes()
+        if peak > MEMORY_BYTES:
+            found.append(f"{peak / 1e6:.0f} MB of memory")
+        connection.send((kind, number, found, peak))
+        if peak > MEMORY_BYTES:
+            return
+
+
+@dataclass
+class Report:
+    """What was attacked, and what did not hold."""
+
+    counts: collections.Counter[str] = field(default_factory=collections.Counter)
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    slow: list[str] = field(default_factory=list)
+    """What held, but took longer than it should; on a busy machine that happens."""
+    seed: int = 0
+    peak_bytes: int = 0
+
+    def failed(self, kind: str, name: str, faults: list[str]) -> None:
+        """Keep a failure, and show the first ones of a kind; what was slow alone is none."""
+        if all(fault.endswith(SLOW) for fault in faults):
+            self.slow.append(name)
+            print(f"{name}: {faults[0]}", flush=True)
+            return
+        self.failures[name] = faults
+        if sum(each.startswith(f"{kind}/") for each in self.failures) <= SHOWN:
+            print(f"{name}: {faults[0][:400]}", flush=True)
+
+    def written(self) -> str:
+        """The counts by kind, and the names of what failed."""
+        lines = [f"{count:>9,} {kind}" for kind, count in self.counts.items()]
+        lines.append(f"{sum(self.counts.values()):>9,} attacks, {len(self.failures)} failures, ")
+        lines[-1] += f"{len(self.slow)} slow, most memory {self.peak_bytes / 1e6:.0f} MB"
+        if self.failures or self.slow:
+            lines.append("again with: python -m fuzz --again " + " ".join([*self.failures, *self.slow][:200]))
+        return "\n".join(lines)
+
+
+def attack(kinds: list[str], seed: int, seconds: float) -> Report:
+    """Attack for a time; a process that dies, hangs or grows is a failure, and the next one goes on after it."""
+    report, numbers, end = Report(seed=seed), dict.fromkeys(kinds, 0), time.monotonic() + seconds
+    context = multiprocessing.get_context("spawn")
+    while time.monotonic() < end:
+        before = sum(report.counts.values()) + len(report.failures)
+        ours, theirs = context.Pipe(duplex=False)
+        worker = context.Process(target=_work, args=(theirs, kinds, seed, dict(numbers)), daemon=True)
+        worker.start()
+        theirs.close()
+        _watched(ours, end, numbers, report)
+        worker.kill()
+        worker.join()
+        if sum(report.counts.values()) + len(report.failures) == before:
+            raise RuntimeError("no attack could be made")
+    return report
+
+
+def _watched(connection: Connection, end: float, numbers: dict[str, int], report: Report) -> None:
+    """Take what a process says of its attacks, until it ends or the time is over."""
+    current = None
+    while (left := end - time.monotonic()) > 0:
+        if not connection.poll(min(left, HANG_SECONDS)):
+            if left > HANG_SECONDS and current is not None:
+                report.failed(current[0], "/".join(map(str, current)), [f"waits for more than {HANG_SECONDS:g} s"])
+                return
+            continue
+        try:
+            kind, number, found, peak = connection.recv()
+        except EOFError:
+            if current is not None:
+                report.failed(current[0], "/".join(map(str, current)), ["the process died: a hang, or no memory"])
+            return
+        numbers[kind] = number
+        if found is None:
+            current = (kind, report.seed, number)
+            continue
+        current = None
+        report.counts[kind] += 1
+        report.peak_bytes = max(report.peak_bytes, peak)
+        if found:
+            report.failed(kind, f"{kind}/{report.seed}/{number}", found)

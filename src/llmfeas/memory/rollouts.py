@@ -1,0 +1,40 @@
+"""What the server that writes answers for a training takes of the devices, where it runs on the same ones."""
+
+from __future__ import annotations
+
+from ..contract import Note
+from ..scenario import Scenario
+from ..workload.parameters import parameters
+
+SERVED_BYTES = 2.0
+"""Of a weight that answers are written with: 16 bits, whatever the training computes in."""
+ROOM_FOR_WEIGHTS = 0.8
+"""Of the server's share at most; the rest is cache."""
+
+
+def rollout_tp(scenario: Scenario) -> int:
+    """Devices over which the server divides its weights: the fewest, in powers of two, that leave room for a cache."""
+    share = scenario.colocated_bytes or scenario.memory_bytes
+    devices = 1
+    while _weights(scenario) / devices > ROOM_FOR_WEIGHTS * share and 2 * devices <= scenario.num_devices:
+        devices *= 2
+    return devices
+
+
+def _weights(scenario: Scenario) -> float:
+    return SERVED_BYTES * parameters(scenario.model.architecture).total
+
+
+def beside_training(scenario: Scenario) -> tuple[dict[str, float], tuple[Note, ...]]:
+    """Bytes by component of the server's share of each device, its weights first; none where it runs elsewhere."""
+    share = scenario.colocated_bytes
+    if not share:
+        return {}, ()
+    weights = _weights(scenario) / rollout_tp(scenario)
+    if weights > ROOM_FOR_WEIGHTS * share:
+        text = (
+            f"the server that writes answers has no room for weights and a cache in"
+            f" --gpu-memory-utilization {scenario.gpu_memory_utilization:g}: its weights alone were counted"
+        )
+        return {"weights_bytes": weights}, (Note("rollout-share", text),)
+    return {"weights_bytes": weights, "kv_cache_bytes": share - weights}, ()

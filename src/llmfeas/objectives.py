@@ -1,0 +1,75 @@
+"""Objectives: what a training makes better where that is not the next token of plain text, one row each.
+
+Which models are there besides the one that trains, what passes through them in a step, and with which loss.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """One value of --loss."""
+
+    task: str
+    """The task that it belongs to; the first of a task is that task's default."""
+    loss: str
+    """The program of the head and what follows it (`autograd.loss`); empty: the model's own, over plain text."""
+    sequences: int = 1
+    """Sequences of an example, which pass through the model together."""
+    reference: bool = False
+    """A frozen copy of the model as it was; with adapters the base itself is that."""
+    forwards: float = 0.0
+    """Passes without a gradient of the trained model over as many sequences, beside the one that trains."""
+    reference_forwards: float = 0.0
+    """Passes of the reference over as many sequences."""
+    default_reference: str = "loaded"
+    """What --reference is where nobody says."""
+    beside: bool = True
+    """The reference sees the tokens while what the trained model keeps is alive."""
+    rollouts: bool = False
+    """The model writes the answers itself, a group for each prompt."""
+
+
+OBJECTIVES: Final[dict[str, Objective]] = {
+    # Chosen and rejected answers as one batch (Rafailov 2023; trl, DPOTrainer._compute_loss).
+    "dpo": Objective(task="dpo", loss="in-tiles", sequences=2, reference=True, reference_forwards=1),
+    "ipo": Objective(task="dpo", loss="in-tiles", sequences=2, reference=True, reference_forwards=1),
+    # One answer, and it beside another prompt for the divergence (Ethayarajh 2024; trl, KTOTrainer._compute_loss).
+    "kto": Objective(task="dpo", loss="in-tiles", reference=True, forwards=1, reference_forwards=2),
+    # Nothing to compare with (Hong 2024, Meng 2024); trl's trainers are experimental and hold all logits.
+    "orpo": Objective(task="dpo", loss="", sequences=2),
+    "simpo": Objective(task="dpo", loss="", sequences=2),
+    # The model's own answers, judged against others of their group (Shao 2024, Ahmadian 2024; trl, GRPOTrainer and
+    # RLOOTrainer): probabilities of the answers as they were written, and of the reference where the loss has one.
+    "grpo": Objective(
+        task="grpo",
+        loss="in-tiles",
+        reference=True,
+        forwards=1,
+        reference_forwards=1,
+        default_reference="none",
+        beside=False,
+        rollouts=True,
+    ),
+    "rloo": Objective(
+        task="grpo", loss="in-tiles", reference=True, forwards=1, reference_forwards=1, beside=False, rollouts=True
+    ),
+}
+"""By the values of --loss."""
+
+METHODS: Final = {"none": "finetune", "lora": "lora", "qlora": "qlora"}
+"""How the weights of a task with an objective change, by the values of --adapters: as in the task of that name."""
+
+
+def method_of(task: str, adapters: str | None) -> str:
+    """How weights change: the task itself, or with an objective what --adapters says."""
+    return METHODS[adapters or "none"] if any(each.task == task for each in OBJECTIVES.values()) else task
+
+
+def losses_of(task: str) -> tuple[str, ...]:
+    """The values that --loss may have."""
+    return tuple(name for name, each in OBJECTIVES.items() if each.task == task)

@@ -1,0 +1,190 @@
+"""Pictures of an answer, drawn from its envelope: memory, layout, devices side by side, measured against computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..contract import Json
+from ..ranges import Range
+from ..units import GIB, format_bytes, format_count, format_duration, format_usd
+from .drawing import WIDTH, Axis, Picture, band, box, framed, line, mark, number_on, path, powers_around, text, whisker
+from .words import COMPONENTS
+
+LEFT, RIGHT = 76, WIDTH - 20
+MOST_POINTS = 24
+"""Rows of a comparison that are named in its picture."""
+MOST_CELLS = 32
+MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86400.0, 31_557_600.0
+TIMES = (1.0, 10.0, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 90 * DAY, YEAR, 10 * YEAR, 100 * YEAR)
+"""Durations at which a time axis is marked, in seconds."""
+
+
+def pictures(envelope: Mapping[str, Any]) -> tuple[Picture, ...]:
+    """The pictures that an envelope can be shown in, the most telling first."""
+    drawn = _BY_COMMAND.get(str(envelope["schema"]).split(".")[1].split("/")[0])
+    return tuple(drawn(dict(envelope))) if drawn else ()
+
+
+def _estimate(envelope: Json) -> Iterator[Picture]:
+    yield memory(envelope["result"]["memory"])
+    layout = cluster(envelope["inputs"])
+    if layout is not None:
+        yield layout
+
+
+def memory(found: Json) -> Picture:
+    """What is alive at the peak on one device, part by part, beside what can be used."""
+    peak, usable, capacity = found["peak_bytes"], found["usable_bytes"], found["capacity_bytes"]
+    parts = [(label, found["components"].get(name) or 0.0) for name, label in COMPONENTS.items()]
+    parts = sorted(((label, size) for label, size in parts if size > 0), key=lambda part: -part[1])
+    scale = Axis(0, max(peak["high"], capacity, usable) * 1.06, 20, RIGHT)
+    marks, end, top = [], 0.0, 42
+    for series, (_, size) in enumerate(parts):
+        start, width = scale(end), scale(end + size) - scale(end)
+        marks.append(box(start, top, width, 44, series))
+        if width > 16:
+            marks.append(number_on(start + width / 2, top + 27, series))
+        end += size
+    marks.append(whisker(scale(peak["low"]), top + 56, scale(peak["high"]), top + 56))
+    needed = f"needs {format_bytes(peak['expected'])} ({format_bytes(peak['low'])} to {format_bytes(peak['high'])})"
+    marks += [
+        text(min(scale(peak["low"]), WIDTH - 300), top + 78, needed),
+        line(scale(usable), top - 12, scale(usable), top + 64, "limit"),
+    ]
+    near_the_end = scale(usable) > WIDTH / 2
+    beside = f"usable {format_bytes(usable)}" + ("" if usable == capacity else f" of {format_bytes(capacity)}")
+    marks.append(text(scale(usable), top - 18, beside, anchor="end" if near_the_end else "start"))
+    legend = top + 106
+    for series, (label, size) in enumerate(parts):
+        x, y = 20 + series % 3 * 235, legend + series // 3 * 24
+        marks += [box(x, y - 11, 13, 13, series), text(x + 20, y, f"{series + 1}  {label}, {format_bytes(size)}")]
+    words = "; ".join(f"{label} {format_bytes(size)}" for label, size in parts)
+    summary = f"At the peak one device {needed}; {beside}. {words}."
+    height = legend + (len(parts) - 1) // 3 * 24 + 16
+    return Picture("memory", "Memory of one device at the peak", summary, height, tuple(marks))
+
+
+def cluster(inputs: Json) -> Picture | None:
+    """How devices divide one copy of the model, and how many copies there are; None for a single device."""
+    size = {name: (inputs.get(name) or {}).get("value") or 1 for name in ("num_devices", "tp", "pp", "cp", "ep")}
+    across, down = size["pp"], size["tp"] * size["cp"]
+    if size["num_devices"] == 1:
+        return None
+    copies = max(1, size["num_devices"] // (across * down))
+    columns, rows = min(across, MOST_CELLS), min(down, 8)
+    cell = min(56.0, (RIGHT - 100) / columns)
+    marks = []
+    for column in range(columns):
+        for row in range(rows):
+            marks.append(box(80 + column * cell, 50 + row * 30, cell - 3, 27, column))
+            if cell > 24 and row == 0:
+                middle = 80 + column * cell + (cell - 3) / 2
+                marks.append(number_on(middle, 50 + 18, column))
+    more = " (the first are shown)" if columns < across or rows < down else ""
+    marks.append(text(80, 38, f"{across} pipeline stages{more}" if across > 1 else "all layers"))
+    marks.append(text(10, 68, f"{down} devices" if down > 1 else "1 device"))
+    parts = [f"tensor parallel {size['tp']}", f"pipeline {across}", f"context {size['cp']}", f"experts {size['ep']}"]
+    below = 50 + rows * 30 + 24
+    side_by_side = f"{copies} {'copies' if copies > 1 else 'copy'} of this side by side"
+    words = f"{side_by_side}, {size['num_devices']} devices in all: {', '.join(parts)}"
+    marks.append(text(80, below, words))
+    return Picture("layout", "How the devices divide the model", f"{words}.", below + 16, tuple(marks))
+
+
+def curve(points: Sequence[tuple[float, Range]], usable_bytes: float, asked: float, label: str) -> Picture:
+    """Memory of one device over a length, with its range and what can be used."""
+    across = powers_around([length for length, _ in points], LEFT, RIGHT)
+    highest = max(max(peak.high for _, peak in points), usable_bytes) / GIB
+    up = Axis(0, highest * 1.08, 330, 40)
+    marks = [*framed(across, up, label, "GiB", format_count, lambda value: f"{value:g}")]
+    upper, lower, middle = (
+        [(across(length), up(getattr(peak, name) / GIB)) for length, peak in points]
+        for name in ("high", "low", "expected")
+    )
+    level = up(usable_bytes / GIB)
+    marks += [band(upper, lower, 0), path(middle, 0), line(LEFT, level, RIGHT, level, "limit")]
+    marks += [mark(*place, 0, hollow=length != asked) for place, (length, _) in zip(middle, points, strict=True)]
+    marks.append(text(LEFT + 6, level - 6, f"usable {format_bytes(usable_bytes)}"))
+    fitting = [length for length, peak in points if peak.expected <= usable_bytes]
+    most = f"fits up to {format_count(max(fitting))} of the lengths shown" if fitting else "fits at no length shown"
+    return Picture("length", f"Memory over {label}", f"Expected memory {most}.", 384, tuple(marks))
+
+
+def _compare(envelope: Json) -> Iterator[Picture]:
+    rows = [row for row in envelope["result"]["rows"] if row["verdict"]["status"] in ("feasible", "tight")]
+    points = [(row, x, y) for row in rows for x, y in [_time_and_money(row)] if x and y]
+    if len(points) < 2:
+        return
+    training = "total_seconds" in points[0][0]["time"]
+    across = powers_around([point[1] for point in points], LEFT, RIGHT, TIMES if training else ())
+    up = powers_around([point[2] for point in points], 350, 40)
+    labels = ("time", "cost") if training else ("tokens a second", "USD a million tokens")
+    name = format_duration if training else format_count
+    marks = [*framed(across, up, *labels, name, format_usd)]
+    front = _front(points, less_is_better=training)
+    marks.append(path([(across(x), up(y)) for _, x, y in front], 7))
+    named = []
+    for number, (row, x, y) in enumerate(points[:MOST_POINTS], 1):
+        best, tight = (row, x, y) in front, row["verdict"]["status"] == "tight"
+        marks.append(mark(across(x), up(y), 0 if best else 4, hollow=tight))
+        marks.append(text(across(x) + 8, up(y) - 6, number))
+        place = (20 + (number - 1) % 2 * 350, 418 + (number - 1) // 2 * 20)
+        count = f"{row['num_devices']} x " if row["num_devices"] > 1 else ""
+        label = f"{number}: {count}{row['device']}, {name(x)}, {format_usd(y)}"
+        named.append(text(*place, label + (" (tight)" if tight else "")))
+    best_ones = ", ".join(row["device"] for row, _, _ in front)
+    summary = f"No other device shown is both faster and cheaper than {best_ones}."
+    height = 418 + (len(named) + 1) // 2 * 20
+    yield Picture("devices", "Time and cost of devices", summary, height, (*marks, *named))
+
+
+def _time_and_money(row: Json) -> tuple[float | None, float | None]:
+    total, usd = row["time"].get("total_seconds"), row["cost"]["usd"]
+    if total:
+        return total["expected"], usd["expected"] if usd else None
+    return row["time"]["decode_tokens_per_second"]["expected"], row["cost"]["usd_per_million_tokens"]
+
+
+def _front(points: Sequence[tuple[Json, float, float]], *, less_is_better: bool) -> list[tuple[Json, float, float]]:
+    """The points that none betters in both ways, from the fastest on."""
+    sign = 1 if less_is_better else -1
+    found: list[tuple[Json, float, float]] = []
+    for point in sorted(points, key=lambda point: (sign * point[1], point[2])):
+        if not found or point[2] < found[-1][2]:
+            found.append(point)
+    return found
+
+
+def _backtest(envelope: Json) -> Iterator[Picture]:
+    rows = [row for row in envelope["result"].get("worst", ()) if row["measured"] > 0 and row["found"]["low"] > 0]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        yield _measured(kind, [row for row in rows if row["kind"] == kind])
+
+
+def _measured(kind: str, rows: Sequence[Json]) -> Picture:
+    """Ours against the measured, in powers of ten; a point on the slanted line is met."""
+    values = [row["measured"] for row in rows] + [row["found"][name] for row in rows for name in ("low", "high")]
+    across, up = powers_around(values, LEFT, 540), powers_around(values, 480, 40)
+    name = format_bytes if "memory" in kind else _plain_number
+    marks = [*framed(across, up, "measured", "computed", name, name)]
+    marks.append(line(across(across.low), up(up.low), across(across.high), up(up.high), "ink"))
+    backends = list(dict.fromkeys(row["backend"] for row in rows))
+    for row in rows:
+        series, x, found = backends.index(row["backend"]), across(row["measured"]), row["found"]
+        marks.append(whisker(x, up(found["low"]), x, up(found["high"]), series))
+        marks.append(mark(x, up(found["expected"]), series))
+    for series, backend in enumerate(backends):
+        marks += [mark(572, 60 + series * 22, series), text(586, 64 + series * 22, backend)]
+    inside = sum(row["found"]["low"] <= row["measured"] <= row["found"]["high"] for row in rows)
+    summary = f"{inside} of the {len(rows)} measurements shown lie within our range."
+    slug = "".join(letter if letter.isalnum() else "-" for letter in kind)
+    return Picture(f"measured-{slug}", f"Measured and computed: {kind}", summary, 540, tuple(marks))
+
+
+def _plain_number(value: float) -> str:
+    return format_count(value) if value >= 1 else f"{value:.{max(0, -math.floor(math.log10(value)))}f}"
+
+
+_BY_COMMAND = {"estimate": _estimate, "compare": _compare, "backtest": _backtest}

@@ -1,0 +1,248 @@
+"""The settings of a question as type checkers and editors know them; only they read this file.
+
+tests/test_python_page.py writes it from the table of settings (`options`) with UPDATE_GOLDEN=1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+Question = Literal[
+    "max-model",
+    "max-batch",
+    "max-users",
+    "max-rate",
+    "max-context",
+    "max-rank",
+    "min-devices",
+    "min-memory",
+    "tokens",
+    "deadline",
+    "optimal",
+    "cheapest",
+]
+"""What `solve` answers."""
+Setting = Literal[
+    "model",
+    "device",
+    "num_devices",
+    "task",
+    "loss",
+    "reference",
+    "adapters",
+    "group_size",
+    "response_length",
+    "colocate",
+    "tokens",
+    "examples",
+    "example_tokens",
+    "epochs",
+    "seq_len",
+    "micro_batch",
+    "global_batch",
+    "precision",
+    "quant",
+    "optimizer",
+    "checkpointing",
+    "attention",
+    "dropout",
+    "lora_rank",
+    "lora_targets",
+    "lora_dropout",
+    "zero",
+    "tp",
+    "pp",
+    "interleave",
+    "ep",
+    "cp",
+    "offload",
+    "context",
+    "prompt",
+    "output",
+    "concurrency",
+    "rate",
+    "requests",
+    "length_spread",
+    "prefix_hit",
+    "disaggregate",
+    "draft",
+    "spec_tokens",
+    "acceptance",
+    "ttft",
+    "tpot",
+    "kv_dtype",
+    "n_cpu_moe",
+    "gpu_layers",
+    "gpu_memory_utilization",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "enforce_eager",
+    "engine",
+    "engine_version",
+    "transformers",
+    "memory",
+    "host_memory",
+    "host_bandwidth",
+    "devices_per_node",
+    "network",
+    "mfu",
+    "price",
+    "purchase_price",
+    "lifetime",
+    "electricity",
+    "pue",
+    "deadline",
+    "budget",
+]
+"""Names of settings."""
+
+
+class Settings(TypedDict, total=False):
+    """What a question may say beside model and device; what it leaves out is decided."""
+
+    num_devices: int | str
+    """How many devices."""
+    task: Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "train", "auto"]
+    """What to do with the model."""
+    loss: Literal["dpo", "ipo", "kto", "orpo", "simpo", "grpo", "rloo", "auto"]
+    """What a task with an objective makes better."""
+    reference: Literal["loaded", "precomputed", "none", "auto"]
+    """The model as it was, where a loss needs it: loaded beside, computed before, none."""
+    adapters: Literal["none", "lora", "qlora", "auto"]
+    """What trains in a task with an objective: all weights or adapters."""
+    group_size: int | str
+    """Answers that the model writes to one prompt."""
+    response_length: int | str
+    """Tokens of an answer that the model writes; the rest of --seq-len is prompt."""
+    colocate: bool | Literal["true", "false", "auto"]
+    """Answers are written on the devices that train; false: on as many beside them."""
+    tokens: float | str
+    """Tokens to train on, such as 10B."""
+    examples: float | str
+    """Examples to fine-tune on, such as 5k: instead of --tokens."""
+    example_tokens: int | str
+    """Tokens of an example on average."""
+    epochs: float | str
+    """Passes over the examples."""
+    seq_len: int | str
+    """Tokens in one sequence."""
+    micro_batch: int | str
+    """Sequences that one device takes at once."""
+    global_batch: int | str
+    """Sequences in one optimizer step, over all devices."""
+    precision: Literal["fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed", "auto"]
+    """Number format of the computation."""
+    quant: str
+    """Format of the stored weights."""
+    optimizer: Literal[
+        "adamw",
+        "adamw-foreach",
+        "adamw-8bit",
+        "adafactor",
+        "sgd",
+        "sgd-momentum",
+        "lion",
+        "muon",
+        "auto",
+    ]
+    """Optimizer; adamw is the fused one."""
+    checkpointing: Literal["none", "selective", "full", "auto"]
+    """Recompute activations instead of keeping them."""
+    attention: Literal["flash", "eager", "auto"]
+    """flash: a fused kernel; eager: keeps every score."""
+    dropout: float | str
+    """Dropout rate."""
+    lora_rank: int | str
+    """Rank of the adapters."""
+    lora_targets: Literal["all-linear", "attention", "auto"]
+    """Matrices that get an adapter."""
+    lora_dropout: float | str
+    """Dropout rate before the adapters."""
+    zero: int | str
+    """ZeRO stage: what is divided over the devices."""
+    tp: int | str
+    """Tensor parallel: devices that share each matrix."""
+    pp: int | str
+    """Pipeline stages."""
+    interleave: int | str
+    """Chunks of layers that each pipeline stage holds."""
+    ep: int | str
+    """Expert parallel: devices that share the experts."""
+    cp: int | str
+    """Context parallel: devices that share each sequence."""
+    offload: Literal["none", "activations", "optimizer", "all", "auto"]
+    """What moves to the host's memory."""
+    context: int | str
+    """Tokens that the cache has room for."""
+    prompt: int | str
+    """Tokens in the prompt."""
+    output: int | str
+    """Tokens in the answer, on average."""
+    concurrency: int | str
+    """Requests served at the same time."""
+    rate: float | str
+    """Requests that come each second, at random; --concurrency then limits them."""
+    requests: int | str
+    """How many requests a load has; without a rate they begin at once, as a benchmark does."""
+    length_spread: float | str
+    """Standard deviation of prompts' and answers' lengths over their means; chats: 1."""
+    prefix_hit: float | str
+    """Share of each prompt that is found in the cache."""
+    disaggregate: str
+    """Prompts and answers on devices of their own, such as 2:6."""
+    draft: str
+    """What drafts tokens ahead: a model; mtp, the model's own; eagle, a layer trained for it."""
+    spec_tokens: int | str
+    """Tokens that are drafted ahead in each step."""
+    acceptance: float | str
+    """Share of drafted tokens that the model would have written itself."""
+    ttft: float | str
+    """Longest wait for the first token that 95 % of requests may have, such as 500ms."""
+    tpot: float | str
+    """Longest time per token after the first that 95 % of requests may have, such as 50ms."""
+    kv_dtype: Literal["fp16", "bf16", "fp8", "int8", "auto"]
+    """Number format of the cache."""
+    n_cpu_moe: int | str
+    """llama.cpp: as many layers keep their experts in main memory; --cpu-moe: all."""
+    gpu_layers: int | str
+    """llama.cpp: layers on the device, the rest on the host."""
+    gpu_memory_utilization: float | str
+    """Share of a device that a server takes for weights, passes and cache."""
+    max_num_seqs: int | str
+    """Requests that a server runs at the same time at most."""
+    max_num_batched_tokens: int | str
+    """Tokens that a server takes in one pass."""
+    enforce_eager: bool | Literal["false", "true", "auto"]
+    """A server captures no graphs."""
+    engine: str
+    """Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ..."""
+    engine_version: str
+    """Release of that software, such as 0.19.0."""
+    transformers: int | Literal["4", "5", "auto"]
+    """Release of transformers: 4 loops over experts, 5 stacks them."""
+    memory: float | str
+    """What one device really has, such as 16GiB."""
+    host_memory: float | str
+    """Main memory of one machine."""
+    host_bandwidth: float | str
+    """Bandwidth of main memory: channels x 8 bytes x rate; two of DDR5-6000: 96."""
+    devices_per_node: int | str
+    """Devices in one machine."""
+    network: float | str
+    """Network of one device to other machines."""
+    mfu: float | str
+    """Share of the dense peak that is reached; replaces the whole time model."""
+    price: float | str
+    """Rent of one device."""
+    purchase_price: float | str
+    """Price of one device, bought: its wear is counted instead of the rent."""
+    lifetime: float | str
+    """How long a bought device is used, such as 3y."""
+    electricity: float | str
+    """Price of electricity."""
+    pue: float | str
+    """Energy of the building per energy of its machines."""
+    deadline: float | str
+    """Longest time allowed, such as 30d."""
+    budget: float | str
+    """Most money allowed."""

@@ -1,0 +1,70 @@
+"""The least time that a step takes at the stated peaks of its devices: no estimate, nor the end of its range, beats it.
+
+Work that a step cannot do without, at the peak of its format; weights that must be read, at the full bandwidth of the
+memory. What a processor's or a card's caches hold is not left out: few models are that small.
+"""
+
+from __future__ import annotations
+
+from ..memory.training_layout import packed_bytes
+from ..model.sums import architecture_sums
+from ..scenario import Scenario, cached_across_batches
+from .rates import peak_flop_per_s
+from .work import ADAPTER_TASKS, forwards_beside
+
+WEIGHT_READS = 2
+"""Passes of a training step that read every weight: forward, and backward for the gradients of activations."""
+
+
+@cached_across_batches
+def work_flop_per_token(scenario: Scenario) -> float:
+    """FLOP that training one token needs: forward and twice that backward; adapters skip the weight gradients.
+
+    With an objective, passes without a gradient besides. Attention counts the tokens that each one sees: those before
+    it, within the window of its layer.
+    """
+    sums = architecture_sums(scenario.model.architecture)
+    beside = forwards_beside(scenario)
+    matrix_passes = (2 if scenario.method in ADAPTER_TASKS else 3) + beside
+    matrix = matrix_passes * 2 * (sums.active + sums.head_weights)
+    return matrix + (3 + beside) * sums.attention_flop(scenario.seq_len)
+
+
+@cached_across_batches
+def counted_flop_per_token(scenario: Scenario) -> float:
+    """FLOP of a token by which a share of the peak is counted: the work, or, where an MFU was given, what papers count.
+
+    Papers count attention over the full square, whatever a token sees of it.
+    """
+    work = work_flop_per_token(scenario)
+    if scenario.mfu is None:
+        return work
+    sums, length = architecture_sums(scenario.model.architecture), scenario.seq_len
+    beside = forwards_beside(scenario)
+    return work + (3 + beside) * (sums.attention_square_flop(length) - sums.attention_flop(length))
+
+
+@cached_across_batches
+def total_peak_flop_per_s(scenario: Scenario) -> float:
+    """Dense peak of all devices of a training in the format asked for, FLOP/s."""
+    return peak_flop_per_s(scenario.device, scenario.precision) * scenario.num_devices
+
+
+def least_step_seconds(scenario: Scenario, tokens: float) -> float:
+    """The least seconds of an optimizer step of so many tokens, all ranks together."""
+    work = tokens * work_flop_per_token(scenario) / total_peak_flop_per_s(scenario)
+    return max(work, scenario.micro_steps * _least_read_seconds(scenario))
+
+
+@cached_across_batches
+def _least_read_seconds(scenario: Scenario) -> float:
+    """Seconds in which a rank reads, in each pass of a micro-step, the weights that one token meets."""
+    sums = architecture_sums(scenario.model.architecture)
+    if scenario.method == "qlora":
+        width = packed_bytes(scenario)
+    elif scenario.precision in ("fp32", "tf32"):
+        width = 4.0
+    else:
+        width = 1.0 if scenario.precision.startswith("fp8") else 2.0
+    held = (sums.active + sums.head_weights) * width / (scenario.tp * scenario.pp)
+    return WEIGHT_READS * held / scenario.device.bandwidth_bytes_per_s

@@ -1,0 +1,165 @@
+"""Pages and pictures: one file that is valid and fetches nothing, in which names from outside stay text."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmfeas
+from llmfeas.catalog.store import catalog
+from llmfeas.planning.curves import memory_over_length
+from llmfeas.render import html, svg
+from llmfeas.render.drawing import Axis
+from llmfeas.render.pictures import pictures
+from llmfeas.render.report import Bar, Column, Heading, Pair, Phrase, Report, Table, Topic, Verbatim
+
+EMPTY = {"meta", "rect", "line", "path", "polyline", "polygon"}
+HOSTILE = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>"
+ASKS = (
+    ("estimate", "-m", "gpt2-xl", "-d", "rtx-4070ti"),
+    ("estimate", "-m", "llama-3-8b", "-d", "rtx-4090", "-t", "inference", "--explain"),
+    ("estimate", "-m", "llama-3-70b", "-d", "64xh100-sxm", "-t", "pretrain", "--pp", "4"),
+    ("compare", "-m", "gpt2", "-d", "t4", "-d", "a100-sxm-40gb", "-d", "h100-sxm", "-t", "lora"),
+    ("plan", "-m", "gpt2-xl", "-d", "rtx-4070ti"),
+    ("solve", "max-batch", "-m", "gpt2", "-d", "t4"),
+    ("models", "search", "gpt2"),
+)
+
+
+class Tags(HTMLParser):
+    """The elements of a page, which are closed in the order in which they were opened."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.seen: dict[str, int] = {}
+        self.ids: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        assert not {name for name in named if name.startswith("on") or name in ("src", "href")}, tag
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        if named.get("id"):
+            self.ids.append(str(named["id"]))
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in EMPTY:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def read(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    assert tags.open == []
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert "script" not in tags.seen and "link" not in tags.seen
+    assert not any(word in page for word in ("http:", "https:", "@import", "url("))
+    return tags
+
+
+@pytest.mark.parametrize("ask", ASKS, ids=" ".join)
+def test_an_answer_is_one_small_valid_page(run: Any, ask: tuple[str, ...]) -> None:
+    result = run(*ask, "-f", "html")
+    assert (result.code, result.err) == (0, "")
+    assert len(result.out.encode()) < 150_000
+    tags = read(result.out)
+    assert tags.seen["h1"] == tags.seen["main"] == 1
+    told = " ".join(" ".join(tags.words).split())
+    for line in run(*ask).out.splitlines():
+        for word in line.split():
+            if word.isalpha() and len(word) > 3:
+                assert word in told, word
+
+
+def test_names_from_outside_stay_text() -> None:
+    phrase = Phrase(HOSTILE, "tight", signed=True)
+    blocks = (
+        Topic(label=HOSTILE, paragraphs=((phrase,),), bars=(Bar(7.0, HOSTILE, HOSTILE),), items=((phrase,),)),
+        Topic(label="", pairs=(Pair(HOSTILE, (phrase,)), Pair(f"--{HOSTILE}", ()))),
+        Table(columns=(Column(title=HOSTILE), Column(title="bar")), rows=((phrase, Bar(-1.0)),)),
+        Verbatim(label=HOSTILE, text=HOSTILE),
+        Heading(title=HOSTILE, verdict=phrase, context=(HOSTILE,)),
+    )
+    tags = read(html.rendered(Report(title=HOSTILE, verdict=phrase, context=(HOSTILE,), blocks=blocks)))
+    assert "".join(tags.words).count(HOSTILE) == 19
+    assert "img" not in tags.seen
+
+
+def test_every_picture_stands_alone_and_says_in_words_what_it_shows() -> None:
+    cluster = llmfeas.estimate("llama-3-8b", "16xh100-sxm", task="finetune", pp=2)
+    ranking = llmfeas.compare(["gpt2"], ["t4", "a100-sxm-40gb", "h100-sxm"], task="lora")
+    shown = (*pictures(cluster.to_dict()), *pictures(ranking.to_dict()))
+    assert [picture.name for picture in shown] == ["memory", "layout", "devices"]
+    for picture in shown:
+        root = ElementTree.fromstring(svg.rendered(shown, picture.name))
+        title, words, style, *marks = root
+        assert (title.text, words.text) == (picture.title, picture.summary)
+        assert style.text and len(marks) > 5
+        _, _, width, height = map(float, root.attrib["viewBox"].split())
+        for mark in marks:
+            assert -1 <= float(mark.get("x", "0")) <= width, mark.attrib
+            assert -1 <= float(mark.get("y", "0")) <= height, mark.attrib
+
+
+def test_the_parts_of_memory_are_as_long_as_they_are_large() -> None:
+    found = llmfeas.estimate("gpt2-xl", "rtx-4070ti", task="finetune")
+    root = ElementTree.fromstring(svg.rendered(pictures(found.to_dict())))
+    widths = [float(each.attrib["width"]) for each in root.iter() if each.get("height") == "44.0"]
+    sizes = sorted((size for size in found.memory.components.values() if size), reverse=True)
+    assert [round(width / widths[0], 2) for width in widths] == [round(size / sizes[0], 2) for size in sizes]
+
+
+def test_a_picture_is_asked_for_by_its_name(run: Any, tmp_path: Path) -> None:
+    ask = ("estimate", "-m", "gpt2", "-d", "t4", "-t", "lora", "--picture")
+    assert "Memory over tokens" in run(*ask, "length", "-f", "svg").out
+    missing = run(*ask, "beauty", "-f", "svg", "-o", str(tmp_path / "x.svg"))
+    assert missing.code == 2 and "There is memory, length." in missing.err and not [*tmp_path.iterdir()]
+    assert run(*ask, "memory").code == 2
+    assert run("compare", "-m", "gpt2", "-d", "t4", "-f", "svg").code == 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.0, 13.7), (2.0, 9e9), (0.0, 0.0)])
+@pytest.mark.parametrize("powers", [False, True])
+def test_an_axis_has_a_few_round_ticks_within_it(low: float, high: float, powers: bool) -> None:
+    axis = Axis(low or (1e-3 if powers else 0.0), high or (2e-3 if powers else 0.0), 0, 100, powers=powers)
+    ticks = [*axis.ticks()]
+    assert 1 <= len(ticks) <= 12
+    assert all(-0.5 <= axis(tick) <= 100.5 for tick in ticks)
+
+
+def test_a_notebook_shows_the_page() -> None:
+    shown = llmfeas.estimate("gpt2", "t4", task="lora")._repr_html_()
+    assert shown.startswith("<iframe") and "Memory of one device" in shown
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        {"model": "qwen3-8b", "device": "rtx-4090", "task": "inference"},
+        {"model": "llama-3-70b", "device": "64xh100-sxm", "task": "pretrain"},
+    ],
+    ids=["inference", "training"],
+)
+def test_memory_grows_with_the_length(ask: dict[str, Any]) -> None:
+    """All else stays as the answer has it: the format of the weights, the layout, the batch."""
+    found = llmfeas.estimate(**ask)
+    name, points = memory_over_length(ask, found, catalog())
+    sizes = [peak.expected for _, peak in points]
+    assert len(points) > 4 and sizes == sorted(sizes)
+    assert dict(points)[float(getattr(found.scenario, name))] == found.memory.peak_bytes

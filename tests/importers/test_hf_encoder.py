@@ -1,0 +1,107 @@
+"""Encoders hold as many parameters as their classes on the meta device, cache nothing and write nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmfeas
+from llmfeas.catalog.architecture import Model
+from llmfeas.errors import DataError, UsageError
+from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf_encoder import ENCODERS
+from llmfeas.planning.answer import answer
+from llmfeas.workload.cache import kv_cache_bytes
+from llmfeas.workload.flops import inference_flop
+from llmfeas.workload.parameters import parameters
+
+COUNTS = json.loads((Path(__file__).parent.parent / "data" / "encoder_counts.json").read_text())
+PUBLISHED = {
+    "all-minilm-l6-v2": 22_713_216,
+    "bge-m3": 567_754_752,
+    "multilingual-e5-small": 117_653_760,
+    "multilingual-e5-base": 278_043_648,
+    "all-mpnet-base-v2": 109_486_464,
+    "roberta-large": 355_359_744,
+}
+
+
+def read(folder: Path, config: object) -> Model:
+    (folder / "config.json").write_text(json.dumps(config))
+    return model_from_config(folder)
+
+
+@pytest.mark.parametrize(
+    "row", COUNTS["rows"], ids=lambda row: f"{row['config']['architectures'][0]}-{row['parameters']}"
+)
+def test_counts_equal_those_of_the_class(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert parameters(read(tmp_path, row["config"])).total == row["parameters"]
+
+
+def test_every_type_is_counted() -> None:
+    assert set(ENCODERS) == {row["config"]["model_type"] for row in COUNTS["rows"]}
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_counts_of_the_catalog_equal_the_published_files(models: dict[str, Model], model: str) -> None:
+    assert parameters(models[model]).total == PUBLISHED[model]
+
+
+@pytest.mark.parametrize("row", COUNTS["flops"], ids=lambda row: str(row["model_type"]))
+def test_work_of_a_text_equals_that_of_the_counter(tmp_path: Path, row: dict[str, Any]) -> None:
+    architecture = read(tmp_path, {"model_type": row["model_type"]}).architecture
+    assert inference_flop(architecture, row["tokens"], 0).model == row["forward_flop"]
+
+
+def test_nothing_is_cached(models: dict[str, Model]) -> None:
+    for name in ("bge-m3", "modernbert-base"):
+        assert kv_cache_bytes(models[name].architecture, 512) == 0
+
+
+def test_positions_by_distance_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="position_embedding_type"):
+        read(tmp_path, {"model_type": "bert", "position_embedding_type": "alibi"})
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llama.cpp"])
+def test_an_encoder_reads_and_writes_nothing(engine: str) -> None:
+    asked = {"model": "bge-m3", "device": "rtx-4090", "task": "inference", "engine": engine, "concurrency": 32}
+    result = llmfeas.estimate(**asked).to_dict()["result"]
+    assert result["time"]["decode_tokens_per_second"]["expected"] == 0
+    assert result["time"]["prefill_tokens_per_second"]["expected"] > 0
+    assert result["memory"]["kv_cache_bytes"] == 0
+    assert result.get("load") is None and result.get("serving") is None
+
+
+def test_a_long_text_takes_longer() -> None:
+    short, long = (
+        llmfeas.estimate(model="bge-m3", device="rtx-4090", task="inference", prompt=n).time for n in (128, 8192)
+    )
+    assert long.time_to_first_token_seconds.expected > 8 * short.time_to_first_token_seconds.expected
+
+
+@pytest.mark.parametrize(("name", "value"), [("output", 100), ("rate", 3.0), ("tpot", "50ms")])
+def test_settings_of_written_text_are_refused(name: str, value: object) -> None:
+    with pytest.raises(UsageError, match="writes none"):
+        llmfeas.estimate(**{"model": "bge-m3", "device": "rtx-4090", "task": "inference", name: value})
+
+
+@pytest.mark.parametrize("task", ["dpo", "grpo"])
+def test_what_writes_no_answers_learns_from_none(task: Any) -> None:
+    with pytest.raises(UsageError, match="no answers to learn from"):
+        llmfeas.estimate(model="bert-large", device="epyc-9654", task=task)
+
+
+@pytest.mark.parametrize("task", ["finetune", "lora"])
+def test_training_holds_no_logits_of_a_vocabulary(task: str) -> None:
+    found = llmfeas.estimate(model="bge-m3", device="a100-80gb", task=task, micro_batch=8, seq_len=512)
+    assert found.memory.components.get("logits_bytes", 0.0) < 1e6
+
+
+def test_chat_is_not_offered() -> None:
+    found = answer({"model": "all-minilm-l6-v2", "device": "rtx-4090"}, ladder=False, remedies=False)
+    assert isinstance(found.uses, tuple)
+    assert [use.label for use in found.uses] == ["embedding", "LoRA", "full fine-tuning"]

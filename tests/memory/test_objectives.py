@@ -1,0 +1,125 @@
+"""Tasks with an objective: which models are there, how full the device gets, how long a step takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmfeas import estimate
+from llmfeas.errors import UsageError
+from llmfeas.memory.training import training_memory
+from training_scenarios import parts, scenario
+
+ROWS = json.loads((Path(__file__).parents[1] / "data" / "objective_memory.json").read_text())["rows"]
+ASKED: dict[str, Any] = {"model": "qwen2.5-0.5b", "device": "h100-sxm", "task": "dpo", "micro_batch": 2, "seq_len": 512}
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    return estimate(**{**ASKED, **changes}).to_dict()
+
+
+def names(row: dict[str, Any]) -> str:
+    of = row["scenario"]
+    return "-".join(str(of[name]) for name in ("model", "loss", "precision", "adapters", "checkpointing"))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=names)
+def test_a_tracked_step_is_met_within_a_hundredth_of_a_percent(row: dict[str, Any]) -> None:
+    found = training_memory(scenario(**row["scenario"]))
+    assert found.bytes == pytest.approx(row["peak_tensor_bytes"], rel=1e-4)
+    assert parts(found) == pytest.approx(found.bytes, rel=1e-12)
+
+
+def test_the_reference_is_a_second_copy_unless_adapters_leave_the_base_alone() -> None:
+    def weights(**changes: Any) -> float:
+        return asked(**changes)["result"]["memory"]["components"]["weights_bytes"]
+
+    assert weights() == pytest.approx(2 * weights(reference="precomputed"))
+    assert weights(loss="simpo") == weights(reference="precomputed")
+    assert weights(adapters="lora") == weights(adapters="lora", reference="precomputed")
+
+
+def test_what_the_reference_computes_takes_its_time() -> None:
+    def seconds(**changes: Any) -> float:
+        return asked(**changes)["result"]["time"]["total_seconds"]["expected"]
+
+    plain, kto = seconds(loss="simpo"), seconds(loss="kto")
+    assert 1.1 * plain < seconds() < kto
+    pairs = {"examples": 1000, "epochs": 4}
+    assert seconds(**pairs, loss="simpo") < seconds(**pairs, reference="precomputed") < seconds(**pairs)
+
+
+def test_an_example_is_two_sequences_where_answers_are_compared() -> None:
+    assert asked(examples=1000)["inputs"]["tokens"]["value"] == 2 * 1000 * 512
+    assert asked(examples=1000, loss="kto")["inputs"]["tokens"]["value"] == 1000 * 512
+
+
+def test_what_is_said_of_adapters_says_that_they_train() -> None:
+    assert asked(lora_rank=8)["inputs"]["adapters"] == {"value": "lora", "origin": "derived"}
+    four_bits = asked(quant="nf4")["inputs"]
+    assert (four_bits["adapters"]["value"], four_bits["quant"]["value"]) == ("qlora", "nf4")
+
+
+def test_answers_are_written_beside_or_on_the_devices_that_train() -> None:
+    here, beside = (asked(task="grpo", colocate=where)["result"] for where in ("true", "false"))
+    share = here["memory"]["peak_bytes"]["expected"] - beside["memory"]["peak_bytes"]["expected"]
+    assert share == pytest.approx(0.3 * here["memory"]["capacity_bytes"])
+    assert here["memory"]["kv_cache_bytes"] > 0 == beside["memory"]["kv_cache_bytes"]
+    assert beside["cost"]["usd"]["expected"] == pytest.approx(2 * here["cost"]["usd"]["expected"])
+
+
+def test_longer_answers_take_longer_to_write() -> None:
+    def seconds(**changes: Any) -> float:
+        return asked(task="grpo", **changes)["result"]["time"]["step_seconds"]["expected"]
+
+    assert seconds(response_length=64) < seconds(response_length=256) < seconds(response_length=256, reference="loaded")
+
+
+def test_groups_are_whole_and_a_prompt_brings_as_many_sequences() -> None:
+    inputs = asked(task="grpo", micro_batch=3, examples=100)["inputs"]
+    assert (inputs["group_size"]["value"], inputs["global_batch"]["value"]) == (8, 8)
+    assert inputs["tokens"]["value"] == 100 * 8 * 512
+    with pytest.raises(UsageError, match="no whole number of groups of 8"):
+        asked(task="grpo", global_batch=12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"group_size": 1}, "--group-size"),
+        ({"response_length": 512}, "no room for a prompt"),
+        ({"reference": "precomputed"}, "written while it trains"),
+        ({"loss": "dpo"}, "belongs to --task dpo"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        asked(**{"task": "grpo", **changes})
+
+
+def test_a_share_that_cannot_hold_the_weights_is_said() -> None:
+    found = asked(model="llama-3-8b", device="rtx-4090", task="grpo", adapters="lora")
+    assert "rollout-share" in {note["code"] for note in found["warnings"]}
+
+
+def test_an_answer_can_be_asked_again() -> None:
+    first = asked(adapters="lora")
+    again = estimate(**first["inputs"]).to_dict()
+    for name in ("memory", "time", "flops", "verdict"):
+        assert again["result"][name] == first["result"][name]
+    assert again["inputs"] == first["inputs"]
+
+
+def test_engines_without_such_a_trainer_are_unsupported() -> None:
+    assert asked(engine="megatron")["result"]["verdict"]["software"] == "unsupported"
+    assert asked()["result"]["verdict"]["software"] == "supported"
+
+
+def test_an_unknown_loss_and_a_quantized_model_that_should_train_are_refused() -> None:
+    with pytest.raises(UsageError, match="--loss"):
+        asked(loss="dpoo")
+    with pytest.raises(UsageError, match="quantized weights cannot be trained"):
+        asked(adapters="none", quant="nf4")
