@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from pathlib import Path
-
 import pytest
 
-from llmfeas.cli import main
 from llmfeas.objectives import losses_of
+from tests.pages import answers, commands, page
 
-PAGE = (Path(__file__).parent.parent / "docs" / "preferences.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
+PAGE = page("preferences")
+COMMANDS = commands(PAGE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_page_answers(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    name, *arguments = shlex.split(command)
-    assert name == "llmfeas"
-    assert main(arguments) == 0
+    assert answers(command)
     assert capsys.readouterr().out
 
 

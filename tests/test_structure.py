@@ -114,6 +114,14 @@ def test_no_modules_import_each_other_not_even_late_nor_for_type_checkers() -> N
     assert list(TopologicalSorter(graph).static_order())
 
 
+def test_below_the_command_line_names_that_are_computed_name_what_is_beside() -> None:
+    """An import by name would go any way, unseen by the tests above."""
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module" and package_of(path) != "cli":
+                assert "__name__" in ast.unparse(node), path
+
+
 def eager(tree: ast.Module) -> ast.Module:
     """Keep what runs when a module is imported: no function bodies, nothing for type checkers only."""
 

@@ -42,6 +42,7 @@ def estimate(model: str, device: str, **settings: Unpack[Settings]) -> Estimate:
     """
     from .planning.answer import answer
 
+    _drawn_in_notebooks()
     return answer({"model": model, "device": device, **settings})
 
 
@@ -120,11 +121,24 @@ def sweep(requests: Iterable[Mapping[str, object]]) -> Iterator[Estimate | Llmfe
     from .errors import LlmfeasError
     from .planning.answer import bare_answer
 
+    _drawn_in_notebooks()
     for request in requests:
         try:
             yield bare_answer(request)
         except LlmfeasError as error:
             yield error
+
+
+def _drawn_in_notebooks() -> None:
+    """Attach to estimates how notebooks show them, which is found once one does."""
+    from .feasibility.result import Estimate
+
+    def framed(found: Estimate) -> str:
+        from .render.notebook import framed
+
+        return framed(found)
+
+    Estimate._repr_html_ = framed
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, published, written
 from ..contract import Note as Note
@@ -226,6 +226,8 @@ class Estimate(Published):
     """Gives the figures of the load, where there is one: they cost more than all others together."""
     priced: Callable[[], Cost] = hidden(compare=False, repr=False)
     """Gives the cost, which in serving follows from the load."""
+    _repr_html_: ClassVar[Callable[[Estimate], str]]
+    """How a notebook shows it; the package itself attaches it, since drawing stands above this room."""
 
     def __repr__(self) -> str:
         scenario, memory, total = self.scenario, self.memory, self.total_seconds
@@ -233,17 +235,6 @@ class Estimate(Published):
         room = f"{format_bytes(memory.peak_bytes.expected)} of {format_bytes(memory.usable_bytes)}"
         speed = format_duration(total.expected) if total else f"{self.speed.expected:,.0f} tokens/s"
         return f"<Estimate {asked}: {self.verdict.status}, {room}, {speed}>"
-
-    def _repr_html_(self) -> str:
-        """The report with its pictures, for notebooks: in a frame, so that its style stays its own."""
-        from html import escape
-        from importlib import import_module
-
-        # render stands above this room and is asked for by name alone
-        report, html, pictures = (import_module(f"llmfeas.render.{name}") for name in ("estimate", "html", "pictures"))
-        found = self.to_dict()
-        page = html.rendered(report.report(found, self.scenario.model.name), pictures.pictures(found))
-        return f'<iframe style="width:100%;height:40em;border:0" srcdoc="{escape(page)}"></iframe>'
 
     @property
     def total_seconds(self) -> Range | None:

@@ -11,15 +11,7 @@ from typing import Final
 from ..catalog.parts import HeadShape
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, Family, Parts, sizes
-
-_ROUTED_EXPERTS: Final = read.experts(
-    count=("n_routed_experts", "num_experts", "num_local_experts"),
-    shared="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-_QK: Final = {"qk_norm": "head"}
+from .hf_parts import ATTENTION_DROPOUT, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
 
 
 def _heads_by_layer(config: Config, parts: Parts) -> Parts:
@@ -85,12 +77,12 @@ HEADS: Final[Mapping[str, Family]] = {
     "mimo_v2_flash": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(48, 4096, 64, 4, 16384, 152576, 262144, head_dim=192),
-        parts=(_ROUTED_EXPERTS, read.listed_experts, _mimo_layers, read.rope_fraction, ATTENTION_DROPOUT),
+        parts=(ROUTED_EXPERTS, read.listed_experts, _mimo_layers, read.rope_fraction, ATTENTION_DROPOUT),
     ),
     "step3p5": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(45, 4096, 64, 8, 11264, 128896, 262144, head_dim=128, sliding_window=512),
-        fixed={**_QK, "head_gate": True},
+        fixed={**QK_NORM, "head_gate": True},
         parts=(
             read.experts(
                 count=("n_routed_experts", "moe_num_experts"),
@@ -106,7 +98,7 @@ HEADS: Final[Mapping[str, Family]] = {
     "laguna": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(40, 2048, 48, 8, 8192, 100352, 131072, head_dim=128, sliding_window=512),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(
             read.experts(
                 count=("num_experts",),

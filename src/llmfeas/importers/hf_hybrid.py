@@ -11,7 +11,7 @@ from typing import Final
 from ..catalog.parts import Experts, LinearAttention, ShortConvolution, StateSpace
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, PER_TOKEN_EXPERTS, Family, Parts, sizes
 
 _SPACE: Final = {
     "mamba_d_conv": 4,
@@ -282,13 +282,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         | {"model_max_length": 1048576},
         parts=(
             read.latent,
-            read.experts(
-                count=("num_experts", "num_local_experts"),
-                top_k="num_experts_per_token",
-                shared="num_shared_experts",
-                first_dense="first_k_dense_replace",
-                dense="intermediate_size",
-            ),
+            PER_TOKEN_EXPERTS,
             read.listed_experts,
             _kimi_layers,
         ),

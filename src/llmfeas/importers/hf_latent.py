@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..catalog.parts import Indexer, NgramEmbedding
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, QKV_BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, QKV_BIASED, ROUTED_EXPERTS, Family, Parts, sizes
 
 _LATENT: Final = {
     "q_lora_rank": 1536,
@@ -106,13 +106,7 @@ def _indexer(config: Config, parts: Parts) -> Parts:
     return found
 
 
-_LISTED_EXPERTS: Final = read.experts(
-    count=("n_routed_experts", "num_experts", "num_local_experts"),
-    shared="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-_LATENT_PARTS: Final = (BIASED, read.latent, _LISTED_EXPERTS, read.listed_experts, ATTENTION_DROPOUT)
+_LATENT_PARTS: Final = (BIASED, read.latent, ROUTED_EXPERTS, read.listed_experts, ATTENTION_DROPOUT)
 
 LATENT: Final[Mapping[str, Family]] = {
     "glm4_moe": Family(

@@ -234,6 +234,23 @@ def experts(
     return read
 
 
+ROUTED_EXPERTS: Final = experts(
+    count=("n_routed_experts", "num_experts", "num_local_experts"),
+    shared="n_shared_experts",
+    first_dense="first_k_dense_replace",
+    dense="intermediate_size",
+)
+"""Experts as DeepSeek spells them, and those that follow it."""
+PER_TOKEN_EXPERTS: Final = experts(
+    count=("num_experts", "num_local_experts"),
+    top_k="num_experts_per_token",
+    shared="num_shared_experts",
+    first_dense="first_k_dense_replace",
+    dense="intermediate_size",
+)
+QK_NORM: Final = {"qk_norm": "head"}
+
+
 def listed_experts(config: Config, parts: Parts) -> Parts:
     """Read which layers hold experts from `mlp_layer_types` or a list `moe_layer_freq`, where either is written."""
     layers: int = parts["layers"]

@@ -12,16 +12,8 @@ from typing import Final
 from ..catalog.parts import CompressedAttention, Experts, Indexer, LinearAttention, SideWeights, Window
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, PER_TOKEN_EXPERTS, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
 from .hf_side import Matrices
-
-_ROUTED: Final = read.experts(
-    count=("n_routed_experts", "num_experts", "num_local_experts"),
-    shared="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-_QK: Final = {"qk_norm": "head"}
 
 
 def _ring_indexer(config: Config, parts: Parts) -> Parts:
@@ -209,7 +201,15 @@ PRESSED: Final[Mapping[str, Family]] = {
             gated_norm_rank=16,
             first_k_dense_replace=1,
         ),
-        parts=(BIASED, read.latent, _ROUTED, read.listed_experts, _ring_indexer, _gated_latent, ATTENTION_DROPOUT),
+        parts=(
+            BIASED,
+            read.latent,
+            ROUTED_EXPERTS,
+            read.listed_experts,
+            _ring_indexer,
+            _gated_latent,
+            ATTENTION_DROPOUT,
+        ),
     ),
     "hy_v4": Family(
         implementation="hf-recent-side",
@@ -236,7 +236,7 @@ PRESSED: Final[Mapping[str, Family]] = {
             hc_mult=4,
             first_k_dense_replace=1,
         ),
-        parts=(BIASED, read.latent, _ROUTED, read.listed_experts, _hy_indexer, _hy_layers, ATTENTION_DROPOUT),
+        parts=(BIASED, read.latent, ROUTED_EXPERTS, read.listed_experts, _hy_indexer, _hy_layers, ATTENTION_DROPOUT),
     ),
     "deepseek_v4": Family(
         implementation="hf-recent-side",
@@ -297,13 +297,7 @@ PRESSED: Final[Mapping[str, Family]] = {
         ),
         parts=(
             read.latent,
-            read.experts(
-                count=("num_experts", "num_local_experts"),
-                top_k="num_experts_per_token",
-                shared="num_shared_experts",
-                first_dense="first_k_dense_replace",
-                dense="intermediate_size",
-            ),
+            PER_TOKEN_EXPERTS,
             read.listed_experts,
             _bailing_layers,
             ATTENTION_DROPOUT,
@@ -327,7 +321,7 @@ PRESSED: Final[Mapping[str, Family]] = {
             index_n_heads=4,
             index_head_dim=128,
         ),
-        fixed={**_QK, "activation": "silu", "rope_fraction": 0.5},
+        fixed={**QK_NORM, "activation": "silu", "rope_fraction": 0.5},
         parts=(_minimax_layers, ATTENTION_DROPOUT),
     ),
 }

@@ -11,17 +11,11 @@ from typing import Any, Final
 
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
 
 _EXPERTS: Final = read.experts(
     count=("num_experts", "n_routed_experts", "num_local_experts"),
     shared="num_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-_ROUTED_EXPERTS: Final = read.experts(
-    count=("n_routed_experts", "num_experts", "num_local_experts"),
-    shared="n_shared_experts",
     first_dense="first_k_dense_replace",
     dense="intermediate_size",
 )
@@ -32,7 +26,6 @@ _BIASED_EXPERTS: Final = read.experts(
     dense="intermediate_size",
     router_bias=True,
 )
-_QK: Final = {"qk_norm": "head"}
 
 
 def _uniform(config: Config, parts: Parts) -> Parts:
@@ -104,7 +97,7 @@ RECENT: Final[Mapping[str, Family]] = {
         parts=(read.every_layer_windowed, ATTENTION_DROPOUT),
     ),
     "arcee": _dense("hf-recent", _RELU2, num_key_value_heads=4),
-    "apertus": _dense("hf-recent", {"gated": False, "activation": "xielu", **_QK}),
+    "apertus": _dense("hf-recent", {"gated": False, "activation": "xielu", **QK_NORM}),
     "jais2": Family(
         implementation="hf-recent-layer-norm",
         defaults=sizes(
@@ -144,13 +137,13 @@ RECENT: Final[Mapping[str, Family]] = {
     "hunyuan_v1_dense": Family(
         implementation="hf-qwen3",
         defaults=sizes(32, 4096, 32, 8, 14336, 128167, 32768, head_dim=128, tie_word_embeddings=True),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(BIASED, ATTENTION_DROPOUT),
     ),
     "hunyuan_v1_moe": Family(
         implementation="hf-qwen3-moe",
         defaults=sizes(32, 4096, 32, 8, 3072, 128167, 32768, head_dim=128, tie_word_embeddings=True),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(BIASED, _uniform, ATTENTION_DROPOUT),
     ),
     "ernie4_5_moe": Family(
@@ -179,15 +172,15 @@ RECENT: Final[Mapping[str, Family]] = {
         defaults=sizes(
             62, 4096, 32, 32, 10944, 152064, 32768, head_dim=128, n_shared_experts=2, first_k_dense_replace=1
         ),
-        fixed=_QK,
-        parts=(BIASED, _ROUTED_EXPERTS, ATTENTION_DROPOUT),
+        fixed=QK_NORM,
+        parts=(BIASED, ROUTED_EXPERTS, ATTENTION_DROPOUT),
     ),
     "exaone_moe": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(
             48, 6144, 64, 8, 18432, 153600, 262144, head_dim=128, sliding_window=128, first_k_dense_replace=1
         ),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(
             _EXPERTS,
             read.listed_experts,
@@ -222,7 +215,7 @@ RECENT: Final[Mapping[str, Family]] = {
             num_dense_layers=2,
             num_shared_experts=1,
         ),
-        fixed={**_QK, "output_gate": True, "norms_per_layer": 4},
+        fixed={**QK_NORM, "output_gate": True, "norms_per_layer": 4},
         parts=(
             read.experts(
                 count=("num_experts",),
@@ -238,12 +231,12 @@ RECENT: Final[Mapping[str, Family]] = {
     "solar_open": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(48, 4096, 64, 8, 10240, 196608, 131072, head_dim=128, n_shared_experts=1),
-        parts=(BIASED, _ROUTED_EXPERTS, ATTENTION_DROPOUT),
+        parts=(BIASED, ROUTED_EXPERTS, ATTENTION_DROPOUT),
     ),
     "hy_v3": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(80, 4096, 64, 8, 13312, 120832, 131072, head_dim=128, num_shared_experts=1),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(BIASED, _EXPERTS, read.listed_experts, ATTENTION_DROPOUT),
     ),
     "bailing_moe": Family(
@@ -262,7 +255,7 @@ RECENT: Final[Mapping[str, Family]] = {
         defaults=sizes(
             19, 4096, 64, 4, 8192, 262144, 131072, head_dim=64, num_shared_experts=1, first_k_dense_replace=1
         ),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(_BIASED_EXPERTS,),
     ),
     "mellum": Family(
@@ -280,7 +273,7 @@ RECENT: Final[Mapping[str, Family]] = {
             num_experts_per_tok=8,
             sliding_window=1024,
         ),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(
             BIASED,
             read.experts(count=("num_local_experts", "num_experts"), dense="intermediate_size"),

@@ -16,15 +16,8 @@ from ..catalog.parts import (
 )
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
 
-_ROUTED: Final = read.experts(
-    count=("n_routed_experts", "num_experts", "num_local_experts"),
-    shared="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-_QK: Final = {"qk_norm": "head"}
 _GRANITE: Final = (BIASED, MLP_BIASED)
 
 Matrices = Sequence[tuple[int, int]]
@@ -147,7 +140,7 @@ SIDE: Final[Mapping[str, Family]] = {
             num_experts_per_tok=6,
             num_local_experts=384,
         ),
-        fixed={**_QK, "norms_per_layer": 4},
+        fixed={**QK_NORM, "norms_per_layer": 4},
         parts=(
             read.experts(count=("num_local_experts", "num_experts"), shared_width="shared_expert_intermediate_size"),
             read.windows(5),
@@ -173,7 +166,7 @@ SIDE: Final[Mapping[str, Family]] = {
             num_experts=256,
             mlp_only_layers=[0, 1],
         ),
-        fixed={**_QK, "sinks": True},
+        fixed={**QK_NORM, "sinks": True},
         parts=(BIASED, _flint_experts, read.windows(4), ATTENTION_DROPOUT),
     ),
     "beam": Family(
@@ -193,10 +186,10 @@ SIDE: Final[Mapping[str, Family]] = {
             num_experts_per_tok=8,
             first_k_dense_replace=3,
         ),
-        fixed={**_QK, "norms_per_layer": 4, "output_gate": True},
+        fixed={**QK_NORM, "norms_per_layer": 4, "output_gate": True},
         parts=(
             BIASED,
-            _ROUTED,
+            ROUTED_EXPERTS,
             read.listed_experts,
             read.windows(6),
             _everywhere(_head_biases),
@@ -240,7 +233,7 @@ SIDE: Final[Mapping[str, Family]] = {
             head_dim=128,
             tie_word_embeddings=True,
         ),
-        fixed=_QK,
+        fixed=QK_NORM,
         parts=(BIASED, _lfm3_layers, ATTENTION_DROPOUT),
     ),
     "olmo_hybrid": Family(
