@@ -6,7 +6,6 @@ import contextlib
 import io
 import itertools
 import json
-import math
 import re
 import sys
 import time
@@ -131,7 +130,7 @@ def _impossible_number(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     key = path.rpartition(".")[2]
-    if not math.isfinite(value):
+    if not abs(value) <= sys.float_info.max:
         yield f"{path} is {value}"
     elif SHARES.search(key) and not 0 <= value <= 1 + 1e-9:
         yield f"{path} is {value}, a share"

@@ -29,6 +29,8 @@ TRAINING = ("pretrain", "finetune", "lora", "qlora")
 ADAPTERS = ("lora", "qlora")
 SLACK = 1e-6
 """What rounding may do."""
+BLOCKS = 1.0001
+"""What small tensors take more in blocks of 512 bytes, each by itself, than in one buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,8 @@ def _wide_adapters(first: Estimate, second: Estimate) -> bool:
 
 def _other_engine(first: Estimate, second: Estimate) -> bool:
     one, other = first.scenario, second.scenario
-    return (one.engine, one.quant, one.tp, one.pp) != (other.engine, other.quant, other.tp, other.pp)
+    layouts = ((each.engine, each.quant, each.tp, each.pp, each.gpu_layers, each.n_cpu_moe) for each in (one, other))
+    return len(set(layouts)) > 1
 
 
 def _experts_differ(first: Estimate, second: Estimate) -> bool:
@@ -137,6 +140,7 @@ LAWS: tuple[Law, ...] = (
         first={"precision": "bf16"},
         second={"precision": "bf16-mixed"},
         figure=peak,
+        factor=BLOCKS,
         unless=(
             Unless(
                 cause="adapters stay in fp32 (peft): without autocast each of their inputs is copied in 4 bytes",
@@ -219,7 +223,7 @@ LAWS: tuple[Law, ...] = (
         second={"concurrency": 1},
         figure=all_users,
         unless=(
-            Unless(cause="another engine or layout was chosen", holds=_other_engine),
+            Unless(cause="another engine, format or layout was chosen", holds=_other_engine),
             Unless(
                 cause="two requests are sent to different experts, so that a step reads more of them",
                 holds=_experts_differ,
@@ -233,7 +237,7 @@ LAWS: tuple[Law, ...] = (
         first={"concurrency": 2},
         second={"concurrency": 1},
         figure=one_user,
-        unless=(Unless(cause="another engine or layout was chosen", holds=_other_engine),),
+        unless=(Unless(cause="another engine, format or layout was chosen", holds=_other_engine),),
     ),
     Law(
         name="longer requests",
@@ -242,7 +246,7 @@ LAWS: tuple[Law, ...] = (
         first={"context": 256},
         second={"context": 1024},
         figure=peak,
-        unless=(Unless(cause="another engine or layout was chosen", holds=_other_engine),),
+        unless=(Unless(cause="another engine, format or layout was chosen", holds=_other_engine),),
     ),
 )
 

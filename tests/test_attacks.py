@@ -32,6 +32,7 @@ def seen(code: int = 0, out: str = "{}\n", err: str = "", cpu_seconds: float = 0
         ({"out": '{"a": NaN}'}, "no JSON"),
         ({"cpu_seconds": 3.0}, "3.0 s of CPU"),
         ({"out": '{"mfu": 1.2}'}, ".mfu is 1.2, a share"),
+        ({"out": '{"id": ' + "9" * 400 + "}"}, ".id is 999"),
         ({"out": '{"time": {"step_seconds": -1}}'}, ".time.step_seconds is -1"),
         ({"out": '{"peak_bytes": {"low": 2, "expected": 1, "high": 3}}'}, "out of order"),
     ],

@@ -29,6 +29,20 @@ def test_a_law_holds(law: Law, seed: int) -> None:
     assert not broken(law, drawn(seed, law.tasks)), f"seed {seed}"
 
 
+@pytest.mark.parametrize(
+    "law, ask",
+    [
+        ("longer requests", {"model": "mistral-small-3.2-24b", "device": "gtx-1650-super", "engine": "llama.cpp"}),
+        (
+            "pure 16 bits",
+            {"model": "lfm2-1.2b", "device": "mi325x", "task": "pretrain", "engine": "unsloth", "micro_batch": 2},
+        ),
+    ],
+)
+def test_questions_that_once_broke_a_law(law: str, ask: dict[str, object]) -> None:
+    assert not broken(next(each for each in LAWS if each.name == law), {"task": "inference", **ask})
+
+
 @settings(max_examples=5 * EXAMPLES)
 @given(seed=st.integers(0, 2**32))
 def test_what_one_answer_must_be(seed: int) -> None:

@@ -130,6 +130,21 @@ def parse_integer(
     return int(number)
 
 
+LONGEST_INTEGER = 300
+"""Digits of a whole number that is a floating-point number too."""
+
+
+def json_integer(text: str) -> int:
+    """A whole number of JSON that is a floating-point number too, which is how others read what we write.
+
+    Raises:
+        ValueError: it is beyond all bounds.
+    """
+    if len(text) > LONGEST_INTEGER:
+        raise ValueError(text[:LONGEST_INTEGER])
+    return int(text)
+
+
 def parse_bytes(
     value: Number, what: str = "memory", minimum: float = 1, maximum: float = 2**60, example: str = "16GiB or 16GB"
 ) -> float:

@@ -86,6 +86,7 @@ def test_data_warnings_and_what_one_side_lacks(run: Run, store: Callable[..., st
         ('{"schema": "llmfeas.estimate/1", "inputs": 3, "result": {}}', "'inputs' is missing"),
         ('{"schema": "llmfeas.estimate/1", "inputs": {}, "result": {"x": NaN}}', "number out of bounds"),
         ('{"schema": "llmfeas.estimate/1", "inputs": {}, "result": {"x": ' + "9" * 400 + "}}", "number out of bounds"),
+        ('{"schema": "llmfeas.estimate/1", "inputs": {}, "result": {"x": [1e999]}}', "number out of bounds"),
         ("[" * 100_000, "nested too deeply"),
         ("\x00\x01", "not JSON"),
     ],
@@ -111,3 +112,11 @@ def test_odd_but_possible_contents_do_not_crash(run: Run, tmp_path: Path) -> Non
         (tmp_path / f"{index}.json").write_text(json.dumps(result))
     result = run("diff", str(tmp_path / "0.json"), str(tmp_path / "1.json"))
     assert result.code == 0
+
+
+def test_a_change_beyond_all_numbers_has_no_share(run: Run, tmp_path: Path) -> None:
+    for name, value in (("a", 1e-300), ("b", 1e300)):
+        estimate = {"schema": "llmfeas.estimate/1", "inputs": {}, "result": {"x": value}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(estimate))
+    result = run("diff", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--json")
+    assert changed(result)["result.x"]["relative"] is None

@@ -69,6 +69,7 @@ def test_a_scenario_without_id_has_its_line_number(sweep: Callable[..., Outcome]
         ('{"id": 7, "model": "x", "micro_bach": 1, "device": "rtx-4090"}', 7, "unknown-setting", "micro_bach"),
         ("[" * 100_000, None, "bad-line", "is not JSON"),
         ('{"id": ' + "9" * 5000 + "}", None, "bad-line", "is not JSON"),
+        ('{"id": [' + "9" * 400 + "]}", None, "bad-line", "a huge number"),
         ('{"id":"' + "x" * (MAX_LINE_BYTES + 5) + '"}', None, "bad-line", "longer than"),
     ],
 )

@@ -13,10 +13,10 @@ from ..errors import DataError
 from ..feasibility.result import SCHEMA
 from ..record import dataclass
 from ..text import printable
+from ..units import json_integer
 
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 30
-LONGEST_INTEGER = 300
 LISTS = ("ladder", "memory_sizes", "uses", "remedies")
 """Parts of a result that say what else is possible; compared by their labels."""
 
@@ -37,13 +37,14 @@ class Difference(Published):
 
     @published
     def relative(self) -> float | None:
-        """The change as a share of what was before; None for words and for what was 0."""
+        """The change as a share of what was before; None for words, for what was 0, and beyond all numbers."""
         old, new = self.before, self.after
         if isinstance(old, bool) or isinstance(new, bool):
             return None
         if not isinstance(old, int | float) or not isinstance(new, int | float) or old == 0:
             return None
-        return new / old - 1
+        share = new / old - 1
+        return share if math.isfinite(share) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def stored_estimate(path: str) -> Stored:
     if len(raw) > MAX_BYTES:
         raise DataError("file-too-large", f"{name}: larger than {MAX_BYTES // 10**6} MB", "Is it an estimate?")
     try:
-        envelope = json.loads(raw.decode("utf-8-sig"), parse_constant=_not_finite, parse_int=_in_bounds)
+        text = raw.decode("utf-8-sig")
+        envelope = json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=json_integer)
     except json.JSONDecodeError as error:
         text = f"{name}:{error.lineno}:{error.colno}: not JSON: {printable(error.msg, 80)}"
         raise DataError("bad-json", text, "Write it with 'llmfeas estimate --json -o FILE'.") from None
@@ -79,15 +81,12 @@ def stored_estimate(path: str) -> Stored:
     return _checked(envelope, name)
 
 
-def _not_finite(text: str) -> float:
-    raise ValueError(text)
-
-
-def _in_bounds(text: str) -> int:
-    """A whole number that is also a floating-point number, as every number of an estimate is."""
-    if len(text) > LONGEST_INTEGER:
+def _finite(text: str) -> float:
+    """A number that an estimate can hold."""
+    number = float(text)
+    if not math.isfinite(number):
         raise ValueError(text)
-    return int(text)
+    return number
 
 
 def _checked(envelope: object, name: str) -> Stored:

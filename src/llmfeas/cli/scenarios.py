@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from ..errors import DataError, LlmfeasError
 from ..record import dataclass
 from ..text import printable
+from ..units import json_integer
 
 MAX_LINE_BYTES = 1_000_000
 BLOCK_BYTES, BLOCK_SCENARIOS = 1 << 16, 256
@@ -120,7 +121,8 @@ def _too_long(number: int) -> Item:
 def item_of_line(raw: bytes, number: int) -> Item:
     """Read one line of NDJSON; a line that cannot be read becomes an item with its error."""
     try:
-        settings = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"), object_pairs_hook=_once_each)
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        settings = json.loads(text, object_pairs_hook=_once_each, parse_int=json_integer)
     except _TwiceError as twice:
         return Item(None, number, {}, _bad_line(f"says {printable(twice, 40)!r} twice"))
     except UnicodeDecodeError:
