@@ -129,6 +129,26 @@ def test_near_the_end_of_the_card_it_may_run_out_later() -> None:
     assert asked(**{**LOGGED, "gpu_memory_utilization": 0.9}, model="gpt-oss-20b").verdict.status == "feasible"
 
 
+def test_over_pcie_what_communication_takes_is_not_sure_enough_to_refuse() -> None:
+    """Two RTX 3090 at 0.95 served Kimi Linear under vLLM 0.11 (issue 28228), on H100s the like is refused."""
+    pair = {"task": "inference", "engine": "vllm", "num_devices": 2, "gpu_memory_utilization": 0.95}
+    unsure = asked(**pair, device="rtx-3090", model="llama-3.1-8b")
+    assert [note.code for note in unsure.verdict.reasons] == ["memory-fits", "server-cramped"]
+    assert "may refuse to start" in unsure.verdict.reasons[1].message
+    refused = asked(**{**pair, "gpu_memory_utilization": 0.99}, device="h100-sxm", model="llama-3.1-8b")
+    assert refused.verdict.memory == "exceeds"
+
+
+def test_the_sure_share_is_one_that_nothing_speaks_against() -> None:
+    asks = {"task": "inference", "engine": "vllm", "num_devices": 2, "device": "t4", "model": "qwen2.5-7b"}
+    room = asked(**asks).serving
+    assert room is not None and room.doubt is not None and room.sure_share is not None
+    sure = asked(**asks, gpu_memory_utilization=room.sure_share)
+    assert sure.verdict.status == "feasible"
+    more = asked(**asks, gpu_memory_utilization=room.sure_share + 0.01)
+    assert more.verdict.status == "tight"
+
+
 def test_sglang_sets_a_share_aside_by_its_own_rule() -> None:
     served = {"model": "llama-3.1-8b", "task": "inference", "engine": "sglang"}
     share = resolution({**served, "device": "h100-sxm"}, catalog()).scenario.gpu_memory_utilization

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot
+from math import floor, hypot
 
 from ..catalog.device import Device
 from ..catalog.serving_pool import ServingPool, default_gib, step_value
@@ -40,7 +40,9 @@ class ServingRoom(Published):
     refusal: Note | None = hidden(default=None)
     """Why it does not start, or does not run all requests at once, whatever the room."""
     doubt: Note | None = hidden(default=None)
-    """Why it may run out of memory once it has made its cache."""
+    """Why it may refuse to start, or run out of memory once it has made its cache."""
+    sure_share: float | None = hidden(default=None)
+    """The largest share of the device at which neither is to be feared, in hundredths; None where it takes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class _Held:
     context: float
     joined: float
     """Communication, before the server looks what is free."""
+    surely_joined: float
+    """Of that, what it takes on any machine: over PCIe there were servers that started with hardly any."""
     weights: float
     widest: float
     """Its widest pass."""
@@ -118,15 +122,17 @@ class _Held:
     def of(cls, scenario: Scenario, tensors: InferenceMemory, pool: ServingPool) -> _Held:
         """Look up what a server holds besides the tensors that were counted."""
         runtime, parts, tp = scenario.tables.runtime, tensors.components, scenario.tp
-        linked = min(pool.most_rank_bytes, pool.rank_bytes * tp) if tp > 1 and _linked(scenario.device) else 0.0
+        joined, linked = (pool.joined_bytes if tp > 1 else 0.0), _linked(scenario.device)
+        buffers = min(pool.most_rank_bytes, pool.rank_bytes * tp) if tp > 1 and linked else 0.0
         cache, graphs = parts["kv_cache_bytes"], _graphs(scenario, pool)
         return cls(
             seen=seen_bytes(runtime, scenario.device, scenario.memory_bytes),
             context=runtime.contexts[scenario.device.backend],
-            joined=pool.joined_bytes if tp > 1 else 0.0,
+            joined=joined,
+            surely_joined=joined if linked else 0.0,
             weights=parts["weights_bytes"],
             widest=sum(parts.values()) - cache - parts["weights_bytes"],
-            outside=pool.outside_bytes + linked,
+            outside=pool.outside_bytes + buffers,
             graphs=graphs,
             counted=graphs if pool.counts_graphs or pool.share_of != "device" else 0.0,
             cache=cache,
@@ -143,6 +149,10 @@ class _Held:
     def free(self) -> float:
         """What is free when the server looks."""
         return self.seen - self.context - self.joined
+
+    def spare(self, pool: ServingPool) -> float:
+        """What must stay free beside the share: graphs it does not count, gaps that the allocator may leave."""
+        return self.graphs - self.counted + pool.gaps * self.widest
 
 
 def _linked(device: Device) -> bool:
@@ -186,12 +196,13 @@ def _room(scenario: Scenario, pool: ServingPool, held: _Held, room: Range, left:
         request_bytes=each,
         refusal=refusal or _too_few(scenario, held),
         doubt=_cramped(scenario, pool, held),
+        sure_share=floor(100 * (held.free - held.spare(pool)) / held.seen) / 100 if pool.share_of == "device" else None,
     )
 
 
 def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
     """Say when less is free than the server's share of the device."""
-    free, share = held.free, scenario.gpu_memory_utilization or 1.0
+    free, share = held.seen - held.context - held.surely_joined, scenario.gpu_memory_utilization or 1.0
     if not pool.needs_free or free >= share * held.seen:
         return None
     text = (
@@ -226,15 +237,22 @@ def _too_few(scenario: Scenario, held: _Held) -> Note | None:
 
 
 def _cramped(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
-    """Say when what lies outside of the share is too little for what an allocator may need beyond a measured pass."""
+    """Say when less may be free than the share, or too little beside it for what an allocator may need."""
     if pool.share_of != "device":
         return None
-    outside = held.free - (scenario.gpu_memory_utilization or 1.0) * held.seen - (held.graphs - held.counted)
-    if outside >= pool.gaps * held.widest:
+    name, share = scenario.engine_record.name, (scenario.gpu_memory_utilization or 1.0) * held.seen
+    if pool.needs_free and held.free < share:
+        text = (
+            f"{name} may refuse to start: of the {format_bytes(share)} that it wants about {format_bytes(held.free)} "
+            f"are free once its devices are connected ({_flag(pool)})"
+        )
+        return Note("server-cramped", text)
+    left = held.free - share
+    if left >= held.spare(pool):
         return None
-    name = scenario.engine_record.name
+    beside = max(left - (held.graphs - held.counted), 0.0)
     text = (
-        f"{format_bytes(max(outside, 0.0))} stay free beside the share that {name} takes: it may "
+        f"{format_bytes(beside)} stay free beside the share that {name} takes: it may "
         f"run out of memory once its cache is made ({_flag(pool)})"
     )
     return Note("server-cramped", text)

@@ -141,6 +141,10 @@ def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     fewer = max(FEW_REQUESTS, -(-scenario.concurrency // replicas(scenario)))
     if most > fewer:
         yield change(scenario, "server-requests", {"max_num_seqs": fewer}, f"at most {fewer} requests at once")
+    sure = None if estimate.serving is None else estimate.serving.sure_share
+    if sure is not None and 0 < sure < share:
+        text = "more stays free beside the server, for its communication and passes"
+        yield change(scenario, "server-share", {"gpu_memory_utilization": sure}, text)
     if share < LARGE_SHARE:
         text = "hardly anything stays free beside the server"
         yield change(scenario, "server-share", {"gpu_memory_utilization": LARGE_SHARE}, text)
