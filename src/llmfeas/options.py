@@ -47,6 +47,8 @@ QUANTIZATIONS = (
     "awq-int4", "gptq-int4", "gptq-int8", "mxfp4", "nvfp4", "fp8", "w8a8-int8",
 )
 # fmt: on
+BLOCK_CACHES = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+"""Formats of a cache in blocks with a scale, as files of weights have them; only some engines hold them."""
 
 ALL_LAYERS = 10**5
 """More layers than any model has: every one of them."""
@@ -212,7 +214,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("tpot", SERVING, "Longest time per token after the first that 95 % of requests may have, such as 50ms.",
            "no target", INFERENCE, kind="duration", unit="seconds", metavar="TIME", minimum=1e-6, maximum=1e6),
     Option("kv_dtype", SERVING, "Number format of the cache.",
-           "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8")),
+           "16 bits", INFERENCE, kind="text", choices=("fp16", "bf16", "fp8", "int8", *BLOCK_CACHES),
+           synonyms={"f16": "fp16"}),
     Option("n_cpu_moe", SERVING, "llama.cpp: as many layers keep their experts in main memory; --cpu-moe: all.",
            "none; as many as do not fit", INFERENCE, minimum=0, maximum=ALL_LAYERS, aliases=("num_cpu_moe",),
            switches={"cpu_moe": str(ALL_LAYERS)}, added=True),

@@ -154,6 +154,8 @@ class ServingTraits:
     """Where nobody names a format, the published one is taken if it surely fits, else the best usual one that does."""
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """The server's own settings at their defaults, by its own names."""
+    caches: tuple[Identifier, ...] = ()
+    """Formats in blocks that its cache may have: encodings of data/quantization.yaml. Empty: it has other ones."""
     scheduler: Literal["vllm", "vllm-v0", "sglang", "tensorrt-llm"] = "vllm"
     """The engine in whose order it takes prompts and decodes."""
     speed: ServingSpeed

@@ -240,8 +240,8 @@ def settings_of(measurement: Measurement) -> dict[str, Setting]:
     """The scenario as the command line takes it: paths made whole, the engine that its backend implies.
 
     llama.cpp's tables name flash attention where it was asked for; by itself it was off until August 2025 (build 6325),
-    so that what names none ran without. What names no layers ran with all of them on the device, and what names no
-    chunks of a pipeline's stages had one each.
+    so that what names none ran without, but for a cache in few bits, which needs it. What names no layers ran with all
+    of them on the device, and what names no chunks of a pipeline's stages had one each.
     """
     settings = dict(measurement.scenario)
     model = settings.get("model")
@@ -254,6 +254,7 @@ def settings_of(measurement: Measurement) -> dict[str, Setting]:
         settings.setdefault("interleave", 1)
     if str(engine or "").startswith("llama.cpp"):
         settings.setdefault("gpu_layers", ALL_LAYERS)
-        if measurement.measured.decode_tokens_per_second or measurement.measured.prefill_tokens_per_second:
+        timed = measurement.measured.decode_tokens_per_second or measurement.measured.prefill_tokens_per_second
+        if timed and settings.get("kv_dtype") in (None, "fp16", "bf16"):
             settings.setdefault("attention", "eager")
     return settings

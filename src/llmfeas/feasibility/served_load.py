@@ -23,7 +23,7 @@ from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import step_seconds
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import KV_VALUE_BYTES, replicas
+from ..workload.serving import cached_value_bytes, replicas
 from .result import Percentiles, ServedLoad
 
 SLOTS, PASS_TOKENS = 256, 2048
@@ -111,7 +111,7 @@ def transfer_seconds(scenario: Scenario) -> float:
     links = device_links(numbers, device, scenario.devices_per_node, scenario.network_bytes_per_s)
     near = scenario.num_devices <= scenario.devices_per_node
     rate = links.pair_bytes_per_s if near else links.network_bytes_per_s
-    value = KV_VALUE_BYTES.get(scenario.kv_dtype, 2.0)
+    value = cached_value_bytes(scenario)
     return kv_cache_bytes(scenario.model.architecture, scenario.prompt, 1, value) / (rate * scenario.tp * scenario.pp)
 
 

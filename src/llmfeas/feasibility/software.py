@@ -43,7 +43,7 @@ def _asked(scenario: Scenario) -> Iterator[str]:
         return
     if scenario.offload != "none":
         yield "offload"
-    if scenario.kv_dtype in ("fp8", "int8"):
+    if scenario.kv_dtype not in ("fp16", "bf16"):
         yield f"kv-{scenario.kv_dtype}"
 
 

@@ -121,7 +121,8 @@ def kv_dtype_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a cache of 8 bits."""
     scenario = estimate.scenario
     if scenario.task == "inference" and scenario.kv_dtype in ("fp16", "bf16"):
-        yield change(scenario, "cache-8-bit", {"kv_dtype": "fp8"}, "an 8-bit cache: little loss of quality")
+        eight = next((each for each in scenario.engine_record.serving.caches if each.startswith("q8")), "fp8")
+        yield change(scenario, "cache-8-bit", {"kv_dtype": eight}, "an 8-bit cache: little loss of quality")
 
 
 def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

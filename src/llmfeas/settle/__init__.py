@@ -29,6 +29,7 @@ from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
 from . import formats, layout, lengths, recipe
+from .cache import settle_cache
 from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
@@ -223,7 +224,8 @@ def _settle_training(draft: Draft, model: Model, engine: Engine) -> None:
 
 
 def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
-    lengths.settle_inference_lengths(draft, model, fp8_cache=backend.fp8_cache)
+    lengths.settle_inference_lengths(draft, model)
+    settle_cache(draft, model, engine, catalog, fp8=backend.fp8_cache)
     draft.settle("gpu_layers", None, "derived")
     settle_experts(draft, model, engine)
     settle_server(draft, engine, catalog)

@@ -14,6 +14,7 @@ from ..catalog.store import Catalog
 from ..errors import DataError, UsageError
 from ..options import flag_of
 from ..text import printable
+from .cache import asks_for_blocks
 from .draft import Draft
 from .server import asks_for_server, has_pool
 
@@ -79,6 +80,8 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
         default = desk if runs and not plain else default
     default = _running(default, draft, model, quant, catalog)
     if _said_places(draft) and not catalog.tables.engine(default).serving.partial:
+        return "llama.cpp"
+    if asks_for_blocks(draft) and draft.given["kv_dtype"] not in catalog.tables.engine(default).serving.caches:
         return "llama.cpp"
     known = catalog.tables.engine(default)
     if _streams(draft) and not known.serving.streams and _reads(STREAMING, quant, catalog):

@@ -97,8 +97,8 @@ def _settle_examples(draft: Draft) -> None:
     draft.override("tokens", max(1.0, tokens), "derived")
 
 
-def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = False) -> None:
-    """Settle `context`, `prompt`, `output`, `kv_dtype`; a context without a prompt means prompt 0.
+def settle_inference_lengths(draft: Draft, model: Model) -> None:
+    """Settle `context`, `prompt`, `output`; a context without a prompt means prompt 0.
 
     Raises:
         UsageError: for a prompt longer than the context.
@@ -126,8 +126,6 @@ def settle_inference_lengths(draft: Draft, model: Model, *, fp8_cache: bool = Fa
             draft.override("context", prompt + output, "derived")
             context = prompt + output
     _within_positions(draft, model, context, "--context")
-    sixteen = "bf16" if draft.values["precision"] == "bf16" else "fp16"
-    draft.settle("kv_dtype", "fp8" if fp8_cache and draft.values["quant"] == "fp8" else sixteen, "derived")
 
 
 def _settle_reading(draft: Draft, model: Model) -> None:
@@ -145,7 +143,6 @@ def _settle_reading(draft: Draft, model: Model) -> None:
     draft.override("context", prompt, "derived")
     draft.override("output", None, "derived")
     _within_positions(draft, model, prompt, "--prompt")
-    draft.settle("kv_dtype", "bf16" if draft.values["precision"] == "bf16" else "fp16", "derived")
 
 
 def _has_lengths(draft: Draft) -> bool:

@@ -15,6 +15,7 @@ from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
+from ..workload.serving import cached_value_bytes
 from .host import (
     experts_share,
     host_experts_bytes,
@@ -31,7 +32,6 @@ from .rates import peak_flop_per_s
 CHAT_CACHED_TOKENS = 256
 """Mean cached length of a short chat, for which speed is quoted when nothing is said."""
 SHARP = 3
-SMALL_CACHE_TYPES = ("fp8", "int8")
 SLOW_LINK_BYTES_PER_S = 64e9
 
 
@@ -146,8 +146,7 @@ def is_low(quant: str) -> bool:
 
 def cache_bytes(scenario: Scenario, sums: Sums, tokens: float) -> float:
     """Cache bytes that one sequence reads for one token after `tokens` tokens, and its recurrent state, both ways."""
-    small = scenario.kv_dtype in SMALL_CACHE_TYPES
-    return sums.cached_values(tokens) * (1 if small else 2) + 2 * sums.state_bytes
+    return sums.cached_values(tokens) * cached_value_bytes(scenario) + 2 * sums.state_bytes
 
 
 def device_weights(scenario: Scenario, sums: Sums) -> float:

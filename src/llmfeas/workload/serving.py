@@ -14,6 +14,7 @@ from .kernels import dialect_of
 from .weights import native_bytes
 
 KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
+"""Bytes of a cached value that stands alone; others stand in blocks, whose scales count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,12 @@ def draws_on_host(device: Device) -> bool:
     return device.backend == "cpu" or (device.kind in ("unified", "apu") and device.backend != "metal")
 
 
+def cached_value_bytes(scenario: Scenario) -> float:
+    """Bytes of a cached value, its part of a block's scale included."""
+    alone = KV_VALUE_BYTES.get(scenario.kv_dtype)
+    return scenario.tables.quantization.encodings[scenario.kv_dtype].bits / 8 if alone is None else alone
+
+
 def streams_weights(scenario: Scenario) -> bool:
     """Whether the layers' weights stay on a host with memory of its own and pass through the device."""
     return scenario.offload == "all" and not shares_memory(scenario)
@@ -90,7 +97,7 @@ def serving_of(scenario: Scenario) -> Serving:
         prompt=min(scenario.prompt, _context(scenario)),
         sequences=-(-scenario.concurrency // replicas(scenario)),
         requests=scenario.concurrency,
-        value=KV_VALUE_BYTES.get(scenario.kv_dtype, 2.0),
+        value=cached_value_bytes(scenario),
         fused=scenario.attention == "flash",
         tp=scenario.tp,
         expert_ranks=scenario.ep * scenario.expert_tp,

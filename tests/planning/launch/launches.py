@@ -63,6 +63,7 @@ SERVING: tuple[dict[str, object], ...] = (
     {"context": 1024, "concurrency": 16, "prompt": 100},
     {"kv_dtype": "fp8"},
     {"kv_dtype": "int8"},
+    {"kv_dtype": "q5_1"},
     {"offload": "all"},
     {"gpu_layers": 8},
     {"tp": 2},

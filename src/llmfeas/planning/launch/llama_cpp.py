@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ...options import BLOCK_CACHES
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection
 from .names import is_gguf, model_name, model_notes, repository
 from .shell import Variable, Word, command, flags, nodes_of
 
-CACHES = {"fp16": "f16", "bf16": "bf16", "int8": "q8_0"}
+CACHES = {"fp16": "f16", "bf16": "bf16", **{each: each for each in BLOCK_CACHES}}
 NATIVE = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "tf32": "F32"}
 
 
@@ -58,8 +59,6 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("tp", "it splits by rows or by layers, not both", instead=1)
     if scenario.num_devices > scenario.tp * scenario.pp:
         return Objection("num_devices", "one server holds one copy of the model: start several servers instead")
-    if scenario.attention == "eager" and scenario.kv_dtype == "int8":
-        return Objection("kv_dtype", "values in 8 bits need --attention flash")
     return None
 
 
