@@ -200,7 +200,7 @@ class Settings(TypedDict, total=False):
     """Longest wait for the first token that 95 % of requests may have, such as 500ms."""
     tpot: float | str
     """Longest time per token after the first that 95 % of requests may have, such as 50ms."""
-    kv_dtype: Literal["fp16", "bf16", "fp8", "int8", "auto"]
+    kv_dtype: Literal["fp16", "bf16", "fp8", "int8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "f16", "auto"]
     """Number format of the cache."""
     n_cpu_moe: int | str
     """llama.cpp: as many layers keep their experts in main memory; --cpu-moe: all."""
