@@ -154,7 +154,9 @@ class Scenario:
     def with_batch(self, batch: Mapping[str, int], origins: Mapping[str, Origin]) -> Scenario:
         """The same scenario with other settings of `BATCH`, and where they come from."""
         twin = object.__new__(Scenario)
-        vars(twin).update(vars(self), **batch, origins={**self.origins, **origins})
+        vars(twin).update(vars(self), **batch)
+        if origins:
+            vars(twin)["origins"] = {**self.origins, **origins}
         return twin
 
     def with_tables(self, tables: Tables) -> Scenario:

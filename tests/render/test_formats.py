@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies
 from render_cases import CASES, case_names, read_case
 
 from llmfeas.render import csv, markdown, ndjson
@@ -19,6 +20,8 @@ from llmfeas.render.entry import entry
 from llmfeas.render.estimate import report
 from llmfeas.render.report import Column, Report
 from llmfeas.render.table import rendered
+
+FINITE = strategies.floats(allow_nan=False, allow_infinity=False)
 
 LISTING: dict[str, Any] = {
     "schema": "llmfeas.devices.list/1",
@@ -35,6 +38,17 @@ def test_json_is_the_envelope(envelope: dict[str, Any]) -> None:
     assert json.loads(text) == envelope
     assert text.isascii()
     assert text.endswith("}\n")
+
+
+JSON = strategies.recursive(
+    strategies.none() | strategies.booleans() | strategies.integers() | strategies.text() | FINITE,
+    lambda inner: strategies.lists(inner) | strategies.dictionaries(strategies.text(), inner),
+)
+
+
+@given(strategies.dictionaries(strategies.text(), JSON))
+def test_json_is_indented_as_the_standard_library_does_it(value: dict[str, Any]) -> None:
+    assert json_format.rendered(value) == json.dumps(value, indent=2) + "\n"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

@@ -17,7 +17,7 @@ from .rollouts import beside_training
 from .runtime import overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes
-from .training import training_memory
+from .training import TensorMemory, training_memory
 from .usable import usable_bytes
 
 COMPONENTS = (
@@ -92,10 +92,9 @@ def _training(scenario: Scenario) -> CountedMemory:
     tensors = training_memory(scenario)
     runtime = runtime_memory(scenario, tensors.components)
     server, notes = beside_training(scenario)
-    peak = runtime.shifted(tensors.bytes + sum(server.values()))
+    peak = _training_peak(tensors, runtime, server)
     components = {name: size + server.get(name, 0.0) for name, size in components_of(tensors.components).items()}
     if tensors.approximate:
-        peak = Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
         notes = (*notes, Note("memory-approximate", tensors.approximate))
     found = Memory(
         components={**components, "runtime_bytes": runtime.expected},
@@ -109,6 +108,13 @@ def _training(scenario: Scenario) -> CountedMemory:
         usable_bytes=usable_bytes(scenario),
     )
     return CountedMemory(found, (*notes, *_unmeasured(scenario), *_unlike(scenario), *stack_notes(scenario)))
+
+
+def _training_peak(tensors: TensorMemory, runtime: Range, server: Mapping[str, float]) -> Range:
+    peak = runtime.shifted(tensors.bytes + sum(server.values()))
+    if tensors.approximate:
+        return Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
+    return peak
 
 
 def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:
@@ -171,7 +177,10 @@ def _file_bytes(scenario: Scenario) -> float:
 
 def peak_bytes(scenario: Scenario) -> Range:
     """The peak alone, for searches over recipes."""
-    return memory(scenario).memory.peak_bytes
+    if not scenario.is_training:
+        return _serving(scenario).memory.peak_bytes
+    tensors = training_memory(scenario)
+    return _training_peak(tensors, runtime_memory(scenario, tensors.components), beside_training(scenario)[0])
 
 
 def on_machine_bytes(scenario: Scenario, memory: Memory) -> float:

@@ -11,7 +11,7 @@ from ..catalog.parts import Dropout
 from ..model.build import build
 from ..model.setup import Recipe, Setup
 from ..record import dataclass, field
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
 from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
@@ -19,6 +19,7 @@ from ..workload.stages import Stage, stages
 from .training_layout import Layout, host_bytes, layout_of, rank_state, reference_of
 
 _MAX_PLANS = 1024
+_MAX_BATCHES = 32
 _MAX_PEAKS = 32
 _MAX_LENGTHS = 64
 
@@ -73,7 +74,7 @@ class TrainingPlan:
     """What was counted so far, by micro-batch and length: devices on which it is tried share it."""
 
 
-_plans: dict[tuple[object, ...], TrainingPlan] = {}
+_plans: dict[tuple[object, ...], dict[tuple[object, ...], TrainingPlan]] = {}
 """What was planned so far."""
 
 
@@ -112,47 +113,47 @@ def _components(peak: Peak) -> dict[str, float]:
     }
 
 
-def _key(scenario: Scenario) -> tuple[object, ...]:
-    """What a plan depends on."""
+def training_plan(scenario: Scenario) -> TrainingPlan:
+    """The plan of a scenario; scenarios that differ only in what no rank's program sees share one."""
+    s, plans = scenario, _plans_of(scenario)
+    micro_steps = s.micro_steps
+    batch = (
+        s.dp,
+        min(s.pp, micro_steps),
+        micro_steps > 1,
+        s.sequences == 1,
+        s.objective is not None and s.sequences * -(-s.seq_len // s.cp) <= TILE_ROWS,
+    )
+    plan = plans.get(batch)
+    if plan is None:
+        if len(plans) >= _MAX_BATCHES:
+            plans.clear()
+        plan = plans[batch] = _planned(scenario)
+    return plan
+
+
+@cached_across_batches
+def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
+    """The plans for batches of different kinds, shared by scenarios that no rank's program can tell apart."""
     s = scenario
     a = s.model.architecture
-    micro_steps = s.micro_steps
-    return (
+    key = (
         s.tables,
         a,
         (s.method, s.loss, s.reference),
         (s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
         (s.engine, s.transformers),
-        (
-            s.lora_rank,
-            s.lora_targets,
-            s.lora_dropout > 0,
-            s.zero,
-            s.tp,
-            s.pp,
-            s.interleave,
-            s.ep,
-            s.cp,
-            s.dp,
-            s.num_devices > 1,
-        ),
-        s.expert_tp,
-        s.objective is not None and s.sequences * -(-s.seq_len // s.cp) <= TILE_ROWS,
-        (min(s.pp, micro_steps), micro_steps > 1, s.sequences == 1),
+        (s.lora_rank, s.lora_targets, s.lora_dropout > 0),
+        (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),
         has_host(s),
         a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
     )
-
-
-def training_plan(scenario: Scenario) -> TrainingPlan:
-    """The plan of a scenario; scenarios that differ only in what no rank's program sees share one."""
-    key = _key(scenario)
-    plan = _plans.get(key)
-    if plan is None:
+    found = _plans.get(key)
+    if found is None:
         if len(_plans) >= _MAX_PLANS:
             _plans.clear()
-        plan = _plans[key] = _planned(scenario)
-    return plan
+        found = _plans[key] = {}
+    return found
 
 
 def _planned(scenario: Scenario) -> TrainingPlan:

@@ -1,9 +1,14 @@
-"""The JSON format: the envelope, indented; ASCII, so that it survives any terminal and pipe."""
+"""The JSON format: the envelope, indented; ASCII, so that it survives any terminal and pipe.
+
+`json.dumps` indents at half of this speed, which was a sixth of a long comparison; the test compares the two.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii as quoted
+from math import isfinite
+from typing import Any
 
 
 def rendered(envelope: Mapping[str, object]) -> str:
@@ -12,4 +17,34 @@ def rendered(envelope: Mapping[str, object]) -> str:
     Raises:
         ValueError: a number is not finite, which the contract rules out.
     """
-    return json.dumps(envelope, indent=2, allow_nan=False) + "\n"
+    return _indented(envelope, "\n") + "\n"
+
+
+def _number(value: float) -> str:
+    if not isfinite(value):
+        raise ValueError(f"{value} is not JSON compliant")
+    return repr(value)
+
+
+_LEAVES: Mapping[type, Callable[[Any], str]] = {
+    str: quoted,
+    float: _number,
+    int: repr,
+    bool: {False: "false", True: "true"}.__getitem__,
+    type(None): lambda value: "null",
+}
+
+
+def _indented(value: Any, line: str) -> str:
+    """Plain data of the contract; `line` is a new line with the spaces of what holds it."""
+    inner = line + "  "
+    if value.__class__ is dict:
+        begin, end = "{}"
+        parts = [
+            f"{quoted(key)}: {leaf(each) if (leaf := _LEAVES.get(each.__class__)) else _indented(each, inner)}"
+            for key, each in value.items()
+        ]
+    else:
+        begin, end = "[]"
+        parts = [leaf(each) if (leaf := _LEAVES.get(each.__class__)) else _indented(each, inner) for each in value]
+    return begin + inner + ("," + inner).join(parts) + line + end if parts else begin + end
