@@ -124,6 +124,30 @@ def test_a_copy_differs_in_what_is_said() -> None:
         replace(named, z=1)  # type: ignore[call-arg]
 
 
+def test_a_field_without_a_default_stands_before_those_with_one() -> None:
+    @dataclass
+    class Wrong:
+        x: int = 1
+        y: str  # type: ignore[misc]
+
+    with pytest.raises(TypeError, match="without a default"):
+        Wrong(1, "y")
+
+
+def test_defaults_are_those_of_the_last_fields_and_of_named_ones() -> None:
+    @dataclass(kw_only=True)
+    class Late(Point):
+        z: int = 3
+        name: str
+
+    made = Late(5, name="n")
+    assert (made.x, made.y, made.note, made.z, made.name) == (5, 0, "", 3, "n")
+    with pytest.raises(TypeError, match=r"missing 1 required keyword-only argument: 'name'"):
+        Late(5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'x'"):
+        Late(name="n")  # type: ignore[call-arg]
+
+
 def test_a_class_variable_is_no_field() -> None:
     @dataclass(frozen=True)
     class Configured:

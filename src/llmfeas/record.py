@@ -1,15 +1,18 @@
 """Dataclasses that are cheap to define and to build: a start-up defines 180 of them, a sweep builds millions.
 
-The standard decorator writes and compiles five methods for each class, half a millisecond; here `__init__` is compiled
-when the first record is made, and the others are shared. To a type checker all of this is `dataclasses`, which refuses
-assignments to what is frozen; at run time nothing does, and `__init__` need not work around it. The tools of
-`dataclasses` work on a record too: it makes its standard fields when they ask.
+The standard decorator writes and compiles five methods for each class, half a millisecond; here `__init__` is made when
+the first record is, with the code of all classes that have as many fields, the others are shared, and fields are read
+when somebody asks for them. To a type checker all of this is `dataclasses`, which refuses assignments to what is
+frozen; at run time nothing does, and `__init__` need not work around it. The tools of `dataclasses` work on a record
+too: it makes its standard fields when they ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
+from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,24 +26,23 @@ else:
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
         own = vars(cls)
-        defined = set(own)
-        fields = dict(_inherited(cls))
         hints = {name: hint for name, hint in cls.__annotations__.items() if _is_field(hint)}
-        written = {name: _Field(name, hint, own.get(name, _MISSING), kw_only) for name, hint in hints.items()}
-        fields.update(written)
-        made = _slotted(cls, written) if slots else _plain(cls, written)
-        made.__record__ = fields
-        made.__dataclass_fields__ = _StandardFields(made)
-        made.__match_args__ = tuple(name for name, each in fields.items() if each.init and not each.kw_only)
-        if "__init__" not in defined:
+        said = {name: own[name] for name in hints if name in own}
+        for name, default in said.items():
+            if default.__class__.__module__ == "dataclasses":
+                raise TypeError(f"{name}: a record's field is one of llmfeas.record")
+        made = _slotted(cls, hints) if slots else _plain(cls, said)
+        _Later(made, "__record__", lambda cls: _fields_of(cls, hints, said, kw_only))
+        _Later(made, "__dataclass_fields__", _standard_fields)
+        _Later(made, "__match_args__", _positional)
+        if "__init__" not in own:
             made.__init__ = _compiling(made)
-        if "__repr__" not in defined:
+        if "__repr__" not in own:
             made.__repr__ = _representation
-        if eq and "__eq__" not in defined:
-            names = [name for name, each in fields.items() if each.compare]
-            made.__compared__ = staticmethod(attrgetter(*names) if names else _nothing)
+        if eq and "__eq__" not in own:
+            _Later(made, "__compared__", _compared)
             made.__eq__ = _equals
-            if "__hash__" not in defined:
+            if "__hash__" not in own:
                 made.__hash__ = _hash if frozen else None
         return made
 
@@ -69,8 +71,6 @@ class _Field:
     __slots__ = ("compare", "default", "factory", "hint", "init", "kw_only", "metadata", "name", "repr", "said")
 
     def __init__(self, name: str, hint: Any, default: Any, kw_only: bool) -> None:
-        if default.__class__.__module__ == "dataclasses":
-            raise TypeError(f"{name}: a record's field is one of llmfeas.record")
         said = default if isinstance(default, _Said) else {} if default is _MISSING else {"default": default}
         self.name, self.hint, self.said = name, hint, said
         self.default, self.factory = said.get("default", _MISSING), said.get("default_factory")
@@ -88,26 +88,58 @@ def fields(record: Any) -> tuple[_Field, ...]:
     return tuple(record.__record__.values())
 
 
-def _inherited(cls: Any) -> Iterator[tuple[str, _Field]]:
+class _Later:
+    """An attribute of a class that is made when it is first asked for: most classes are never asked for most."""
+
+    __slots__ = ("cls", "make", "name")
+
+    def __init__(self, cls: Any, name: str, make: Callable[[Any], Any]) -> None:
+        self.cls, self.name, self.make = cls, name, make
+        setattr(cls, name, self)
+
+    def __get__(self, record: object, owner: object) -> Any:
+        made = self.make(self.cls)
+        setattr(self.cls, self.name, made)
+        return made
+
+
+def _fields_of(cls: Any, hints: dict[str, Any], said: dict[str, Any], kw_only: bool) -> dict[str, _Field]:
+    """The fields of a class: those of its bases, and its own."""
+    found: dict[str, _Field] = {}
     for base in reversed(cls.__mro__[1:]):
-        yield from vars(base).get("__record__", {}).items()
+        if "__record__" in vars(base):
+            found.update(base.__record__)
+    for name, hint in hints.items():
+        found[name] = _Field(name, hint, said.get(name, _MISSING), kw_only)
+    return found
+
+
+def _positional(cls: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(cls) if each.init and not each.kw_only)
+
+
+def _compared(cls: Any) -> Callable[[object], object]:
+    names = [each.name for each in fields(cls) if each.compare]
+    return attrgetter(*names) if names else type
 
 
 def _is_field(hint: object) -> bool:
     return not str(hint).startswith(("ClassVar", "typing.ClassVar"))
 
 
-def _plain(cls: Any, written: dict[str, _Field]) -> Any:
+def _plain(cls: Any, said: dict[str, Any]) -> Any:
     """The class with the defaults of its fields as attributes, as the standard decorator leaves it."""
-    for name, each in written.items():
-        if each.default is not _MISSING:
-            setattr(cls, name, each.default)
-        elif name in vars(cls):
+    for name, value in said.items():
+        if not isinstance(value, _Said):
+            continue
+        if "default" in value:
+            setattr(cls, name, value["default"])
+        else:
             delattr(cls, name)
     return cls
 
 
-def _slotted(cls: Any, written: dict[str, _Field]) -> Any:
+def _slotted(cls: Any, written: Collection[str]) -> Any:
     """The class anew with slots in place of the defaults of its fields."""
     taken = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
     members = {name: value for name, value in vars(cls).items() if name not in written}
@@ -129,6 +161,44 @@ def _compiling(cls: Any) -> Callable[..., None]:
 
 
 def _initializer(cls: Any) -> Callable[..., None]:
+    """`__init__` of a class; what is not plain is compiled for it alone."""
+    plain = all(each.init and each.factory is None for each in fields(cls))
+    made = _of_shape(cls) if plain else _own(cls)
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
+
+
+def _of_shape(cls: Any) -> Callable[..., None]:
+    """`__init__` with the code of all classes that have as many fields, under other names."""
+    every = sorted(fields(cls), key=lambda each: each.kw_only)
+    names, named = [each.name for each in every], [each for each in every if each.kw_only]
+    defaults = [each.default for each in every if not each.kw_only]
+    while _MISSING in defaults:
+        if defaults.pop(0) is not _MISSING:
+            raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+    code = _shape(len(names), hasattr(cls, "__post_init__"))
+    code = code.replace(
+        co_argcount=1 + len(names) - len(named),
+        co_kwonlyargcount=len(named),
+        co_varnames=("self", *names),
+        co_names=(*names, *code.co_names[len(names) :]),
+    )
+    made = FunctionType(code, {}, "__init__", tuple(defaults))
+    made.__kwdefaults__ = {each.name: each.default for each in named if each.default is not _MISSING}
+    return made
+
+
+@cache
+def _shape(count: int, more: bool) -> CodeType:
+    names = [f"field_{place}" for place in range(count)]
+    body = [*(f" self.{name} = {name}" for name in names), *([" self.__post_init__()"] if more else ())]
+    found: dict[str, Any] = {}
+    exec(f"def __init__({', '.join(('self', *names))}):\n" + ("\n".join(body) or " pass"), found)
+    made: CodeType = found["__init__"].__code__
+    return made
+
+
+def _own(cls: Any) -> Callable[..., None]:
     """Compile `__init__`; the names that stand in it are those of our own fields."""
     known: dict[str, Any] = {"_MISSING": _MISSING}
     positional: list[str] = []
@@ -151,29 +221,17 @@ def _initializer(cls: Any) -> Callable[..., None]:
     given = ", ".join(("self", *positional, *(("*", *named) if named else ())))
     exec(f"def __init__({given}):\n" + ("\n".join(body) or " pass"), known)
     made: Callable[..., None] = known["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
 
 
-class _StandardFields:
-    """`__dataclass_fields__` of a record, by the standard decorator on a twin of the class, once somebody asks."""
+def _standard_fields(cls: Any) -> Any:
+    """`__dataclass_fields__` of a record, by the standard decorator on a twin of the class."""
+    import dataclasses
 
-    def __init__(self, cls: Any) -> None:
-        self.cls = cls
-
-    def __get__(self, record: object, owner: Any) -> Any:
-        import dataclasses
-
-        cls = self.cls
-        said = {each.name: dataclasses.field(**{"kw_only": each.kw_only, **each.said}) for each in fields(cls)}
-        hints = {each.name: each.hint for each in fields(cls)}
-        twin = type(cls.__name__, (), {**said, "__annotations__": hints, "__module__": cls.__module__})
-        cls.__dataclass_fields__ = vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
-        return cls.__dataclass_fields__
-
-
-def _nothing(record: Any) -> tuple[()]:
-    return ()
+    said = {each.name: dataclasses.field(**{"kw_only": each.kw_only, **each.said}) for each in fields(cls)}
+    hints = {each.name: each.hint for each in fields(cls)}
+    twin = type(cls.__name__, (), {**said, "__annotations__": hints, "__module__": cls.__module__})
+    return vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
 
 
 def _equals(self: Any, other: Any) -> Any:
