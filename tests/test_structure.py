@@ -42,9 +42,10 @@ CORNERS = {
     "click": ("cli/",),
     "rich": ("render/table.py", "cli/terminal.py"),
     "yaml": ("catalog/source.py",),
+    **dict.fromkeys(("anyio", "jsonschema", "mcp", "mcp_types"), ("cli/mcp.py",)),
     **dict.fromkeys(("calibration", "numpy", "scipy"), ()),
 }
-LAZY = ("click", "rich", "yaml", "pydantic")
+LAZY = ("click", "rich", "yaml", "pydantic", "anyio", "jsonschema", "mcp", "mcp_types")
 """Libraries that cost start-up time; only the corners below may import them when they are imported themselves."""
 EAGER_CORNERS = {
     "click": ("cli/",),
@@ -128,6 +129,8 @@ def eager(tree: ast.Module) -> ast.Module:
     class Outside(ast.NodeTransformer):
         def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
             return None
+
+        visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - as ast names it
 
         def visit_If(self, node: ast.If) -> ast.AST | None:
             return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)

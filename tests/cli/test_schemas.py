@@ -92,7 +92,7 @@ ASKED: dict[str, list[tuple[str, ...]]] = {
 }
 """By schema: what its command is asked."""
 
-SILENT = ("schema", "completion")
+SILENT = ("schema", "completion", "mcp")
 """Commands that write no envelope."""
 
 

@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "models": "Models that the catalog knows.",
     "backends": "What works on which backend.",
     "offers": "Machines to rent or borrow as a whole.",
+    "mcp": "The same for coding agents, as tools.",
     "detect": "This machine as devices of the catalog.",
     "catalog": "One's own entries: where they are looked for, checked, begun.",
     "schema": "JSON Schemas of what goes in and out.",

@@ -11,6 +11,7 @@ from .parameters import DRAWN, Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
     from ..planning.compare import Comparison
+    from ..render.report import Report
 
 EXAMPLE = "llmfeas compare --model gpt2-small --backend rocm --backend metal"
 SORTS = ("time", "memory", "cost", "energy", "name")
@@ -45,12 +46,13 @@ def run(**values: Any) -> None:
     answer = ranking.to_dict(top)
     for warning in ranking.warnings:
         output.note(sentence(warning.message))
-    output.write(answer, lambda: _report(answer, ranking, sort))
+    output.write(answer, lambda: report_of(ranking, answer, sort))
     if check and not any(row.feasible for row in ranking.rows):
         raise CheckFailedError("check-failed", "the check failed: no row is feasible")
 
 
-def _report(answer: dict[str, Any], ranking: Comparison, sort: str) -> Any:
+def report_of(ranking: Comparison, answer: dict[str, Any], sort: str) -> Report:
+    """What a person reads of a ranking, of which `answer` is the JSON."""
     from ..render.compare import report
 
     rows = answer["result"]["rows"]

@@ -51,7 +51,7 @@ def report_error(error: BaseException, arguments: Sequence[str]) -> int:
         known = as_bug(error)
     if isinstance(known, CheckFailedError) and has_flag(arguments, ("-q", "--quiet")):
         return known.exit_code
-    terminal.say(_as_json(known) if wants_json(arguments) else _as_text(known))
+    terminal.say(_as_json(known) if wants_json(arguments) else as_text(known))
     return known.exit_code
 
 
@@ -61,7 +61,8 @@ def _as_json(error: LlmfeasError) -> str:
     return json.dumps({"error": error.to_dict()})
 
 
-def _as_text(error: LlmfeasError) -> str:
+def as_text(error: LlmfeasError) -> str:
+    """What a person reads of an error, in one line."""
     message = error.message[:1].lower() + error.message[1:] if error.message[1:2].islower() else error.message
     text = f"Error: {_ended(message)}"
     hint = error.hint[:1].upper() + error.hint[1:]

@@ -98,13 +98,62 @@ def _envelope(kind: Kind, verb: str, inputs: Row, result: object, notes: Sequenc
     return envelope(f"{kind.plural}.{verb}", catalog().digest, named, result, notes)
 
 
+def listed(kind: Kind, chosen: Row, query: str | None = None) -> dict[str, Any]:
+    """The answer of `list`, or with a query of `search`: the rows that keep to the chosen filters.
+
+    Raises:
+        UsageError: the value of a filter is none.
+    """
+    from ..catalog.search import search
+    from ..catalog.store import catalog
+
+    known, meant = catalog(), kind.near
+    records = kind.records(known)
+    read = {f.name: (f, f.read(chosen[f.name])) for f in kind.filters if chosen.get(f.name) is not None}
+    near = None if meant is None else lambda text: meant(text, known)
+    ids = list(records) if query is None else search(records, query, near)
+    entries = (kind.listed.of(records[key]).to_dict() for key in ids)
+    rows = [row for row in entries if all(f.keeps(row, v) for f, v in read.values())]
+    verb, inputs = ("list", chosen) if query is None else ("search", {"query": query, **chosen})
+    return _envelope(kind, verb, inputs, {"rows": rows})
+
+
+def opened(kind: Kind, text: str) -> Opened:
+    """The entry that a name, or the path of a file, means.
+
+    Raises:
+        UsageError, DataError: there is none, or the file cannot be used.
+    """
+    from ..catalog.store import catalog
+
+    found = kind.opened(text, catalog())
+    if found is None:
+        record, note = kind.found(text, catalog())
+        found = Opened(record, {}, [note] if note else [])
+    return found
+
+
+def shown(kind: Kind, text: str, entry: Opened) -> dict[str, Any]:
+    """The answer of `show`: all that is known of the entry that `text` means."""
+    from ..catalog.store import catalog
+
+    record, code = entry.record, "imported-model" if entry.fields else f"{kind.singular}-variant"
+    named = {"id": record.id, "name": record.name}
+    fields = {**named, **kind.extra(record), **asdict(record), **kind.joined(record, catalog()), **entry.fields}
+    return _envelope(kind, "show", {"name": text}, fields, [Note(code, note) for note in entry.notes])
+
+
+def page_of(kind: Kind, entry: Opened, answer: Row) -> Report:
+    """What a person reads of an entry, of which `answer` is the JSON."""
+    from ..render.entry import entry as fields
+
+    return (kind.page or fields)(f"{entry.record.name} ({entry.record.id})", answer["result"], entry.notes)
+
+
 def _list(kind: Kind) -> click.Command:
     def run(**values: Any) -> None:
-        from ..catalog.store import catalog
-
         output = Output.taken(values)
-        records = kind.records(catalog())
-        _write_rows(kind, "list", output, list(records), values)
+        _write_rows(kind, output, values)
 
     filters = [
         Grouped([f.name, "--" + f.name.replace("_", "-")], group=FILTERS, help=f.help, metavar=f.metavar)
@@ -115,55 +164,39 @@ def _list(kind: Kind) -> click.Command:
 
 def _search(kind: Kind) -> click.Command:
     def run(query: tuple[str, ...], **values: Any) -> None:
-        from ..catalog.search import search
-        from ..catalog.store import catalog
-
         output = Output.taken(values)
-        words, meant = " ".join(query), kind.near
-        near = None if meant is None else lambda text: meant(text, catalog())
-        _write_rows(kind, "search", output, search(kind.records(catalog()), words, near), {"query": words})
+        _write_rows(kind, output, {}, " ".join(query))
 
     argument = click.Argument(["query"], nargs=-1, required=True)
     text = f"Find {kind.plural} by part of a name, vendor or family."
     return Command("search", params=[argument, *outputs()], callback=run, help=text)
 
 
-def _write_rows(kind: Kind, verb: str, output: Output, ids: Sequence[str], chosen: Row) -> None:
+def _write_rows(kind: Kind, output: Output, chosen: Row, query: str | None = None) -> None:
     from ..catalog.store import catalog
     from ..render.catalogs import report
 
-    records = kind.records(catalog())
-    read = {f.name: (f, f.read(chosen[f.name])) for f in kind.filters if chosen.get(f.name) is not None}
-    entries = (kind.listed.of(records[key]).to_dict() for key in ids)
-    rows = [row for row in entries if all(f.keeps(row, v) for f, v in read.values())]
-    output.write(_envelope(kind, verb, chosen, {"rows": rows}), lambda: report(rows, kind.plural))
+    answer = listed(kind, chosen, query)
+    rows = answer["result"]["rows"]
+    output.write(answer, lambda: report(rows, kind.plural))
     if not rows:
-        chosen_text = ", ".join(f"{name} {printable(value, 40)}" for name, value in chosen.items() if value)
-        output.note(f"No {kind.singular} of {len(records)} matches: {chosen_text}.")
+        asked = {name: said["value"] for name, said in answer["inputs"].items()}
+        chosen_text = ", ".join(f"{name} {printable(value, 40)}" for name, value in asked.items())
+        output.note(f"No {kind.singular} of {len(kind.records(catalog()))} matches: {chosen_text}.")
 
 
 def _show(kind: Kind) -> click.Command:
     def run(name: tuple[str, ...], **values: Any) -> None:
-        from ..catalog.store import catalog
-        from ..render.entry import entry
-
         output, as_yaml = Output.taken(values), values.pop("yaml_")
         text = " ".join(name)
-        opened = kind.opened(text, catalog())
-        if opened is None:
-            record, note = kind.found(text, catalog())
-            opened = Opened(record, {}, [note] if note else [])
-        record, code = opened.record, "imported-model" if opened.fields else f"{kind.singular}-variant"
+        entry = opened(kind, text)
         if as_yaml:
             from ..render.overlay import overlay
 
-            written(overlay(kind.plural, [record]), output.path)
+            written(overlay(kind.plural, [entry.record]), output.path)
             return
-        named = {"id": record.id, "name": record.name}
-        fields = {**named, **kind.extra(record), **asdict(record), **kind.joined(record, catalog()), **opened.fields}
-        answer = _envelope(kind, "show", {"name": text}, fields, [Note(code, note) for note in opened.notes])
-        shown = kind.page or entry
-        output.write(answer, lambda: shown(f"{record.name} ({record.id})", fields, opened.notes))
+        answer = shown(kind, text, entry)
+        output.write(answer, lambda: page_of(kind, entry, answer))
 
     argument = click.Argument(["name"], nargs=-1, required=True, shell_complete=_names(kind))
     as_file = Grouped(["yaml_", "--yaml"], is_flag=True, help="Write it as an entry for a catalog file of one's own.")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import CheckFailedError, UsageError
 from ..options import BY_NAME
 from .parameters import Command, Grouped, Output, outputs, settings
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+    from ..render.report import Report
 
 EXAMPLE = "llmfeas plan --model llama-3-8b --device rtx-4090 --task finetune"
 
@@ -31,18 +36,19 @@ def run(**values: Any) -> None:
 
     request = {name: value for name, value in values.items() if value is not None}
     search = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
-    scenario = search.requested.scenario
     answer = search.to_dict()
-
-    def report() -> Any:
-        from ..render.plan import report
-        from ..render.words import counted
-
-        return report(answer, scenario.model.name, counted(scenario.num_devices, scenario.device.name))
-
-    output.write(answer, report)
+    output.write(answer, lambda: report_of(search, answer))
     if check and not search.ways:
         raise CheckFailedError("check-failed", "the check failed: no change makes it work")
+
+
+def report_of(search: Plan, answer: Mapping[str, Any]) -> Report:
+    """What a person reads of a plan, of which `answer` is the JSON."""
+    from ..render.plan import report
+    from ..render.words import counted
+
+    scenario = search.requested.scenario
+    return report(answer, scenario.model.name, counted(scenario.num_devices, scenario.device.name))
 
 
 def kept(text: str | None) -> tuple[str, ...]:

@@ -59,11 +59,12 @@ def scenario_schema() -> Json:
     """The schema of one scenario of a sweep: an id and settings, each text or a number."""
     properties: Json = {"id": {"description": "Echoed as the first key of the answer."}}
     for option in OPTIONS:
-        properties |= {name: _setting(option, switch=name in option.switches) for name in option.names}
+        properties |= {name: setting_schema(option, switch=name in option.switches) for name in option.names}
     return {"type": "object", "required": ["model", "device"], "properties": properties, "additionalProperties": False}
 
 
-def _setting(option: Option, switch: bool) -> Json:
+def setting_schema(option: Option, switch: bool) -> Json:
+    """The schema of one setting's value; a switch may be a boolean too."""
     schema: Json = {"description": f"{option.help} Default: {option.default}."}
     if option.choices:
         schema |= {"type": "string", "enum": [*option.choices, *_more(option), *option.synonyms, "auto"]}
@@ -138,8 +139,7 @@ def _sweep() -> Json:
 
 
 def _check() -> Json:
-
-    return check_schema(_setting)
+    return check_schema(setting_schema)
 
 
 def schemas() -> Mapping[str, Callable[[], Json]]:
@@ -163,10 +163,19 @@ def run(name: str | None, path: str | None) -> None:
     Raises:
         UsageError: there is no schema of that name.
     """
-    known = schemas()
     if name is None:
-        output.write("".join(f"{each}\n" for each in known), path)
-        return
+        output.write("".join(f"{each}\n" for each in schemas()), path)
+    else:
+        output.write(schema_text(name), path)
+
+
+def schema_text(name: str) -> str:
+    """The schema of that name as a JSON document.
+
+    Raises:
+        UsageError: there is none; near names are candidates.
+    """
+    known = schemas()
     if name not in known:
         near = get_close_matches(name[:40], known, n=2)
         meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
@@ -174,7 +183,7 @@ def run(name: str | None, path: str | None) -> None:
         raise UsageError("unknown-schema", message, f"{meant}See 'llmfeas schema'.", near)
     from ..render.json import rendered
 
-    output.write(rendered({"$schema": DIALECT, "title": f"llmfeas {name}", **known[name]()}), path)
+    return rendered({"$schema": DIALECT, "title": f"llmfeas {name}", **known[name]()})
 
 
 command = Command(

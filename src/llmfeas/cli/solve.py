@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +11,17 @@ from ..errors import CheckFailedError
 from ..planning.solve import QUESTIONS
 from .app import subgroup
 from .parameters import Command, Grouped, Output, outputs, settings
+
+if TYPE_CHECKING:
+    from ..planning.solve.answer import Answer
+    from ..render.report import Report
+
+
+def report_of(solution: Answer, answer: Mapping[str, Any]) -> Report:
+    """What a person reads of an answer, of which `answer` is the JSON."""
+    from ..render.solve import report
+
+    return report(answer, solution.at.scenario.device.name if solution.at else "")
 
 
 def _question(name: str, help: str) -> click.Command:
@@ -27,13 +39,7 @@ def _question(name: str, help: str) -> click.Command:
         request = {key: value for key, value in values.items() if value is not None}
         solution = solved(name, request, catalog())
         answer = solution.to_dict()
-
-        def report() -> Any:
-            from ..render.solve import report
-
-            return report(answer, solution.at.scenario.device.name if solution.at else "")
-
-        output.write(answer, report)
+        output.write(answer, lambda: report_of(solution, answer))
         if check and solution.at is None:
             raise CheckFailedError("check-failed", "the check failed: no value works")
 
