@@ -17,11 +17,14 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.result import Estimate
 from llmfeas.memory.runtime import overhead_of
+from llmfeas.model.sums import architecture_sums
 from llmfeas.planning.answer import bare_answer
 from llmfeas.ranges import Range
-from llmfeas.timing.host import memory_bytes_per_s, products_flop_per_s
+from llmfeas.timing.host import experts_share, host_share, memory_bytes_per_s, products_flop_per_s, weights_read_bytes
+from llmfeas.timing.inference import InferenceTime
 from llmfeas.timing.rates import peak_flop_per_s
 from llmfeas.timing.training import TrainingTime
+from llmfeas.units import TERA
 from llmfeas.workload.kernels import has_host, runs_public_code
 
 Ask = Mapping[str, object]
@@ -266,6 +269,8 @@ def _ranges(found: Estimate) -> Iterator[tuple[str, Range]]:
 ALWAYS: Mapping[str, str] = {
     "ranges in order": "every range is finite, not negative, and holds its expected value",
     "no more than the peak": "no training uses more than all of the peak FLOP/s, the high end of its range neither",
+    "no more than memory and units": "no answer is written faster than the devices read what a token meets, no prompt "
+    "read faster than their fastest units multiply, the fast end of a range neither; drafts share one reading",
     "bytes that add up": "the components of memory add up to the expected peak",
 }
 """Laws of one answer alone."""
@@ -280,10 +285,37 @@ def broken_alone(found: Estimate) -> list[str]:
     ]
     if isinstance(found.time, TrainingTime) and found.time.mfu.high > 1 + SLACK:
         faults.append(f"no more than the peak: {found.time.mfu}")
+    if isinstance(found.time, InferenceTime):
+        faults += _too_fast(found, found.time)
     total = sum(found.memory.components.values())
     if abs(total - peak(found)) > SLACK * total:
         faults.append(f"bytes that add up: {total} and {peak(found)}")
     return faults
+
+
+def _too_fast(found: Estimate, time: InferenceTime) -> Iterator[str]:
+    """What beats the memory or the units, by counts that are simpler and more generous than the answer's own."""
+    scenario = found.scenario
+    device, sums = scenario.device, architecture_sums(scenario.model.architecture)
+    together, made = scenario.tp * scenario.cp * max(1, scenario.ep * scenario.expert_tp), scenario.tokens_a_step
+    here = (1 - host_share(scenario)) * (1 - experts_share(scenario))
+    read = here * weights_read_bytes(scenario, 1.0) / (device.bandwidth_bytes_per_s * together)
+    rates = [getattr(device.tflop_per_s, name) or 0.0 for name in type(device.tflop_per_s).__slots__]
+    multiply = 2 * sums.active / (max(rates) * TERA)
+    first = max(read, scenario.prompt * multiply / (together * scenario.pp))
+    limits = [
+        ("tokens_per_second_per_sequence", time.tokens_per_second_per_sequence.high * read, made),
+        ("prefill_tokens_per_second", time.prefill_tokens_per_second.high * multiply, scenario.num_devices),
+        ("time_to_first_token_seconds", first, time.time_to_first_token_seconds.low),
+    ]
+    if found.load:
+        written = found.load.output_tokens_per_second.high
+        limits.append(("load.output_tokens_per_second", written * multiply, scenario.num_devices * made))
+        if found.load.tpot_seconds.p50 is not None and scenario.output != 1:
+            limits.append(("load.tpot_seconds", read, found.load.tpot_seconds.p50.low * made))
+    for name, wanted, there in limits:
+        if wanted > there * (1 + SLACK):
+            yield f"no more than memory and units: {name} takes {wanted / there:.3g} times what the devices have"
 
 
 def broken(law: Law, ask: Ask) -> str:
@@ -312,6 +344,11 @@ def drawn(seed: int, tasks: Sequence[str]) -> dict[str, object]:
         more: dict[str, Sequence[object]] = {
             "context": (1024, 4096),
             "prompt": (0, 500),
+            "concurrency": (2, 16, 300),
+            "rate": (0.5, 5),
+            "output": (1, 200),
+            "draft": ("eagle", "qwen3-0.6b"),
+            "precision": ("fp32", "fp16"),
             "engine": ("vllm", "llama.cpp", "sglang", "mlx", "transformers"),
             "quant": ("none", "q4_k_m", "q8_0", "fp8", "awq-int4"),
         }

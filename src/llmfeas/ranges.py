@@ -38,6 +38,10 @@ class Range(Published):
         """Raise to a floor what is below it."""
         return Range(max(self.low, floor), max(self.expected, floor), max(self.high, floor))
 
+    def at_most(self, ceiling: float) -> Range:
+        """Lower to a ceiling what is above it."""
+        return Range(min(self.low, ceiling), min(self.expected, ceiling), min(self.high, ceiling))
+
     def inverted(self, numerator: float = 1.0) -> Range:
         """Divide a number by this range: what is low becomes high."""
         return Range(numerator / self.high, numerator / self.expected, numerator / self.low)

@@ -128,7 +128,9 @@ class _Decode:
     def __init__(self, scenario: Scenario, serving: InferenceTime) -> None:
         self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
         speed = scenario.engine_record.serving.speed
-        self.rates = decode_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused=False)
+        self.rates = decode_rates(
+            scenario.tables.efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused=False
+        )
         self.parts = serving.decode_parts
         self.sequences = sequences_per_replica(scenario)
         self.positions = self.sequences * (1 + scenario.drafted)
@@ -247,7 +249,9 @@ class _Prefill:
     def __init__(self, scenario: Scenario, serving: InferenceTime) -> None:
         self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
         speed = scenario.engine_record.serving.speed
-        self.rates = prefill_rates(scenario.tables.efficiency, scenario.device, speed, scenario.quant, fused=False)
+        self.rates = prefill_rates(
+            scenario.tables.efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused=False
+        )
         self.parts = serving.prefill_parts
         self.waiting = prompt_tokens(scenario) * sequences_per_replica(scenario)
         self.launched = scenario.engine_record.serving.memory.cache == "paged"

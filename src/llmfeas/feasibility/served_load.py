@@ -21,7 +21,7 @@ from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..timing.inference import speed_intervals
 from ..timing.links import device_links
-from ..timing.passes import step_seconds
+from ..timing.passes import least_step_seconds, step_seconds
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import cached_value_bytes, replicas
 from .result import Percentiles, ServedLoad
@@ -54,21 +54,26 @@ def served_load(scenario: Scenario) -> ServedLoad:
         fast = _load(scenario, decoding.factor * decoding.width, reading.factor * reading.width)
     else:
         slow, fast = expected.slower(decoding.width), expected.slower(1 / decoding.width)
-    value = scenario.tables.efficiency.value
+    value, best = scenario.tables.efficiency.value, _best(scenario)
     first, token = value("load.ttft"), value("load.tpot")
     free = 1.0 if scenario.rate and expected.stable and scenario.requests is None else token
+    written = _range(
+        slow.output_tokens_per_second, expected.output_tokens_per_second, fast.output_tokens_per_second, free
+    )
+    done = _range(slow.requests_per_second, expected.requests_per_second, fast.requests_per_second, free)
+    largest = _range(slow.largest_rate, expected.largest_rate, fast.largest_rate, token)
     return ServedLoad(
-        ttft_seconds=_percentiles(fast.ttft_seconds, expected.ttft_seconds, slow.ttft_seconds, first),
-        tpot_seconds=_percentiles(fast.tpot_seconds, expected.tpot_seconds, slow.tpot_seconds, token),
-        output_tokens_per_second=_range(
-            slow.output_tokens_per_second, expected.output_tokens_per_second, fast.output_tokens_per_second, free
+        ttft_seconds=_percentiles(
+            fast.ttft_seconds, expected.ttft_seconds, slow.ttft_seconds, first, best.ttft_seconds
         ),
-        requests_per_second=_range(
-            slow.requests_per_second, expected.requests_per_second, fast.requests_per_second, free
+        tpot_seconds=_percentiles(
+            fast.tpot_seconds, expected.tpot_seconds, slow.tpot_seconds, token, best.tpot_seconds
         ),
+        output_tokens_per_second=_no_more(written, best.output_tokens_per_second),
+        requests_per_second=_no_more(done, best.requests_per_second),
         waiting=_finite(fast.waiting, expected.waiting, slow.waiting),
         running=_range(fast.running, expected.running, slow.running),
-        largest_requests_per_second=_range(slow.largest_rate, expected.largest_rate, fast.largest_rate, token),
+        largest_requests_per_second=_no_more(largest, best.largest_rate),
         bound_by=expected.bound_by,
         is_stable=expected.stable,
     )
@@ -77,6 +82,17 @@ def served_load(scenario: Scenario) -> ServedLoad:
 def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
     factors = decode_factor, read_factor
     batch = _batch(scenario, *factors) if scenario.rate else _shared(scenario, *factors, scenario.max_num_seqs)
+    return _followed(scenario, batch)
+
+
+def _best(scenario: Scenario) -> Load:
+    """The load at the same server if its steps took no longer than the stated peaks of its devices allow."""
+    server = server_of(scenario)
+    steps = least_step_seconds(scenario, server.max_num_seqs, server.max_num_batched_tokens)
+    return _followed(scenario, Batch(replace(server, step_seconds=steps, overhead_seconds=0.0), lengths_of(scenario)))
+
+
+def _followed(scenario: Scenario, batch: Batch) -> Load:
     arrivals = arrivals_of(scenario)
     if scenario.disaggregate is not None:
         prompts, answers = (count // (scenario.tp * scenario.pp) for count in scenario.pools)
@@ -95,10 +111,10 @@ def _shared(scenario: Scenario, decode_factor: float, read_factor: float, _seqs:
     return _batch(scenario, decode_factor, read_factor)
 
 
-def _percentiles(fast: Quantiles, expected: Quantiles, slow: Quantiles, width: float) -> Percentiles:
+def _percentiles(fast: Quantiles, expected: Quantiles, slow: Quantiles, width: float, best: Quantiles) -> Percentiles:
     return Percentiles(
-        p50=_finite(fast.p50, expected.p50, slow.p50, width),
-        p95=_finite(fast.p95, expected.p95, slow.p95, width),
+        p50=_finite(fast.p50, expected.p50, slow.p50, width, best.p50),
+        p95=_finite(fast.p95, expected.p95, slow.p95, width, best.p95),
     )
 
 
@@ -120,12 +136,18 @@ def _range(one: float, expected: float, other: float, width: float = 1.0) -> Ran
     return Range(min(one, expected / width, other), expected, max(one, expected * width, other))
 
 
-def _finite(one: float, expected: float, other: float, width: float = 1.0) -> Range | None:
-    """The same where the expected value is finite; an end that is not counts as far away."""
+def _no_more(found: Range, best: float) -> Range:
+    """The same without what beats the best server; which steps meet in a queue may do so by a few per cent."""
+    return found.at_most(max(best, found.expected))
+
+
+def _finite(one: float, expected: float, other: float, width: float = 1.0, least: float = 0.0) -> Range | None:
+    """The same where the expected value is finite; an end that is not counts as far away; none is below `least`."""
     if not math.isfinite(expected):
         return None
     far = FAR * max(1.0, expected)
-    return _range(one if math.isfinite(one) else far, expected, other if math.isfinite(other) else far, width)
+    found = _range(one if math.isfinite(one) else far, expected, other if math.isfinite(other) else far, width)
+    return found.at_least(min(least, expected))
 
 
 def lengths_of(scenario: Scenario) -> Lengths:

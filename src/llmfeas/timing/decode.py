@@ -27,7 +27,7 @@ from .host import (
 )
 from .links import device_links
 from .paths import Path, inference_path
-from .rates import peak_flop_per_s
+from .rates import peak_flop_per_s, product_flop_per_s
 
 CHAT_CACHED_TOKENS = 256
 """Mean cached length of a short chat, for which speed is quoted when nothing is said."""
@@ -78,8 +78,10 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
 
 
 @lru_cache(maxsize=4096)
-def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> DecodeRates:
-    """The effective rates of a device in decoding under an engine, for weights of a format."""
+def decode_rates(
+    efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
+) -> DecodeRates:
+    """The effective rates of a device in decoding under an engine, for weights of a format and products in another."""
     value, path = efficiency.value, inference_path(device, speed)
     bandwidth = f"decode.bandwidth.{path.bandwidth}"
     fixed = _fixed_name(efficiency, path)
@@ -94,7 +96,7 @@ def decode_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, qu
     links = device_links(efficiency, device, device.devices_per_node, None)
     fast = links.fast and max((link.gb_per_s or 0.0) * 1e9 for link in device.links) > SLOW_LINK_BYTES_PER_S
     link = "decode.link.nvlink" if fast else "decode.link.pcie"
-    peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else device.peak16_flop_per_s
+    peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else product_flop_per_s(device, precision)
     parameters = efficiency.parameters
     return DecodeRates(
         read=read,
@@ -166,7 +168,8 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     efficiency = scenario.tables.efficiency
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
-    rates = decode_rates(efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused)
+    speed = scenario.engine_record.serving.speed
+    rates = decode_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
     tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
     apart = host_experts_bytes(scenario, positions)
     weights = weights_read_bytes(scenario, positions) - apart
@@ -182,9 +185,9 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     moved = read + cache
     busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
     experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
-    drafting = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
+    drafts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
     return {
-        **drafting,
+        **drafts,
         "weights": read,
         "cache": cache,
         "compute": busy - moved,
@@ -197,7 +200,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
 
 
 @cached_across_batches
-def _drafting(scenario: Scenario) -> Scenario:
+def drafting(scenario: Scenario) -> Scenario:
     """What drafts, as a question of its own: the drafting model, else the model itself."""
     alone = {"draft": None, "draft_model": None, "spec_tokens": None, "acceptance": None}
     if scenario.draft_model is None:
@@ -208,7 +211,7 @@ def _drafting(scenario: Scenario) -> Scenario:
 
 def draft_seconds(scenario: Scenario, tokens: float, sequences: float) -> float:
     """Seconds to draft one token of some sequences: a step of the drafting model, or of one layer and the head."""
-    alone = _drafting(scenario)
+    alone = drafting(scenario)
     parts = sum(decode_parts(alone, tokens, sequences).values())
     if scenario.draft_model is not None:
         return parts

@@ -15,6 +15,7 @@ from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
+from .serving_floor import least_decode_seconds, least_first_token_seconds, least_prompt_seconds
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication"]
 
@@ -92,8 +93,8 @@ def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval
     experts = experts_share(scenario) > 0
     host = int(host_share(scenario) > 0 or streams_weights(scenario))
     guessed = int(host or (experts and scenario.host_gb_per_s is None))
-    decode = decode_rates(numbers, device, speed, scenario.quant, fused=False)
-    prefill = prefill_rates(numbers, device, speed, scenario.quant, fused=False)
+    decode = decode_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
+    prefill = prefill_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
     kind = decode_regime(device, speed, sequences, scenario.tp, experts=experts)
     decoding = interval(numbers, "decode", kind, decode.priors + guessed)
     reads = prefill_regime(device, speed, experts=experts)
@@ -101,17 +102,27 @@ def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval
     return calibrated(numbers, device, "decode", decoding), calibrated(numbers, device, "prefill", reading)
 
 
-def _reading(scenario: Scenario, parts: Mapping[str, float], found: Interval, alone: float) -> InferenceTime:
+def _prompt_speed(scenario: Scenario, parts: Mapping[str, float], found: Interval, sequences: float) -> Range:
+    """Prompt tokens a second of all replicas; `parts` are the seconds of a token on one."""
+    prompt = prompt_tokens(scenario)
+    least = least_prompt_seconds(scenario, prompt * sequences, prompt) / (prompt * sequences)
+    seconds = Range.around(sum(parts.values()) / found.factor, found.width).at_least(least)
+    return seconds.inverted(readers(scenario))
+
+
+def _reading(
+    scenario: Scenario, parts: Mapping[str, float], found: Interval, alone: float, sequences: float
+) -> InferenceTime:
     """The speed of an encoder, which writes nothing."""
     none, bound = Range(low=0.0, expected=0.0, high=0.0), prefill_bound_by(parts)
-    read = Range.around(found.factor * readers(scenario) / sum(parts.values()), found.width)
+    first = Range.around(scenario.prompt * alone / found.factor, found.width)
     return InferenceTime(
-        prefill_tokens_per_second=read,
+        prefill_tokens_per_second=_prompt_speed(scenario, parts, found, sequences),
         decode_tokens_per_second=none,
         served=partial(Range, 0.0, 0.0, 0.0),
         tokens_per_second_per_sequence=none,
         at_cached_tokens=0.0,
-        time_to_first_token_seconds=Range.around(scenario.prompt * alone / found.factor, found.width),
+        time_to_first_token_seconds=first.at_least(least_first_token_seconds(scenario)),
         prefill_bound_by=bound,
         decode_bound_by=bound,
         decode_parts={},
@@ -144,14 +155,17 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     alone = token if sequences == 1 else _seconds_alone(scenario, prompt)
     found, found_prefill = _intervals(scenario, sequences)
     if scenario.model.architecture.encoder:
-        return _reading(scenario, reading, found_prefill, alone)
+        return _reading(scenario, reading, found_prefill, alone, sequences)
     reading_seconds = scenario.prompt * alone / found_prefill.factor
     first = reading_seconds + step / found.factor
     first_token = Range.around(first, (found_prefill if reading_seconds > step / found.factor else found).width)
-    each = Range.around(found.factor * made / step, found.width)
+    first_token = first_token.at_least(least_first_token_seconds(scenario))
+    seconds = Range.around(step / found.factor, found.width)
+    seconds = seconds.at_least(least_decode_seconds(scenario, cached, sequences))
+    each = seconds.inverted(made)
     return InferenceTime(
-        prefill_tokens_per_second=Range.around(found_prefill.factor * readers(scenario) / token, found_prefill.width),
-        decode_tokens_per_second=Range.around(found.factor * replicas(scenario) * sequences * made / step, found.width),
+        prefill_tokens_per_second=_prompt_speed(scenario, reading, found_prefill, sequences),
+        decode_tokens_per_second=each.scaled(replicas(scenario) * sequences),
         tokens_per_second_per_sequence=each,
         at_cached_tokens=cached,
         time_to_first_token_seconds=first_token,

@@ -41,16 +41,23 @@ class Links:
         return min(self.node_bytes_per_s, carried)
 
 
+def _stated(device: Device, kind: str) -> float | None:
+    return max((link.gb_per_s * GB for link in device.links if link.kind == kind and link.gb_per_s), default=None)
+
+
 def pcie_bytes_per_s(device: Device) -> float:
     """PCIe bandwidth of a device, per direction; 16 GB/s where the catalog does not know it."""
-    known = [link.gb_per_s for link in device.links if link.kind == "pcie" and link.gb_per_s]
-    return max(known, default=16.0) * GB
+    return _stated(device, "pcie") or 16.0 * GB
+
+
+def stated_host_link_bytes_per_s(device: Device) -> float | None:
+    """Bandwidth between a device and the host's memory, per direction; None where the catalog does not know it."""
+    return _stated(device, "nvlink-c2c") or _stated(device, "pcie")
 
 
 def host_link_bytes_per_s(device: Device) -> float:
     """Bandwidth between a device and the host's memory, per direction: a coherent link of its own, else PCIe."""
-    own = [link.gb_per_s for link in device.links if link.kind == "nvlink-c2c" and link.gb_per_s]
-    return max(own) * GB if own else pcie_bytes_per_s(device)
+    return stated_host_link_bytes_per_s(device) or pcie_bytes_per_s(device)
 
 
 def joining_link(device: Device, members: int) -> Link | None:

@@ -7,7 +7,10 @@ from ..load.server import StepSeconds
 from ..scenario import Scenario, cached_across_batches
 from .decode import decode_parts
 from .prefill import read_parts
+from .serving_floor import least_decode_seconds, least_prompt_seconds
 
+MOMENT = 1e-9
+"""Seconds of a step that nothing stated bounds: all of it on a host whose bandwidth nobody knows."""
 TYPICAL_TOKENS = 1024.0
 """Cached or attended tokens between which and none a step's time is taken as a straight line."""
 
@@ -18,7 +21,7 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
 
     Asked at few sizes and interpolated between them.
     """
-    length = float(scenario.prompt + (scenario.output or 0)) or TYPICAL_TOKENS
+    length = _length(scenario)
 
     def decode(running: float, cached: float) -> float:
         return sum(decode_parts(scenario, cached, running).values())
@@ -27,3 +30,23 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
         return waiting * sum(read_parts(scenario, waiting, 2 * attended).values())
 
     return mixed(sampled(decode, sequences, length), sampled(read, tokens + sequences, length))
+
+
+def _length(scenario: Scenario) -> float:
+    return float(scenario.prompt + (scenario.output or 0)) or TYPICAL_TOKENS
+
+
+@cached_across_batches
+def least_step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds:
+    """The same at the stated peaks of the devices: what decodes and what reads a prompt share bytes and products."""
+    length = _length(scenario)
+    decode = sampled(lambda running, cached: least_decode_seconds(scenario, cached, running), sequences, length)
+    read = sampled(
+        lambda waiting, attended: least_prompt_seconds(scenario, waiting, 2 * attended), tokens + sequences, length
+    )
+
+    def seconds(running: float, cached: float, waiting: float, attended: float) -> float:
+        least = max(MOMENT, decode(running, cached)) if running > 0.0 else MOMENT
+        return max(least, read(waiting, attended)) if waiting > 0.0 else least
+
+    return seconds

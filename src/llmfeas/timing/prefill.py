@@ -20,7 +20,7 @@ from ..scenario import Scenario
 from ..units import TERA
 from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
-from .rates import peak_flop_per_s
+from .rates import peak_flop_per_s, product_flop_per_s
 
 BATCH_TOKENS = 512
 NOTIONAL_PROMPT = 512
@@ -45,7 +45,9 @@ class PrefillRates:
     priors: int
 
 
-def _llama_cuda_rate(efficiency: Efficiency, device: Device, path: Path, *, quantized: bool) -> tuple[float, str]:
+def _llama_cuda_rate(
+    efficiency: Efficiency, device: Device, path: Path, half: float, *, quantized: bool
+) -> tuple[float, str]:
     value, rates = efficiency.value, device.tflop_per_s
     if not device.has_matrix_units:
         return device.fp32_flop_per_s * value("prefill.vector"), "prefill.vector"
@@ -54,19 +56,19 @@ def _llama_cuda_rate(efficiency: Efficiency, device: Device, path: Path, *, quan
         builds = efficiency.parameters.get(f"prefill.{path.fixed}")
         return value("prefill.integer") * scale * (builds.value if builds else 1.0), "prefill.integer"
     geforce = value("prefill.half_geforce") if device.is_geforce_like else 1.0
-    return device.peak16_flop_per_s * value("prefill.half") * geforce, "prefill.half"
+    return half * value("prefill.half") * geforce, "prefill.half"
 
 
-def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str) -> tuple[float, str]:
+def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: str, quant: str) -> tuple[float, str]:
     """The rate of matrix products in a prefill, FLOP/s, and the parameter that it rests on."""
-    value, half, quantized = efficiency.value, device.peak16_flop_per_s, quant not in ("none", "fp8")
+    value, half, quantized = efficiency.value, product_flop_per_s(device, precision), quant not in ("none", "fp8")
     if path.backend == "cpu":
         if quantized and device.tflop_per_s.int8 is not None:
             scale: float = (device.tflop_per_s.int8 / CPU_INTEGER_TOP_PER_S) ** value("prefill.cpu_power")
             return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
         return half * value("prefill.cpu"), "prefill.cpu"
     if path.family == "compiled":
-        tensor = device.tflop_per_s.fp16_matrix
+        tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
         peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else half
@@ -74,17 +76,19 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, quant: str)
     if path.family in ("eager", "autoawq"):
         return half * value("prefill.eager"), "prefill.eager"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
-        return _llama_cuda_rate(efficiency, device, path, quantized=quantized)
+        return _llama_cuda_rate(efficiency, device, path, half, quantized=quantized)
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
     held_back = efficiency.parameters.get("prefill.apu") if device.kind == "apu" else None
     return half * value(name) * (held_back.value if held_back else 1.0), name
 
 
 @lru_cache(maxsize=4096)
-def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, quant: str, fused: bool) -> PrefillRates:
-    """The effective rates of a device in prefill under an engine, for weights of a format."""
+def prefill_rates(
+    efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
+) -> PrefillRates:
+    """The effective rates of a device in prefill under an engine, for weights of a format and products in another."""
     path = inference_path(device, speed)
-    matrix, name = _matrix_rate(efficiency, device, path, quant)
+    matrix, name = _matrix_rate(efficiency, device, path, precision, quant)
     kernel = "_metal" if device.backend == "metal" else ""
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
     element_bytes = 4 if path.family == "llama.cpp" else 2
@@ -92,7 +96,7 @@ def prefill_rates(efficiency: Efficiency, device: Device, speed: ServingSpeed, q
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
-        attention=device.peak16_flop_per_s * efficiency.value(f"prefill.attention{kernel}{flash}"),
+        attention=product_flop_per_s(device, precision) * efficiency.value(f"prefill.attention{kernel}{flash}"),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
         stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
         layer_seconds=efficiency.value("prefill.fixed"),
@@ -132,9 +136,8 @@ def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, fl
     """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average."""
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
-    rates = prefill_rates(
-        scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed, scenario.quant, fused
-    )
+    efficiency, speed = scenario.tables.efficiency, scenario.engine_record.serving.speed
+    rates = prefill_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
     one_pass = pass_tokens(scenario, tokens)
     launched = scenario.engine_record.serving.memory.cache == "paged"
     batch = one_pass if launched else min(tokens, float(BATCH_TOKENS))

@@ -22,6 +22,11 @@ def peak_flop_per_s(device: Device, precision: str) -> float:
     return device.train_flop_per_s(precision)
 
 
+def product_flop_per_s(device: Device, precision: str) -> float:
+    """Dense rate of products in inference, FLOP/s: that of 16 bits, unless the run is in wider numbers."""
+    return device.train_flop_per_s(precision) if precision in ("fp32", "tf32") else device.peak16_flop_per_s
+
+
 BEST_SHARE = 0.95
 """No product beats this share of its peak, whatever the shares of device and engine multiply to."""
 

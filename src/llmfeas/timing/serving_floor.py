@@ -1,0 +1,122 @@
+"""The least time that serving takes at stated peaks: no speed of inference, nor the fast end of its range, beats it.
+
+Bytes that a pass cannot do without, at the full bandwidth of where they lie; products, at the peak of the widest units
+that the format's numbers enter. What works at the same time counts once, by what takes longest. Where nobody stated a
+bandwidth (of the host, of a link) it bounds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..catalog.device import Device
+from ..model.sums import architecture_sums
+from ..record import dataclass
+from ..scenario import Scenario, cached_across_batches
+from ..units import GB, TERA
+from ..workload.serving import draws_on_host, streams_weights
+from .decode import cache_bytes, drafting
+from .host import head_bytes, host_experts_bytes, host_share, weights_read_bytes
+from .links import stated_host_link_bytes_per_s
+from .paths import inference_path
+from .rates import product_flop_per_s
+
+UNITS = {"fp8": ("fp8",), "int8": ("int8",), "w8a8-int8": ("int8",), "nvfp4": ("fp8", "fp4"), "mxfp4": ("fp8", "fp4")}
+"""Narrow units that products of a format may run on, beside 16-bit ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """What the devices of a replica do at most: bytes/s and FLOP/s of one device, and how many share each work."""
+
+    read: float
+    work: float
+    host_read: float
+    """Of the host's memory; infinite where nobody stated it."""
+    link: float
+    """From the host to a device; infinite where nobody stated it."""
+    ranks: int
+    """Devices that read and multiply the layers together."""
+    expert_ranks: int
+
+
+def most_flop_per_s(device: Device, precision: str, quant: str, *, integers: bool) -> float:
+    """The highest dense peak of the units that products in a format can run on, FLOP/s.
+
+    `integers`: quantized weights are multiplied as 8-bit integers.
+    """
+    rates = device.tflop_per_s
+    if quant == "none" and precision in ("fp32", "tf32"):
+        return product_flop_per_s(device, precision)
+    names = UNITS.get(quant, ("int8",) if integers and quant != "none" else ())
+    others = [getattr(rates, name) or 0.0 for name in ("fp16", "fp16_matrix", *names)]
+    return max(device.peak16_flop_per_s, max(others) * TERA)
+
+
+@cached_across_batches
+def _peaks(scenario: Scenario) -> Peaks:
+    device = scenario.device
+    path = inference_path(device, scenario.engine_record.serving.speed)
+    integers = path.family == "llama.cpp" or path.backend == "cpu"
+    given = scenario.host_gb_per_s
+    host = math.inf if given is None else given * GB
+    if draws_on_host(device):
+        host = max(host, device.bandwidth_bytes_per_s)
+    return Peaks(
+        read=device.bandwidth_bytes_per_s,
+        work=most_flop_per_s(device, scenario.precision, scenario.quant, integers=integers),
+        host_read=host,
+        link=stated_host_link_bytes_per_s(device) or math.inf,
+        ranks=scenario.tp * scenario.cp,
+        expert_ranks=max(scenario.tp * scenario.cp, scenario.ep * scenario.expert_tp),
+    )
+
+
+def _read_seconds(scenario: Scenario, positions: float, cache: float) -> float:
+    """Seconds to read what a pass of some positions through all layers needs, and a cache, where each lies."""
+    peaks, on_host = _peaks(scenario), host_share(scenario)
+    dense = weights_read_bytes(scenario, 0.0)
+    routed = weights_read_bytes(scenario, positions) - dense
+    experts = host_experts_bytes(scenario, positions)
+    here = (dense + cache) / peaks.ranks + max(0.0, routed - experts) / peaks.expert_ranks
+    device = here * (1 - on_host) / peaks.read
+    host = (dense + cache + routed - experts) * on_host / peaks.host_read
+    crossing = 0.0
+    if streams_weights(scenario):
+        layers = (dense - head_bytes(scenario)) / peaks.ranks + routed / peaks.expert_ranks
+        crossing = layers * (1 - on_host) / peaks.link
+    # layers follow one another; experts on the host may work beside the rest of their layer
+    return max(device, experts / peaks.host_read, crossing) + host
+
+
+def least_decode_seconds(scenario: Scenario, tokens: float, sequences: float) -> float:
+    """The least seconds of a decoding step of some sequences of one replica after `tokens` tokens each."""
+    sums, peaks = architecture_sums(scenario.model.architecture), _peaks(scenario)
+    each, cache = 1.0 + scenario.drafted, cache_bytes(scenario, sums, tokens)
+    work = 2 * (sums.active + sums.head_weights) * sequences * each * (1 - host_share(scenario))
+    stages = min(float(scenario.pp), sequences)
+    whole = max(_read_seconds(scenario, sequences * each, cache * sequences), work / (peaks.work * peaks.expert_ranks))
+    # stages work on different sequences at once, but one sequence passes them all
+    step = max(whole / stages, _read_seconds(scenario, each, cache)) if stages > 1 else whole
+    if scenario.draft_model is None:
+        return step
+    return step + scenario.drafted * least_decode_seconds(drafting(scenario), tokens, sequences)
+
+
+def least_prompt_seconds(scenario: Scenario, tokens: float, length: float) -> float:
+    """The least seconds in which one replica reads so many tokens of prompts of a length."""
+    sums, peaks = architecture_sums(scenario.model.architecture), _peaks(scenario)
+    work = tokens * (2 * sums.active + sums.attention_flop(length)) / (peaks.work * peaks.expert_ranks)
+    read = _read_seconds(scenario, tokens, 0.0)
+    if scenario.pp > 1:
+        return max(work, read) / min(float(scenario.pp), tokens)
+    return max(work, read)
+
+
+def least_first_token_seconds(scenario: Scenario) -> float:
+    """The least seconds from a prompt to its first token, of a request that has a replica for itself."""
+    # each token passes all stages one after the other
+    alone = _read_seconds(scenario, 1.0, 0.0)
+    if not scenario.prompt:
+        return alone
+    return max(alone, least_prompt_seconds(scenario, float(scenario.prompt), float(scenario.prompt)))
