@@ -20,6 +20,7 @@ from llmfeas.planning.solve import QUESTIONS
 
 Run = Callable[..., Outcome]
 STORED = Path(__file__).parent.parent / "data" / "schemas"
+LOGS = STORED.parent / "logs"
 INPUTS = ("scenario", "check", "device", "model", "backend", "offer", "engine")
 """Schemas of what goes in: there nothing that was allowed may be refused."""
 
@@ -80,6 +81,7 @@ ASKED: dict[str, list[tuple[str, ...]]] = {
     "diff": [("a.json", "b.json"), ("a.json", "a.json")],
     "backtest": [("measured.yaml",), ("measured.yaml", "--naive", "--worst", "1")],
     "backtest.calibrate": [("own.yaml", "--calibrate", "--add", OWN)],
+    "learn": [("run.log", "-d", "rtx-3090"), ("mixed.log", "-d", "rtx-3090")],
     "detect": [()],
     "catalog.path": [()],
     "catalog.check": [()],
@@ -107,6 +109,9 @@ def folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert run("estimate", *SMALL, "--json", "-o", "a.json").code == 0
     assert run("estimate", *SMALL, "--optimizer", "sgd", "--json", "-o", "b.json").code == 0
     Path("measured.yaml").write_text(MEASURED, encoding="utf-8")
+    logs = {name: (LOGS / name).read_text(encoding="utf-8") for name in ("llama-server.log", "trainer-4.log")}
+    Path("run.log").write_text(logs["llama-server.log"], encoding="utf-8")
+    Path("mixed.log").write_text("".join(logs.values()), encoding="utf-8")
     return tmp_path
 
 

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "launch": "The recipe as a real engine's configuration and command.",
     "sweep": "Estimate many scenarios from a file or a pipe.",
     "backtest": "Our figures beside published measurements.",
+    "learn": "What a log says was measured, beside ours; kept if asked.",
     "check": "Expectations for continuous integration.",
     "claims": "What two articles say, computed anew.",
     "diff": "What changed between two stored estimates.",

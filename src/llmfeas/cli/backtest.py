@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,17 +78,34 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
         UsageError: one cannot be understood, or the file cannot be written.
         DataError: the file holds other things, or rows of it cannot be used.
     """
-    from datetime import date
-
-    from ..catalog.overlay import use_overlays
-    from ..catalog.store import catalog
-    from ..evidence.own import added, alone, calibrated_file, measured_file, parsed_measurement, read_own, written
+    from ..evidence.own import measured_file, parsed_measurement
     from ..evidence.plausible import check
 
     path = Path(file) if file else measured_file()
     rows = [parsed_measurement(text) for text in new]
     for row in rows:
         check(row)
+    narrowed, errors = kept(output, rows, path, calibrate=calibrate)
+    if calibrate:
+        _write_calibration(output, narrowed, str(path), errors)
+        _report_errors(output, errors)
+
+
+def kept(
+    output: Output, rows: Sequence[Mapping[str, Any]], path: Path, *, calibrate: bool
+) -> tuple[Sequence[Narrowed], Sequence[LlmfeasError]]:
+    """Add checked rows to a file of own measurements, and compute with `calibrate` what they narrow.
+
+    Raises:
+        UsageError: the file cannot be written.
+        DataError: the file holds other things.
+    """
+    from datetime import date
+
+    from ..catalog.overlay import use_overlays
+    from ..catalog.store import catalog
+    from ..evidence.own import added, alone, calibrated_file, read_own, written
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -104,12 +121,11 @@ def _own(output: Output, new: tuple[str, ...], *, calibrate: bool, file: str | N
             write(written(data), str(path))
             output.note(f"Kept {len(rows)} measurement{'s' * (len(rows) > 1)} in {path}.")
         if not calibrate:
-            return
+            return (), ()
         data, narrowed, errors = calibrated_file(path, others)
         write(written(data), str(path))
     use_overlays([*others, path])
-    _write_calibration(output, narrowed, str(path), errors)
-    _report_errors(output, errors)
+    return narrowed, errors
 
 
 def _write_calibration(output: Output, narrowed: Sequence[Narrowed], path: str, errors: Sequence[LlmfeasError]) -> None:

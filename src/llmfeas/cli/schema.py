@@ -29,6 +29,7 @@ def results() -> dict[str, tuple[str, Any, Any]]:
     from ..check.run import CheckResult
     from ..evidence.backtest import Backtest
     from ..evidence.claims.answer import ClaimsResult
+    from ..evidence.learn import Learned
     from ..evidence.own import CalibrationResult
     from ..feasibility.inputs import Inputs
     from ..machine import DetectedMachine
@@ -49,6 +50,7 @@ def results() -> dict[str, tuple[str, Any, Any]]:
         "diff": ("diff", GIVEN, DiffResult),
         "backtest": ("backtest", GIVEN, Backtest),
         "backtest.calibrate": ("backtest", GIVEN, CalibrationResult),
+        "learn": ("learn", GIVEN, Learned),
         "detect": ("detect", GIVEN, DetectedMachine),
         "catalog.path": ("catalog.path", GIVEN, CatalogPaths),
         "catalog.check": ("catalog.check", GIVEN, CatalogCheck),

@@ -236,6 +236,30 @@ def _joined(
     )
 
 
+def own_measurement(row: Mapping[str, Any], name: str) -> Measurement:
+    """A row of one's own that is in no file yet; `name` says where it comes from."""
+    return Measurement(
+        id="the measurement",
+        group="own",
+        source="own",
+        url="",
+        as_of="",
+        trust="high",
+        backend=None,
+        framework="",
+        memory_kind=row.get("memory_kind", "unknown"),
+        weight=1.0,
+        variant=False,
+        notes="",
+        reason="",
+        scenario=row["scenario"],
+        measured=Measured(**row["measured"]),
+        document=Document(name, {}, ""),
+        place=(),
+        folder=Path(),
+    )
+
+
 def settings_of(measurement: Measurement) -> dict[str, Setting]:
     """The scenario as the command line takes it: paths made whole, the engine that its backend implies.
 

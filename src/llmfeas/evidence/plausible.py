@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..catalog.source import Document
 from ..errors import DataError
+from ..scenario import Scenario
 from .compare import BANDWIDTH_SHARE, MFU, ComparedFigure, compared, scenario_of
-from .measurements import Measured, Measurement
+from .measurements import Measurement, own_measurement
 
 BEYOND: Mapping[str, tuple[float, float, str]] = {
     "decode": (BANDWIDTH_SHARE, 4.0, "reading the active weights once a token at full bandwidth"),
@@ -46,17 +45,20 @@ def fault(item: ComparedFigure, capacity_bytes: float) -> str:
     return ""
 
 
+def faults_among(items: Iterable[ComparedFigure], scenario: Scenario) -> list[str]:
+    """Why figures of a scenario cannot be true."""
+    most = max(scenario.memory_bytes, scenario.device.memory_bytes)
+    totals = {"peak_total_bytes": most * scenario.num_devices}
+    return [said for item in items if (said := fault(item, totals.get(item.quantity, most)))]
+
+
 def faults_of(measurement: Measurement) -> list[str]:
     """Why figures of a measurement cannot be true.
 
     Raises:
         LlmfeasError: its scenario cannot be answered.
     """
-    scenario = scenario_of(measurement)
-    most = max(scenario.memory_bytes, scenario.device.memory_bytes)
-    totals = {"peak_total_bytes": most * scenario.num_devices}
-    items = compared(measurement)
-    return [said for item in items if (said := fault(item, totals.get(item.quantity, most)))]
+    return faults_among(compared(measurement), scenario_of(measurement))
 
 
 def check(row: Mapping[str, Any]) -> None:
@@ -66,27 +68,7 @@ def check(row: Mapping[str, Any]) -> None:
         DataError: what no machine does.
         LlmfeasError: an unknown model or device, or what the scenario contradicts.
     """
-    measurement = Measurement(
-        id="the measurement",
-        group="own",
-        source="own",
-        url="",
-        as_of="",
-        trust="high",
-        backend=None,
-        framework="",
-        memory_kind="unknown",
-        weight=1.0,
-        variant=False,
-        notes="",
-        reason="",
-        scenario=row["scenario"],
-        measured=Measured(**row["measured"]),
-        document=Document("--add", {}, ""),
-        place=(),
-        folder=Path(),
-    )
-    wrong = faults_of(measurement)
+    wrong = faults_of(own_measurement(row, "--add"))
     if wrong:
         hint = "Correct it; figures are tokens a second, bytes (6.1GiB) or seconds, of the run that is described."
         raise DataError("impossible-measurement", "; ".join(wrong), hint)

@@ -1,0 +1,111 @@
+"""What a parser of logs is: it is shown the lines that it asked for, and says at the end what ran and how fast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import ClassVar
+
+from ...record import dataclass, field
+
+MOST_SAMPLES = 10_000
+"""Figures of one kind that are kept; a log of weeks has more, which say the same."""
+MOST_RUNS = 200
+"""Runs that one log tells of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRun:
+    """One run, or one stage of it, as a log tells it: figures are in base units, names those of measurements."""
+
+    engine: str
+    what: str
+    """A few words: start-up, pp512, decoding 8 requests."""
+    settings: Mapping[str, str | int | float]
+    measured: Mapping[str, float]
+    memory_kind: str = "unknown"
+    line: int
+    """Where the first of its figures stands."""
+    samples: int = 1
+    """Lines that its figures are from."""
+    missing: tuple[str, ...] = ()
+    """Settings that its figures mean nothing without, and the log does not say."""
+
+
+class LogParser:
+    """A reader of what one program prints; it keeps figures, never lines."""
+
+    marks: ClassVar[tuple[str, ...]] = ()
+    """A line is shown to it where one of these occurs."""
+
+    def take(self, text: str, number: int) -> None:
+        """Read a line, which has a number from 1."""
+        raise NotImplementedError
+
+    def runs(self) -> Iterator[LoggedRun]:
+        """What ran, when all lines were shown."""
+        yield from ()
+
+    def about(self) -> Mapping[str, str | int | float]:
+        """What it learned of the machine and the model, for all runs of the log; `peak_bytes` is a figure."""
+        return {}
+
+
+@dataclass(slots=True)
+class Samples:
+    """Figures of one kind with where the first stands."""
+
+    line: int = 0
+    count: int = 0
+    values: list[float] = field(default_factory=list)
+
+    def add(self, value: float, line: int) -> None:
+        """Keep one more figure."""
+        self.line = self.line or line
+        self.count += 1
+        if len(self.values) < MOST_SAMPLES:
+            self.values.append(value)
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return median(self.values)
+
+
+NUMBER = r"([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)"
+"""A number as programs print it: `2,264,597`, `10.12`, `5.153e+05`."""
+
+
+MOST = 1e30
+
+
+def number(text: str) -> float:
+    """Read what NUMBER found; beyond what anything can be it is no more than that."""
+    value = min(float(text.replace(",", "")), MOST)
+    return value if value > 1 / MOST else 0.0
+
+
+def first(pattern: re.Pattern[str], text: str) -> float | None:
+    """The first number that a pattern finds."""
+    found = pattern.search(text)
+    return None if found is None else number(found[1])
+
+
+def options(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Settings written as `name=value`, `name='value'` or `'name': value`, without those that say nothing."""
+    found = {}
+    for name in names:
+        match = re.search(
+            rf"(?<![\w-])['\"]?{name}['\"]?\s?[=:]\s?('[^']{{0,300}}'|\"[^\"]{{0,300}}\"|[^\s,)}}]{{1,300}})", text
+        )
+        if match is not None:
+            value = match[1].strip("'\"")
+            if value.lower() not in ("none", "null", "auto", ""):
+                found[name] = value
+    return found
+
+
+def whole(text: str | None, most: int = 10**9) -> int | None:
+    """A positive whole number that a program printed; None where it is none."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 12 and 0 < int(text) <= most else None

@@ -1,0 +1,121 @@
+"""SGLang: its arguments, the room of its cache, and the speed of each stretch of decoding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from .parser import NUMBER, LoggedRun, LogParser, Samples, first, number, options, whole
+
+POOL = re.compile(rf"KV Cache is allocated\. #tokens: {NUMBER}(?:, K size: {NUMBER} GB, V size: {NUMBER} GB)?")
+POOL_ONE = re.compile(rf"KV size: {NUMBER} GB")
+MOST_TOKENS = re.compile(rf"max_total_num_tokens={NUMBER}")
+CONTEXT = re.compile(rf"context_len={NUMBER}")
+REQUESTS = re.compile(rf"max_running_requests={NUMBER}")
+RUNNING = re.compile(rf"#running-req: {NUMBER}")
+TOKENS = re.compile(rf"#(?:full )?token: {NUMBER}")
+SPEED = re.compile(rf"gen throughput \(token/s\): {NUMBER}")
+NAMES = {
+    "tp_size": "tp",
+    "tensor_parallel_size": "tp",
+    "pp_size": "pp",
+    "context_length": "context",
+    "chunked_prefill_size": "max_num_batched_tokens",
+    "max_running_requests": "max_num_seqs",
+}
+
+
+class SglangLog(LogParser):
+    """Reads a server's log."""
+
+    marks = ("ServerArgs(", "KV Cache is allocated", "max_total_num_tokens=", "Decode batch", "Prefill batch")
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str | int | float] = {}
+        self.pool: dict[str, float] = {}
+        self.line = 0
+        self.speeds: dict[int, Samples] = {}
+        self.tokens: dict[int, Samples] = {}
+        self._before = 0
+
+    def take(self, text: str, number_: int) -> None:
+        """Read a line."""
+        if "Prefill batch" in text:
+            self._before = 0
+        elif "Decode batch" in text:
+            self._speed(text, number_)
+        elif "ServerArgs(" in text:
+            self._configured(text)
+        else:
+            self._room(text)
+            self.line = self.line or number_
+
+    def _configured(self, text: str) -> None:
+        said = options(text, (*NAMES, "model_path", "mem_fraction_static", "kv_cache_dtype"))
+        for name, ours in NAMES.items():
+            value = whole(said.get(name))
+            if value is not None:
+                self.settings[ours] = value
+        if "model_path" in said:
+            self.settings["model"] = said["model_path"]
+        share = said.get("mem_fraction_static", "")
+        if re.fullmatch(r"0\.[0-9]{1,6}", share) and float(share) > 0:
+            self.settings["gpu_memory_utilization"] = float(share)
+        if said.get("kv_cache_dtype", "").startswith("fp8"):
+            self.settings["kv_dtype"] = "fp8"
+
+    def _room(self, text: str) -> None:
+        pool, one = POOL.search(text), first(POOL_ONE, text)
+        if pool is not None:
+            self.pool["kv_pool_tokens"] = number(pool[1])
+            size = one if pool[2] is None else number(pool[2]) + number(pool[3])
+            if size:
+                self.pool["kv_pool_bytes"] = size * 2**30
+        most, context, requests = (first(each, text) for each in (MOST_TOKENS, CONTEXT, REQUESTS))
+        if most:
+            self.pool["kv_pool_tokens"] = most
+        if context:
+            self.settings["context"] = int(context)
+        if requests:
+            self.settings["max_num_seqs"] = int(requests)
+
+    def _speed(self, text: str, line: int) -> None:
+        """Keep a stretch that follows on another of as many requests: the first one after a prompt holds its time."""
+        running, tokens, speed = (first(each, text) for each in (RUNNING, TOKENS, SPEED))
+        if not running or not speed:
+            return
+        count = int(running)
+        if count == self._before:
+            self.speeds.setdefault(count, Samples()).add(speed, line)
+            self.tokens.setdefault(count, Samples()).add((tokens or 0) / count, line)
+        self._before = count
+
+    def runs(self) -> Iterator[LoggedRun]:
+        """The start, and decoding at the number of requests that was measured most often."""
+        if {key: value for key, value in self.pool.items() if value}:
+            yield LoggedRun(
+                engine="sglang", what="start-up", settings=self._whole({}), measured=self.pool, line=self.line
+            )
+        if self.speeds:
+            running, samples = max(self.speeds.items(), key=lambda each: each[1].count)
+            held = max(1, round(self.tokens[running].median))
+            yield LoggedRun(
+                engine="sglang",
+                what=f"decoding {running} request{'s' * (running > 1)} of {held} tokens",
+                settings=self._whole({"concurrency": running, "prompt": held, "context": held + 2}),
+                measured={"decode_tokens_per_second": samples.median},
+                line=samples.line,
+                samples=samples.count,
+            )
+
+    def _whole(self, more: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
+        settings = {**self.settings, **more}
+        count = int(settings.get("tp", 1)) * int(settings.get("pp", 1))
+        return {"task": "inference", "engine": "sglang", **settings, "num_devices": count}
+
+    def about(self) -> Mapping[str, str | int | float]:
+        """The model."""
+        return {"model": self.settings["model"]} if "model" in self.settings else {}
+
+
+PARSER = SglangLog
