@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.agreement import AGREEMENTS
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.result import Estimate
@@ -380,6 +381,14 @@ def page() -> str:
     for law in LAWS:
         causes = dict.fromkeys(each.cause for each in law.unless)
         lines.append(f"| {law.name} | {law.text} | {'; '.join(causes)} |")
+    lines += [
+        "",
+        "## Promises",
+        "",
+        "What one part of an answer says another question must say too (`fuzz/agreement.py`).",
+    ]
+    lines += ["| Promise | What holds |", "| --- | --- |"]
+    lines += [f"| {each.name} | {each.text} |" for each in AGREEMENTS]
     return "\n".join(lines) + "\n"
 
 

@@ -30,6 +30,7 @@ KINDS: Mapping[str, str] = {
     "expectations": "files:expectations",
     "measurements": "files:measurements",
     "laws": "words:laws",
+    "agreements": "words:agreements",
     "processes": "processes:processes",
 }
 """Each kind of attack with the function that makes one: seed and empty folder in, what does not hold out."""

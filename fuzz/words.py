@@ -193,3 +193,11 @@ def laws(chance: Random, folder: Path) -> Iterator[str]:
         yield from (f"{each} for {asked}" for each in broken_alone(bare_answer(asked)))
     except LlmfeasError:
         return
+
+
+def agreements(chance: Random, folder: Path) -> Iterator[str]:
+    """A promise of an answer held against the answer to its own question."""
+    from .agreement import AGREEMENTS, asked, broken
+
+    agreement = chance.choice(AGREEMENTS)
+    yield from broken(agreement, asked(chance.randrange(2**32), agreement.tasks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.options import BY_NAME
-from llmfeas.planning.answer import answer
+from llmfeas.planning.answer import answer, bare_answer
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,22 @@ def test_fewer_bits_never_need_more(asked: dict[str, object]) -> None:
     served = [rung.peak_bytes for rung in answer(asked, remedies=False).ladder if rung.task == "inference"]
     assert len(served) >= 3
     assert served == sorted(served, reverse=True)
+
+
+@pytest.mark.parametrize(("task", "loss"), [("dpo", "DPO"), ("dpo", "KTO"), ("grpo", "GRPO")])
+def test_a_task_with_an_objective_has_rungs_of_its_own(task: str, loss: str) -> None:
+    asked = {"model": "qwen2.5-7b", "device": "rtx-4090", "task": task, "loss": loss.lower()}
+    found = answer(asked, remedies=False)
+    own = [rung for rung in found.ladder if rung.task == task]
+    assert [rung.label for rung in own] == [loss, f"{loss} with LoRA", f"{loss} with QLoRA"]
+    assert (own[0].status, own[0].peak_bytes) == (found.verdict.status, found.memory.peak_bytes.expected)
+    assert own[0].peak_bytes and own[1].peak_bytes and own[0].peak_bytes > own[1].peak_bytes
+    for rung in own:
+        again = bare_answer({**asked, "adapters": rung.adapters})
+        assert (again.verdict.status, again.memory.peak_bytes.expected) == (rung.status, rung.peak_bytes)
+
+
+def test_what_only_reads_is_not_made_anew() -> None:
+    found = answer({"model": "bert-base", "device": "rtx-3060", "task": "lora"}, remedies=False)
+    labels = [rung.label for rung in found.ladder]
+    assert labels[:2] == ["fine-tune", "LoRA"]

@@ -306,3 +306,11 @@ def test_too_many_examples_become_fewer_examples() -> None:
     fewer = [way for way in plan(ask, catalog(), shown=20).ways if "examples" in way.settings]
     assert fewer
     assert all(bare_answer({**ask, **way.settings}).verdict.status in ("feasible", "tight") for way in fewer)
+
+
+@pytest.mark.parametrize(("task", "adapters"), [("dpo", "lora"), ("grpo", "qlora")])
+def test_an_objective_is_kept_and_trained_with_adapters_before_a_host_or_money_help(task: str, adapters: str) -> None:
+    asked: Ask = {"model": "qwen2.5-7b", "device": "rtx-4090", "task": task}
+    assert dict(plan(asked, catalog()).ways[0].settings) == {"adapters": adapters}
+    whole = plan({**asked, "adapters": "none"}, catalog())
+    assert whole.ways and not any("adapters" in way.settings for way in whole.ways)

@@ -9,6 +9,7 @@ from ..catalog.store import Catalog
 from ..memory.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
 from ..memory.serving_room import seen_bytes
 from ..memory.usable import usable_part
+from ..objectives import method_of
 from ..scenario import TRAINING_TASKS, Scenario
 from ..settle.hardware import default_host_bytes, default_memory_bytes
 from ..timing.rates import peak_flop_per_s
@@ -35,15 +36,15 @@ def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> f
     Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0 where
     weights may lie on the host or the format is left open.
     """
-    task = str(settings.get("task", requested.task))
+    method = _method(settings, requested)
     offload = str(settings.get("offload", requested.offload))
     states_stay = offload not in ("optimizer", "all")
     if _lies_on_host(settings, requested) or offload == "all":
         return 0.0
-    if task == "inference":
+    if method == "inference":
         each = 0.0 if _may_lie_on_host(settings, requested) else _served_bytes(settings, requested)
-    elif task in FROZEN_BYTES:
-        each = _frozen_bytes(task, settings, requested) if states_stay else 0.0
+    elif method in FROZEN_BYTES:
+        each = _frozen_bytes(method, settings, requested) if states_stay else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, requested)
         held = weights + (states if states_stay else 0.0)
@@ -54,12 +55,12 @@ def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> f
 
 def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
     """A floor for what offloading puts on one machine, bytes."""
-    task = str(settings.get("task", requested.task))
+    method = _method(settings, requested)
     offload = str(settings.get("offload", requested.offload))
-    if offload not in ("optimizer", "all") or task not in TRAINING_TASKS:
+    if offload not in ("optimizer", "all") or method not in TRAINING_TASKS:
         return 0.0
-    if task in FROZEN_BYTES:
-        each = frozen_bytes(task, _precision(settings, requested)) if offload == "all" else 0.0
+    if method in FROZEN_BYTES:
+        each = frozen_bytes(method, _precision(settings, requested)) if offload == "all" else 0.0
     else:
         weights, gradients, states = _trained_bytes(settings, requested)
         each = gradients + states + (weights if offload == "all" else 0.0)
@@ -78,6 +79,12 @@ def machine_upper_bound(settings: Mapping[str, object], requested: Scenario, cat
     """A ceiling for the same, bytes."""
     devices = _together(settings, requested, catalog) * memory_upper_bound(settings, requested, catalog)
     return devices + host_upper_bound(settings, requested, catalog)
+
+
+def _method(settings: Mapping[str, object], requested: Scenario) -> str:
+    """How weights change under the settings (`Scenario.method`)."""
+    adapters = settings.get("adapters", requested.adapters)
+    return method_of(str(settings.get("task", requested.task)), None if adapters is None else str(adapters))
 
 
 def _lies_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
@@ -165,7 +172,8 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
     if precision.startswith("fp8"):
         peak = max(peak, peak_flop_per_s(device, precision))
-    return tokens * weights * (4.0 if task in FROZEN_BYTES else 6.0) / (peak * _count(settings, requested))
+    each = 4.0 if _method(settings, requested) in FROZEN_BYTES else 6.0
+    return tokens * weights * each / (peak * _count(settings, requested))
 
 
 def _memory(settings: Mapping[str, object], requested: Scenario, device: Device) -> float:

@@ -150,6 +150,8 @@ class Rung(Published):
     """The expected peak on one device."""
     host_bytes: Added[float] = 0.0
     """What layers, experts or states take of the host's memory, for one device."""
+    adapters: Added[str | None] = None
+    """What trains in a task with an objective, as `--adapters` has it."""
 
 
 @dataclass(frozen=True, slots=True)

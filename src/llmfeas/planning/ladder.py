@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..feasibility.result import Estimate, Rung
+from ..objectives import METHODS
 from ..options import BY_NAME
 from ..scenario import Scenario
 from .asked import Asked, Request
@@ -16,6 +17,12 @@ GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine", "precision", "gpu_la
 TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora"), ("QLoRA", "qlora"))
 """Label and task of each rung of training."""
 
+READERS_TRAIN = ("finetune", "lora")
+"""What people train of a model that writes nothing: others have made it."""
+
+OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_dropout", "adapters")
+"""Settings that decide what trains."""
+
 WIDTHS = (16, 8, 4)
 """Bits of a weight of the rungs of inference; one of another width is there where that was asked for."""
 
@@ -23,15 +30,35 @@ WIDTHS = (16, 8, 4)
 def rungs(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
     """Yield the rungs of the ladder: the request's estimates with nothing but task or format changed.
 
-    The rung of what was asked is `estimated` itself. A layout or engine that a task refuses gives way to one of ours; a
-    rung that cannot be asked at all is left out.
+    The rung of what was asked is `estimated` itself. A task with an objective has rungs of its own, a model that writes
+    nothing none of what others have done. A layout or engine that a task refuses gives way to one of ours; a rung that
+    cannot be asked at all is left out.
     """
-    own = estimated.scenario.task
+    scenario = estimated.scenario
+    own, reads = scenario.task, scenario.model.architecture.encoder
     for label, task in TRAININGS:
+        if reads and task not in (*READERS_TRAIN, own):
+            continue
         found = estimated if own == task else _found({**_meant(request, own, task), "task": task}, beside)
         if found is not None:
             yield _rung(label, found)
+    if scenario.loss is not None:
+        yield from _guided(request, estimated, beside)
     yield from _served(request, estimated, beside)
+
+
+def _guided(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
+    """Yield the rungs of a task with an objective: all weights, adapters, and adapters on a 4-bit base."""
+    scenario = estimated.scenario
+    names = dict(zip(METHODS.values(), ("", " with LoRA", " with QLoRA"), strict=True))
+    for adapters, method in METHODS.items():
+        found: Estimate | None = estimated
+        if scenario.method != method:
+            unsaid = OF_ADAPTERS if adapters == "none" else ("adapters",)
+            kept = {name: value for name, value in request.items() if name not in (*unsaid, "quant")}
+            found = _found({**kept, "adapters": adapters}, beside)
+        if found is not None:
+            yield _rung(f"{str(scenario.loss).upper()}{names[method]}", found)
 
 
 def _served(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
@@ -63,4 +90,5 @@ def _found(rung: Request, beside: Asked) -> Estimate | None:
 
 def _rung(label: str, found: Estimate) -> Rung:
     scenario, peak, host = found.scenario, found.memory.peak_bytes.expected, found.memory.host_bytes
-    return Rung(label, scenario.task, scenario.quant, scenario.precision, found.verdict.status, peak, host)
+    status = found.verdict.status
+    return Rung(label, scenario.task, scenario.quant, scenario.precision, status, peak, host, scenario.adapters)

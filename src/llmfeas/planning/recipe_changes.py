@@ -186,19 +186,20 @@ def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     # nobody adapts a model on as many tokens as one is made from
     fewer = {"tokens": FINETUNE_TOKENS} if pre and scenario.was_given("tokens") else {}
     only = ("tokens",) if pre else ()
+    # with an objective of its own the job stays what it is, unless somebody asked for all weights
+    same = "adapters" if scenario.loss is not None and not scenario.was_given("adapters") else "task"
+    whole = f"{said}-{{}}-of-pretrain" if pre else f"{same}-{{}}"
     if scenario.method == "qlora":
         text = "adapters on 16-bit weights: more memory than on 4-bit ones"
         yield change(scenario, "task-lora-of-qlora", {said: "lora", **unsaid}, text)
     if scenario.method in FULL:
         text = "only adapters are trained" + (", on a model that exists: no pre-training" if pre else "")
-        yield change(
-            scenario, "task-lora-of-pretrain" if pre else "task-lora", {said: "lora", **fewer}, text, alone=only
-        )
+        yield change(scenario, whole.format("lora"), {said: "lora", **fewer}, text, alone=only)
     if scenario.method in (*FULL, "lora"):
-        kinds = {"pretrain": "task-qlora-of-pretrain", "finetune": "task-qlora", "lora": "task-qlora-of-lora"}
+        kind = "task-qlora-of-lora" if scenario.method == "lora" else whole.format("qlora")
         base = "a 4-bit base that exists: no pre-training," if pre else "a 4-bit base:"
         text = f"only adapters are trained, on {base} some loss of quality, slower steps"
-        yield change(scenario, kinds[scenario.method], {said: "qlora", **fewer}, text, alone=only)
+        yield change(scenario, kind, {said: "qlora", **fewer}, text, alone=only)
 
 
 def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -267,8 +267,9 @@ def _machine(sizes: list[Json] | None, *, told: bool = True) -> Topic | None:
 
 def _is_asked(rung: Json, inputs: Json) -> bool:
     """Whether a rung is what was asked: then the answer above says it, with the settings that were given."""
-    task, quant = inputs["task"]["value"], inputs.get("quant", {}).get("value")
-    return bool(rung["task"] == task and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
+    task, quant, adapters = (inputs.get(name, {}).get("value") for name in ("task", "quant", "adapters"))
+    same = rung["task"] == task and rung.get("adapters") == adapters
+    return bool(same and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
 
 
 SEEN_HOST_BYTES = 2 * GIB

@@ -1,0 +1,308 @@
+"""What a command says of a question, the others say too: each promise of an answer, asked again as a person would.
+
+A promise is one part of an answer that names a question of its own: a rung, a way, a use, a row, the answer of `solve`.
+`docs/laws.md` shows this table below the laws; tests/test_agreement.py asks random questions of the same kind,
+`LLMFEAS_LAWS=1000 pytest tests/test_agreement.py` as many as one likes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import LlmfeasError
+from llmfeas.feasibility.inputs import inputs
+from llmfeas.feasibility.result import Estimate, Rung
+from llmfeas.options import BY_NAME, TASKS
+from llmfeas.planning.answer import answer, bare_answer
+from llmfeas.planning.compare import comparison
+from llmfeas.planning.ladder import GIVES_WAY
+from llmfeas.planning.launch import LAUNCHERS
+from llmfeas.planning.plan import plan
+from llmfeas.planning.solve import solved
+
+Ask = Mapping[str, object]
+FEASIBLE = ("feasible", "tight")
+LAYOUT = ("tp", "pp", "cp", "ep", "zero", "interleave")
+OF_A_USE = ("tp", "pp", "cp", "zero", "offload", "engine")
+"""What a use may leave out of a question that names no task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """One kind of promise, and what of a question's answer does not keep it."""
+
+    name: str
+    text: str
+    faults: Callable[[Ask], Iterator[str]]
+    tasks: Sequence[str] = TASKS
+
+
+def _figures(found: Estimate) -> dict[str, object]:
+    """What a promise says of an answer."""
+    total = found.total_seconds
+    return {
+        "status": found.verdict.status,
+        "peak_bytes": found.memory.peak_bytes.expected,
+        "host_bytes": found.memory.host_bytes,
+        "total_seconds": None if total is None else total.expected,
+        "decode_tokens_per_second": None if total is not None else found.speed.expected,
+    }
+
+
+def differences(name: str, promise: object, settings: Ask) -> Iterator[str]:
+    """Yield what a promise says otherwise than the answer to its own question."""
+    try:
+        found = _figures(bare_answer(settings))
+    except LlmfeasError as error:
+        yield f"{name}: {dict(settings)} is refused: {error.message}"
+        return
+    for key, value in found.items():
+        said = promise.get(key, value) if isinstance(promise, Mapping) else getattr(promise, key, value)
+        if said != value:
+            yield f"{name}: {key} is {said}, asked alone {value}, for {dict(settings)}"
+
+
+def _meant(ask: Ask, task: str) -> dict[str, object]:
+    """The settings of a question that mean something to a task, without the format."""
+    return {name: value for name, value in ask.items() if task in BY_NAME[name].tasks and name != "quant"}
+
+
+def _ladder(ask: Ask) -> Iterator[str]:
+    found = answer(ask, remedies=False, uses=False)
+    own, served = found.scenario, []
+    for rung in found.ladder:
+        asked = {**_meant(ask, rung.task), "task": rung.task}
+        if rung.task == "inference":
+            served.append((rung.quant, rung.peak_bytes))
+            asked["quant"] = rung.quant
+        if rung.adapters is not None:
+            asked |= {"adapters": rung.adapters}
+        if (rung.task, rung.quant, rung.adapters) == (own.task, own.quant, own.adapters):
+            figures = _figures(found)
+            if (rung.status, rung.peak_bytes) != (figures["status"], figures["peak_bytes"]):
+                yield f"the answer's own rung is {rung.status}, {rung.peak_bytes}; it is {figures}"
+            continue
+        try:
+            bare_answer(asked)
+        except LlmfeasError:
+            asked = {name: value for name, value in asked.items() if name not in GIVES_WAY}
+        yield from differences(f"rung {rung.label}", rung, asked)
+    if not any(rung.task == own.task for rung in found.ladder):
+        yield f"no rung for the task that was asked for, {own.task}"
+
+
+def _bits(ask: Ask) -> Iterator[str]:
+    """Where the engine at hand has no format of a width, another engine's is shown: those are not compared."""
+    rungs = [rung for rung in answer(ask, remedies=False, uses=False).ladder if rung.task == "inference"]
+    for wide, narrow in itertools.pairwise(rungs):
+        needed, allowed = ((rung.peak_bytes or 0.0) + rung.host_bytes for rung in (narrow, wide))
+        if needed > allowed and _server(ask, narrow) == _server(ask, wide):
+            yield f"{narrow.label} ({narrow.quant}) needs {needed}, {wide.label} ({wide.quant}) {allowed}"
+
+
+def _server(ask: Ask, rung: Rung) -> str:
+    return bare_answer({**_meant(ask, "inference"), "task": "inference", "quant": rung.quant}).scenario.engine
+
+
+def _remedies(ask: Ask) -> Iterator[str]:
+    found = answer(ask, ladder=False, uses=False)
+    for remedy in found.remedies:
+        yield from differences("a remedy", remedy, {**ask, **remedy.changes})
+        if remedy.status not in FEASIBLE:
+            yield f"a remedy is {remedy.status}"
+
+
+def _plan(ask: Ask) -> Iterator[str]:
+    found, remedies = plan(ask, catalog()), answer(ask, ladder=False, uses=False).remedies
+    ways = [way.remedy for way in found.ways]
+    if remedies and [each.changes for each in ways[: len(remedies)]] != [each.changes for each in remedies]:
+        yield f"the plan begins with {[way.changes for way in ways]}, remedies are {[r.changes for r in remedies]}"
+    for way in ways:
+        yield from differences("a way", way, {**ask, **way.changes})
+    if not ways and found.nearest is None:
+        yield "a plan without ways names nothing that comes nearest"
+
+
+def _uses(ask: Ask) -> Iterator[str]:
+    silent = {name: value for name, value in ask.items() if name != "task"}
+    try:
+        found = answer(silent, ladder=False, remedies=False)
+    except LlmfeasError:
+        return
+    for use in found.uses if isinstance(found.uses, tuple) else ():
+        said = {**_meant(silent, use.task), **use.changes}
+        if "quant" in silent and use.task in BY_NAME["quant"].tasks:
+            said = {"quant": silent["quant"], **said}
+        try:
+            bare_answer(said)
+        except LlmfeasError:
+            said = {name: value for name, value in said.items() if name not in OF_A_USE}
+        promise = {**_shown(use), "status": use.verdict.status}
+        yield from differences(f"use {use.label}", promise, said)
+
+
+def _shown(use: object) -> dict[str, object]:
+    names = ("peak_bytes", "total_seconds", "decode_tokens_per_second")
+    return {name: getattr(use, name) for name in names}
+
+
+def _sizes(ask: Ask) -> Iterator[str]:
+    found = answer(ask, remedies=False, uses=False)
+    for size in found.memory_sizes if isinstance(found.memory_sizes, tuple) else ():
+        yield from differences("a memory size", size, {**ask, "memory": size.memory_bytes})
+
+
+def _compare(ask: Ask) -> Iterator[str]:
+    rest = {name: value for name, value in ask.items() if name not in ("model", "device")}
+    (row,) = comparison(rest, [str(ask["model"])], [str(ask["device"])], catalog()).rows
+    yield from differences("a row of compare", _figures(row.estimate), ask)
+
+
+def _replay(ask: Ask) -> Iterator[str]:
+    found = bare_answer(ask)
+    stored = json.loads(json.dumps(inputs(found.scenario)))
+    yield from differences("the JSON's inputs", _figures(found), stored)
+
+
+def _solve(question: str) -> Callable[[Ask], Iterator[str]]:
+    def faults(ask: Ask) -> Iterator[str]:
+        asked = dict(ask)
+        for name in SEARCHED[question]:
+            asked.pop(name, None)
+        try:
+            found = solved(question, asked, catalog())
+        except LlmfeasError:
+            return
+        names = SEARCHED[question]
+        if found.at is not None:
+            known = {"micro_batch": 1} if question in ("max-context", "max-rank", "min-memory") else {}
+            known = known if ask.get("task", "pretrain") != "inference" else {}
+            settings = {**known, **asked, **{name: found.answer[name] for name in names if name in found.answer}}
+            yield from differences(f"solve {question}", _figures(found.at), settings)
+            if found.at.verdict.status not in FEASIBLE:
+                yield f"solve {question}: its answer is {found.at.verdict.status} for {settings}"
+            beyond = found.beyond or {}
+            if beyond.get("status") in FEASIBLE and not str(beyond.get("because")).startswith(("only ", "the experts")):
+                yield f"solve {question}: one step beyond is {beyond}"
+
+    return faults
+
+
+SEARCHED: Mapping[str, Sequence[str]] = {
+    "max-batch": ("micro_batch", "global_batch", "concurrency"),
+    "max-context": ("seq_len", "context", "prompt"),
+    "max-rank": ("lora_rank",),
+    "min-memory": ("memory",),
+    "min-devices": ("num_devices",),
+}
+"""Questions asked backwards, with the settings that they find."""
+
+
+def _launch(ask: Ask) -> Iterator[str]:
+    """No launcher of the engine takes the layout that was chosen by itself, though one takes the job in another."""
+    found = bare_answer(ask)
+    scenario = found.scenario
+    if found.verdict.status not in FEASIBLE or any(scenario.was_given(name) for name in (*LAYOUT, "engine")):
+        return
+    changed: list[str] = []
+    for launcher in (LAUNCHERS[name] for name in scenario.engine_record.launchers if name in LAUNCHERS):
+        if not launcher.takes("task", scenario.task):
+            continue
+        objection = launcher.refused(scenario)
+        if objection is None:
+            return
+        if objection.setting in LAYOUT:
+            changed.append(f"launch {launcher.id}: {objection}")
+    yield from changed
+
+
+AGREEMENTS: Sequence[Agreement] = (
+    Agreement(
+        name="a rung",
+        text="each rung of the ladder is the answer to the same question with another task or format",
+        faults=_ladder,
+    ),
+    Agreement(
+        name="fewer bits", text="no rung of fewer bits needs more memory, device and host together", faults=_bits
+    ),
+    Agreement(name="a remedy", text="each remedy gives what it promises, as it promises it", faults=_remedies),
+    Agreement(
+        name="a way",
+        text="a plan begins with the remedies of the estimate, and each way keeps its promise",
+        faults=_plan,
+    ),
+    Agreement(name="a use", text="each use is the answer to its options", faults=_uses),
+    Agreement(name="a size", text="each memory size is the answer with that memory", faults=_sizes),
+    Agreement(name="a row", text="a row of compare is the estimate", faults=_compare),
+    Agreement(name="a replay", text="the inputs of an answer, asked again, give it again", faults=_replay),
+    Agreement(name="a launch", text="what was settled by itself its engine's launcher writes as it is", faults=_launch),
+    *(
+        Agreement(
+            name=f"solve {question}",
+            text=f"the answer of solve {question} works as it says, one step beyond does not",
+            faults=_solve(question),
+            tasks=("lora", "qlora") if question == "max-rank" else TASKS,
+        )
+        for question in SEARCHED
+    ),
+)
+
+
+def broken(agreement: Agreement, ask: Ask) -> list[str]:
+    """What of a question's answers does not agree; nothing where the question is refused."""
+    try:
+        bare_answer(ask)
+    except LlmfeasError:
+        return []
+    return [f"{fault}; asked {dict(ask)}" for fault in agreement.faults(ask)]
+
+
+def asked(seed: int, tasks: Sequence[str] = TASKS) -> dict[str, object]:
+    """Draw a question as people ask it: few settings, now and then a limit, a count or an engine."""
+    draw, known = random.Random(seed), catalog()
+    kind = draw.random()
+    offered, peek = kind < 0.1, known.devices.peek
+    cards = [name for name in known.devices if peek(name, "backend") != "cpu"]
+    ask: dict[str, object] = {
+        "model": draw.choice(list(known.models)),
+        "device": draw.choice(list(known.offers) if offered else list(known.devices) if kind < 0.2 else cards),
+        "task": draw.choice(list(tasks)),
+    }
+    if not offered and draw.random() < 0.4:
+        ask["num_devices"] = draw.choice((2, 3, 4, 8, 8, 16, 64, 256))
+    more: dict[str, Sequence[object]]
+    if ask["task"] == "inference":
+        more = {
+            "context": (1024, 8192, 32768),
+            "prompt": (100, 2000),
+            "engine": tuple(each.id for each in known.engines.values() if "serving" in each.does),
+            "quant": ("none", "q4_k_m", "q8_0", "fp8", "awq-int4", "mxfp4", "int8", "nf4"),
+            "concurrency": (4, 16, 64),
+            "kv_dtype": ("fp8", "fp16"),
+            "gpu_layers": (0, 10),
+            "host_memory": ("16GiB", "128GiB"),
+        }
+    else:
+        more = {
+            "seq_len": (512, 4096, 16384),
+            "micro_batch": (1, 4),
+            "global_batch": (64, 512),
+            "engine": tuple(each.id for each in known.engines.values() if "training" in each.does),
+            "optimizer": ("adamw-8bit", "adafactor", "sgd", "muon"),
+            "checkpointing": ("none", "full"),
+            "precision": ("fp32", "bf16-mixed", "bf16", "fp16-mixed"),
+            "zero": (0, 1, 2, 3),
+            "offload": ("optimizer", "all"),
+            "tokens": ("1M", "2T"),
+            "deadline": ("2h", "60d"),
+            "budget": (20, 5000),
+            "tp": (2,),
+            "lora_rank": (64,),
+        }
+    picked = {name: draw.choice(values) for name, values in more.items() if draw.random() < 0.12}
+    return {**ask, **{name: value for name, value in picked.items() if ask["task"] in BY_NAME[name].tasks}}
