@@ -173,7 +173,8 @@ def _solve(question: str) -> Callable[[Ask], Iterator[str]]:
     def faults(ask: Ask) -> Iterator[str]:
         asked = dict(ask)
         for name in SEARCHED[question]:
-            asked.pop(name, None)
+            if name != "engine":
+                asked.pop(name, None)
         try:
             found = solved(question, asked, catalog())
         except LlmfeasError:
@@ -198,7 +199,7 @@ SEARCHED: Mapping[str, Sequence[str]] = {
     "max-context": ("seq_len", "context", "prompt"),
     "max-rank": ("lora_rank",),
     "min-memory": ("memory",),
-    "min-devices": ("num_devices",),
+    "min-devices": ("num_devices", "engine"),
 }
 """Questions asked backwards, with the settings that they find."""
 

@@ -118,7 +118,9 @@ def test_a_tpu_is_offered_the_software_that_has_qlora() -> None:
 def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
     rungs = answer({"model": model, "device": device}, catalog(), remedies=False).ladder
     assert len(rungs) >= 6
-    assert {"label", "task", "quant", "precision", "status", "peak_bytes", "host_bytes"} == set(rungs[0].to_dict())
+    assert {"label", "task", "quant", "precision", "status", "peak_bytes", "host_bytes", "adapters"} == set(
+        rungs[0].to_dict()
+    )
 
 
 def test_training_rungs_run_under_the_engine_that_was_asked_for() -> None:

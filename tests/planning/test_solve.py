@@ -10,6 +10,7 @@ from llmfeas.catalog.prices import current
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
+from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.solve import QUESTIONS, solved
 from llmfeas.planning.solve.answer import spills
 from llmfeas.settle import resolution
@@ -219,6 +220,7 @@ def test_the_count_before_the_fewest_devices_does_not_work(model: str, device: s
     assert isinstance(count, int)
     node = min(catalog().devices[device].devices_per_node, 8)
     tried = [*range(1, node), *range(node, count + 1, node)]
+    request |= {name: found.answer[name] for name in ("engine",) if name in found.answer}
     works = [number for number in tried if number <= count and status({**request, "num_devices": number}) in WORKS]
     assert works == [count]
 
@@ -378,3 +380,27 @@ def test_a_micro_batch_beyond_the_global_one_is_refused() -> None:
     with pytest.raises(UsageError, match="--global-batch 1 is less than one --micro-batch 100") as caught:
         resolution(request, catalog())
     assert caught.value.code == "contradiction"
+
+
+def test_the_fewest_devices_of_a_pretraining_are_the_fewest_in_any_layout() -> None:
+    """No fewer whole machines do, however the model is divided over them."""
+    asked: Ask = {"model": "llama-3-70b", "device": "h100-sxm", "tokens": "2T", "deadline": "60d"}
+    count = solved("min-devices", asked, catalog()).answer["num_devices"]
+    assert count == 400
+    for fewer in (count - 8, count - 16):
+        for tp, pp in ((8, 1), (8, 2), (4, 2), (4, 4), (8, 4)):
+            if fewer % (tp * pp) == 0:
+                found = bare_answer({**asked, "num_devices": fewer, "tp": tp, "pp": pp})
+                assert found.verdict.status == "infeasible"
+
+
+def test_where_a_clusters_engine_is_needed_it_is_tried_on_few_devices_and_named() -> None:
+    asked: Ask = {"model": "longcat-flash", "device": "h200", "task": "qlora"}
+    found = solved("min-devices", asked, catalog())
+    count, engine = found.answer["num_devices"], found.answer["engine"]
+    assert count < 8 and f"--engine {engine}" in found.notes[0]
+    again = {**asked, "engine": engine}
+    assert bare_answer({**again, "num_devices": count}).verdict.status in ("feasible", "tight")
+    assert bare_answer({**again, "num_devices": count - 1}).verdict.status == "infeasible"
+    remedies = answer({**asked, "num_devices": 64}, ladder=False, uses=False).remedies
+    assert {"engine": engine} in [dict(each.changes) for each in remedies]

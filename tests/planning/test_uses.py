@@ -73,3 +73,13 @@ def test_a_chat_takes_the_best_usual_format_that_fits() -> None:
     chat = uses["chat"]
     assert chat.verdict.status == "feasible"
     assert bare_answer({"model": "llama-3-8b", "device": "rtx-4070ti", **chat.changes}).scenario.quant == "q8_0"
+
+
+def test_a_use_that_lacks_main_memory_alone_names_what_would_be_enough() -> None:
+    ask = {"model": "gpt-oss-120b", "device": "rtx-4090"}
+    chat = uses_of(answer(ask, ladder=False, remedies=False))[0]
+    assert chat.verdict.status == "infeasible"
+    assert chat.part is not None and chat.part["host_memory"] == "64GiB"
+    assert bare_answer({**ask, **chat.part}).verdict.status == "feasible"
+    said = {**ask, "host_memory": "48GiB"}
+    assert uses_of(answer(said, ladder=False, remedies=False))[0].part is None

@@ -101,7 +101,7 @@ def test_origins_tell_what_was_given() -> None:
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
-        ({"prompt": 10}, "option-unused"),
+        ({"task": "pretrain", "prompt": 10}, "option-unused"),
         ({"task": "inference", "micro_batch": 4}, "option-unused"),
         ({"model": "llama-2-7b", "seq_len": 8192}, "beyond-context"),
         ({"model": "llama-2-7b", "task": "inference", "context": 100000}, "beyond-context"),
@@ -118,7 +118,7 @@ def test_what_is_odd_is_warned_of(request_: dict[str, object], code: str) -> Non
 @pytest.mark.parametrize(
     ("request_", "code", "words"),
     [
-        ({"quant": "nf4"}, "contradiction", "--task pretrain"),
+        ({"task": "pretrain", "quant": "nf4"}, "contradiction", "--task pretrain"),
         ({"task": "qlora", "quant": "q4_k_m"}, "contradiction", "nf4"),
         ({"task": "inference", "precision": "bf16-mixed"}, "contradiction", "training recipe"),
         ({"seq_len": 2048}, "beyond-positions", "1024"),

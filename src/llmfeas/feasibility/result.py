@@ -185,6 +185,8 @@ class Use(Published):
     """Tokens that are trained on; null in inference."""
     total_seconds: float | None
     decode_tokens_per_second: float | None
+    part: Added[Mapping[str, object] | None] = None
+    """Where it does not work for want of main memory alone: the settings with as much as would do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from ..contract import ABSENT
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate
 from ..record import replace
+from ..scenario import Scenario
 from ..settle import resolution
 from .asked import Asked
 
@@ -26,6 +27,12 @@ def bare_answer(request: Mapping[str, object], catalog: Catalog | None = None) -
     return estimate(settled)
 
 
+def leaves_task_open(scenario: Scenario) -> bool:
+    """Whether nobody said what to do with the model, by name or by what only a server or an objective has."""
+    serves = scenario.origins["task"] == "derived" and scenario.task == "inference"
+    return not (scenario.was_given("task") or serves or scenario.loss is not None)
+
+
 def answer(
     request: Mapping[str, object],
     catalog: Catalog | None = None,
@@ -37,7 +44,7 @@ def answer(
 ) -> Estimate:
     """Answer a request, by default with the ladder, and with remedies where it is not feasible as asked.
 
-    A request that says no task is answered for pre-training, and `uses` say what else the machine does.
+    Of a request that says no task `uses` say what the machine does, unless its settings are those of a server.
 
     Raises:
         UsageError: for unknown names, values out of bounds, contradictions.
@@ -45,7 +52,7 @@ def answer(
     """
     beside = Asked(catalog or default_catalog())
     result = bare_answer(request, beside.catalog)
-    if uses and not result.scenario.was_given("task"):
+    if uses and leaves_task_open(result.scenario):
         from .uses import uses_of
 
         result = replace(result, uses=tuple(uses_of(request, result, beside)))

@@ -29,6 +29,8 @@ OWN = ("memory", "price", "purchase_price", "devices_per_node")
 """What was said of the device at hand holds for no other one."""
 
 RAM_GIB = (64, 128, 256, 512, 1024)
+MOST_TRAINING, MOST_SERVING = 3, 4
+"""Sizes that are tried: who runs experts on the processor buys more than who trains."""
 SHARED = ("cpu", "unified", "apu")
 
 
@@ -46,7 +48,7 @@ def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     """Yield more main memory beside a device that has its own."""
     scenario = estimate.scenario
     if scenario.device.kind not in SHARED:
-        for size in RAM_GIB[:3]:
+        for size in RAM_GIB[: MOST_SERVING if scenario.task == "inference" else MOST_TRAINING]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
                 text = f"{size} GiB of main memory in the machine"
                 yield change(scenario, "host-memory", {"host_memory": f"{size}GiB"}, text)

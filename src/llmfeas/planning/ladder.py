@@ -39,7 +39,7 @@ def rungs(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung
     for label, task in TRAININGS:
         if reads and task not in (*READERS_TRAIN, own):
             continue
-        found = estimated if own == task else _found({**_meant(request, own, task), "task": task}, beside)
+        found = estimated if own == task else _found({**_meant(request, scenario, task), "task": task}, beside)
         if found is not None:
             yield _rung(label, found)
     if scenario.loss is not None:
@@ -64,7 +64,7 @@ def _guided(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Ru
 def _served(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
     """Yield the rungs of inference: all run on the engine of the first of them."""
     own = estimated.scenario
-    asked = {**_meant(request, own.task, "inference"), "task": "inference"}
+    asked = {**_meant(request, own, "inference"), "task": "inference"}
     own_width = None if own.is_training else width(own, own.quant)
     engine: Scenario | None = None if own.is_training else own
     for bits in sorted({*WIDTHS, *([own_width] if own_width else [])}, reverse=True):
@@ -77,9 +77,9 @@ def _served(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Ru
             yield _rung(f"inference, {bits} bits", found)
 
 
-def _meant(request: Request, own: str, task: str) -> dict[str, object]:
+def _meant(request: Request, own: Scenario, task: str) -> dict[str, object]:
     """What the request says that means something to its task and to another one; the format is the rung's own."""
-    tasks = {own, task} if request.get("task") is not None else {task}
+    tasks = {task} if own.origins["task"] in ("default", "model") else {own.task, task}
     return {name: value for name, value in request.items() if name != "quant" and tasks <= BY_NAME[name].tasks}
 
 

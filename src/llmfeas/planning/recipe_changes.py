@@ -310,6 +310,13 @@ def _with_kernels(kernels: str, catalog: Catalog) -> list[str]:
     return [engine.id for engine in catalog.engines.values() if engine.training.kernels == kernels]
 
 
+def _dividing(scenario: Scenario, catalog: Catalog) -> Iterator[str]:
+    """Yield the engines of clusters, which divide what public code gathers whole on each device."""
+    if scenario.num_devices > 1 and runs_public_code(scenario):
+        backend = scenario.device.backend
+        yield from (engine.id for engine in catalog.engines.values() if backend in engine.training.clusters)
+
+
 def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a compiler or a library's kernels where public code does not fit; what runs where an engine does not."""
     scenario: Scenario = estimate.scenario
@@ -334,6 +341,10 @@ def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield from (
             change(scenario, "engine-streaming", {"engine": name}, text) for name in _with_kernels("streaming", catalog)
         )
+    if estimate.memory.verdict != "fits" and scenario.is_training:
+        text = "layers and experts are divided, not gathered on each device: another framework to set up"
+        for name in _dividing(scenario, catalog):
+            yield change(scenario, "engine-dividing", {"engine": name}, text)
     yield from usual_engine(estimate, catalog)
 
 

@@ -10,6 +10,7 @@ from ..memory.usable import usable_bytes
 from ..options import BY_NAME
 from ..scenario import Task
 from .asked import Asked
+from .hardware import host_memory_changes
 from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
@@ -58,7 +59,8 @@ def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -
             asked = {name: value for name, value in asked.items() if name not in GIVES_WAY}
             found = beside.estimate(asked)
         if found is not None:
-            yield _use(label, *_best(asked, found, beside))
+            changes, best = _best(asked, found, beside)
+            yield _use(label, changes, best, _part({**asked, **changes}, best, beside))
 
 
 def _asked(request: Mapping[str, object], task: Task) -> dict[str, object]:
@@ -124,7 +126,19 @@ def _formats(plain: Estimate) -> Iterator[dict[str, object]]:
                 yield {"quant": quant}
 
 
-def _use(label: str, changes: Settings, found: Estimate) -> Use:
+def _part(asked: Settings, found: Estimate, beside: Asked) -> Settings | None:
+    """The main memory with which a use works that lacks nothing else; None where it works, or lacks more."""
+    short = {reason.code for reason in found.verdict.reasons if reason.code.endswith("-exceeds")}
+    if short != {"host-memory-exceeds"} or found.scenario.was_given("host_memory"):
+        return None
+    for change in host_memory_changes(found, beside.catalog):
+        tried = beside.estimate({**asked, **change.settings})
+        if tried is not None and tried.verdict.status in ("feasible", "tight"):
+            return change.settings
+    return None
+
+
+def _use(label: str, changes: Settings, found: Estimate, part: Settings | None) -> Use:
     scenario, total = found.scenario, found.total_seconds
     return Use(
         label=label,
@@ -138,4 +152,5 @@ def _use(label: str, changes: Settings, found: Estimate) -> Use:
         tokens=scenario.tokens,
         total_seconds=None if total is None else total.expected,
         decode_tokens_per_second=None if total is not None else found.speed.expected,
+        part=None if part is None else {"task": scenario.task, **changes, **part},
     )

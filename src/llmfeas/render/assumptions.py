@@ -17,19 +17,20 @@ SHOWN_ABOVE = ("task", "tokens", "seq_len", "micro_batch", "precision", "quant",
 """Settings whose value stands in the context line, training and inference together."""
 
 
-def context(inputs: Json, parameters: Json) -> tuple[str, ...]:
-    """What is done, in few words each: task, batch, recipe, engine."""
+def context(inputs: Json, parameters: Json, *, writes: bool = True) -> tuple[str, ...]:
+    """What is done, in few words each: task, batch, recipe, engine; `writes`: the model writes text, or trains to."""
 
     def value(name: str) -> Any:
         return inputs.get(name, {}).get("value")
 
-    parts = _inference(value) if value("task") == "inference" else _training(value, parameters["total"])
+    serves = value("task") == "inference"
+    parts = _training(value, parameters["total"]) if not serves else _inference(value) if writes else _reading(value)
     layout = [f"{name} {value(name)}" for name in ("tp", "pp", "ep", "cp") if (value(name) or 1) > 1]
     if value("zero"):
         layout.insert(0, f"ZeRO {value('zero')}")
     if (value("offload") or "none") != "none":
         layout.append(f"{value('offload')} offloaded")
-    task = TASKS.get(value("task"), str(value("task")))
+    task = TASKS.get(value("task"), str(value("task"))) if writes else "embedding"
     return tuple(glued(printable(part, 80)) for part in (task, *parts, *layout, str(value("engine"))))
 
 
@@ -96,6 +97,15 @@ def _inference(value: Any) -> Iterator[str]:
         yield f"{value('concurrency')} requests at once"
 
 
+def _reading(value: Any) -> Iterator[str]:
+    """What a model is asked that writes nothing."""
+    quant = value("quant") or "none"
+    yield f"{value('precision')} weights" if quant == "none" else f"{quant} weights"
+    many = value("concurrency") or 1
+    length = value("prompt") or value("context")
+    yield f"{many} texts of {length} tokens at once" if many > 1 else f"a text of {length} tokens"
+
+
 def _assumed(inputs: Json) -> list[tuple[str, Any, str]]:
     return [
         (name, entry["value"], entry["origin"])
@@ -127,7 +137,7 @@ def _chosen_to_fit(inputs: Json) -> Iterator[str]:
         best = "the smallest usual format" if placed or moved else "the best usual format that surely fits"
         yield f"{glued(str(quant['value']) + ' weights')}: {best}; as published they do not (--quant)."
     if moved:
-        whose = f"the experts of {moved} layers"
+        whose = f"The experts of {moved} layers"
         yield f"{glued(whose)} stay in main memory, no more than do not fit on the device (--n-cpu-moe)."
     if placed:
         where = f"{layers['value']} layers on the device"

@@ -36,7 +36,8 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
     device = printable(device or inputs["device"]["value"], 60)
     devices = glued(f"{inputs['num_devices']['value']} x {device}")
     title, verdict = f"{model}, {_size(result['parameters'])}, on {devices}", verdict_words(result["verdict"])
-    asked, uses = context(inputs, result["parameters"]), result.get("uses")
+    asked = context(inputs, result["parameters"], writes=_writes(result["time"]))
+    uses = result.get("uses")
     sections = (
         _reasons(result["verdict"]),
         _memory(inputs, result["memory"]),
@@ -169,9 +170,15 @@ def _limited(inputs: Json, time: Json, key: str) -> str:
     return f", limited by {'transfers from main memory' if alone else LIMITS.get(bound, bound)}"
 
 
+def _writes(time: Json) -> bool:
+    """Whether the model writes; encoders only read."""
+    written = time.get("decode_tokens_per_second")
+    return written is None or bool(written["expected"])
+
+
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     written = _limited(inputs, time, "decode_bound_by")
-    if not time["decode_tokens_per_second"]["expected"]:
+    if not _writes(time):
         read = f"reads {rate(time['prefill_tokens_per_second'])}{_limited(inputs, time, 'prefill_bound_by')}{condition}"
         return [read, f"a text is read in {figure(time['time_to_first_token_seconds'], format_duration)}"]
     requests = inputs.get("concurrency", {}).get("value") or 1

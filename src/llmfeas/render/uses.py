@@ -33,8 +33,11 @@ def _line(use: Json) -> tuple[Phrase, ...]:
     peak = glued(format_bytes(use["peak_bytes"]))
     if verdict["memory"] == "exceeds":
         reasons = {reason["code"]: reason["message"] for reason in verdict["reasons"]}
-        needed = "main memory" if "host-memory-exceeds" in reasons and "memory-exceeds" not in reasons else peak
-        return sign, Phrase(f" {words[0]}: {glued(f'needs more {needed}' if needed != peak else f'needs {peak}')}")
+        short = "host-memory-exceeds" in reasons and "memory-exceeds" not in reasons
+        text = f" {words[0]}: {glued('needs more main memory' if short else f'needs {peak}')}"
+        part = use.get("part")
+        enough = (Phrase(f"; enough: {flags(part)}", "dim"),) if part else ()
+        return sign, Phrase(text), *enough
     asked = Phrase(f": {flags(use['changes'])}", "dim")
     return sign, Phrase(" " + ", ".join((*words, *_weights(use), peak, *_speed(use)))), asked
 

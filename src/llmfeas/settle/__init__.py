@@ -37,6 +37,7 @@ from .load import settle_load
 from .pools import check_pools, count_pools
 from .server import settle_server
 from .speculation import settle_speculation
+from .task import settle_task
 
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
@@ -185,11 +186,11 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         UsageError, DataError: as `resolution`.
     """
     draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
-    draft.settle("task", "pretrain")
-    _unused(draft, asked)
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
+    settle_task(draft, asked, model, catalog)
+    _unused(draft, asked)
     recipe.settle_objective(draft, model)
     count_pools(draft)
     settle_hardware(draft, hardware_named(draft.given["device"], catalog), catalog)

@@ -20,6 +20,7 @@ from ...record import dataclass, replace
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
 from ...settle import resolution
+from ...settle.task import implied_task
 from ...text import printable
 from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 from .names import is_gguf
@@ -120,8 +121,8 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
         UsageError: a setting that the engine cannot express; unknown names, contradictions.
         DataError: for a model file that cannot be used.
     """
-    _check_task(request, engine, catalog)
     taken, changed = _taken_engine(request, engine, catalog)
+    _check_task({**request, "engine": taken}, engine, catalog)
     settings: dict[str, object] = {**request, "engine": taken}
     settled = resolution(settings, catalog)
     for _ in range(len(BY_NAME)):
@@ -148,7 +149,9 @@ def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
 
 
 def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> None:
-    task = parsed({"task": request.get("task")}, catalog.tables.quantization).get("task", "pretrain")
+    values = parsed(request, catalog.tables.quantization)
+    implied = implied_task(values, values, catalog)
+    task = values.get("task") or ("pretrain" if implied is None else implied[0])
     if not engine.takes("task", task):
         able = [other.id for other in LAUNCHERS.values() if other.takes("task", task)]
         hint = f"Engines that can: {', '.join(able)}."

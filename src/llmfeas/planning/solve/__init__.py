@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...contract import given
 from ...errors import UsageError
 from ...request import parsed
+from ...settle.task import implied_task
 
 if TYPE_CHECKING:
     from ...catalog.store import Catalog
@@ -50,4 +51,7 @@ def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> An
             raise UsageError("missing-option", f"--{name} is missing.", f"See 'llmfeas solve {question} --help'.")
     module, function, _ = QUESTIONS[question]
     solver: Callable[[Mapping[str, object], Catalog], Answer] = getattr(import_module(f"{__name__}.{module}"), function)
-    return replace(solver(values, catalog), inputs=given(request), catalog=catalog.digest)
+    implied = implied_task(values, values, catalog) if "task" not in values else None
+    found = solver(values if implied is None else {**values, "task": implied[0]}, catalog)
+    notes = found.notes if implied is None else (implied[1].message, *found.notes)
+    return replace(found, notes=notes, inputs=given(request), catalog=catalog.digest)

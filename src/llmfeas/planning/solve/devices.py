@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound, time_limit_seconds, time_lower_bound
 from ...feasibility.result import Estimate
-from ...settle import hardware_named
+from ...settle import hardware_named, resolution
 from .answer import FEASIBLE, Answer, Request, estimated, outcome, spills
 from .fleet import LAYOUT, MOST, asks_for_load, fewest_devices
 
@@ -27,7 +27,8 @@ def counts(node: int) -> Iterator[int]:
 def min_devices(request: Request, catalog: Catalog) -> Answer:
     """The fewest devices that work, with the layout that llmfeas would take; of a server under a load over layouts.
 
-    Counts are those that people build (`counts`); the one before the answer does not work.
+    Counts are those that people build (`counts`); the one before the answer does not work. Where an engine of clusters
+    does with fewer it is named.
 
     Raises:
         UsageError: where a count is given.
@@ -43,7 +44,7 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     for count in counts(node):
         result = estimated({**request, "num_devices": count}, catalog)
         if _alone(result):
-            return _fewest(request, _between(request, node, count, result, catalog), node, catalog)
+            return _fewest(request, _between(request, node, count, result, catalog), node, result, catalog)
         if result is not None and result.verdict.software == "unsupported":
             beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
             return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
@@ -58,10 +59,22 @@ def _alone(result: Estimate | None) -> bool:
 
 
 def _between(request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog) -> Estimate:
-    """The estimate on the fewest whole nodes below `most` that work, else `found`; what is hopeless is not walked."""
+    """The estimate on the fewest whole nodes below `most` that work, else `found`; of fewer devices under an engine of
+    clusters that is taken without being asked for.
+    """
     assert found is not None
+    best = _first(request, range(node, most, node), found, catalog) or found
+    engine = _dividing(request, best, catalog)
+    if engine is None:
+        return best
+    counts = [count for count in (*range(1, node), *range(node, most, node)) if count < best.scenario.num_devices]
+    return _first({**request, "engine": engine}, counts, found, catalog) or best
+
+
+def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Catalog) -> Estimate | None:
+    """The estimate on the first count that works; what is hopeless is not walked."""
     limit = time_limit_seconds(found.scenario)
-    for count in range(node, most, node):
+    for count in counts:
         settings = {"num_devices": count}
         if memory_lower_bound(settings, found.scenario) > found.scenario.memory_bytes:
             continue
@@ -70,13 +83,36 @@ def _between(request: Request, node: int, most: int, found: Estimate | None, cat
         result = estimated({**request, **settings}, catalog)
         if result is not None and _alone(result):
             return result
-    return found
+    return None
 
 
-def _fewest(request: Request, result: Estimate, node: int, catalog: Catalog) -> Answer:
+def _dividing(request: Request, found: Estimate, catalog: Catalog) -> str | None:
+    """The engine of clusters that divides what public code gathers: what was taken for many devices, or what people who
+    have data centers also know; None where an engine was asked for.
+    """
+    scenario = found.scenario
+    if request.get("engine") is not None or not scenario.is_training:
+        return None
+    able = (engine.id for engine in catalog.engines.values() if scenario.device.backend in engine.training.clusters)
+    engine = next(able, None)
+    return engine if engine == scenario.engine or scenario.device.kind == "datacenter" else None
+
+
+def _fewest(request: Request, result: Estimate, node: int, usual: Estimate | None, catalog: Catalog) -> Answer:
+    """The answer, which names an engine that people do not use on so few devices, and what theirs takes."""
     scenario = result.scenario
     count = scenario.num_devices
-    layout = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
+    notes: tuple[str, ...] = ()
+    layout: dict[str, object] = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
+    answer: dict[str, object] = {"num_devices": count, "layout": layout}
+    theirs = resolution({**request, "num_devices": count}, catalog).scenario.engine
+    if theirs != scenario.engine:
+        request = {**request, "engine": scenario.engine}
+        answer["engine"] = scenario.engine
+        other = "does not do it"
+        if usual is not None and usual.scenario.engine == theirs:
+            other = f"takes {usual.scenario.num_devices}"
+        notes = (f"with --engine {scenario.engine}; {theirs}, which people use on {count} devices, {other}",)
     before = count - (1 if count <= node else node)
     beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)} if before else None
-    return Answer("min-devices", {"num_devices": count, "layout": layout}, result, beyond)
+    return Answer("min-devices", answer, result, beyond, notes)
