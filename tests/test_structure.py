@@ -45,12 +45,13 @@ CORNERS = {
     **dict.fromkeys(("anyio", "jsonschema", "mcp", "mcp_types"), ("cli/mcp.py",)),
     **dict.fromkeys(("calibration", "numpy", "scipy"), ()),
 }
-LAZY = ("click", "rich", "yaml", "pydantic", "anyio", "jsonschema", "mcp", "mcp_types")
+LAZY = ("click", "rich", "yaml", "pydantic", "anyio", "jsonschema", "mcp", "mcp_types", "dataclasses")
 """Libraries that cost start-up time; only the corners below may import them when they are imported themselves."""
 EAGER_CORNERS = {
     "click": ("cli/",),
     "yaml": ("catalog/source.py",),
     "rich": ("render/table.py",),
+    "dataclasses": ("catalog/validation.py", "cli/", "machine/", "render/"),
     "pydantic": ("catalog/validation.py", "evidence/", "importers/"),
 }
 

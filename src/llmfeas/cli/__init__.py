@@ -33,9 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.disable()  # one answer makes no garbage worth a search; what answers many turns it on again
             heed_signals(given)
         from . import output
-        from .app import run
+        from .plain import ran
 
-        code = run([*given])
+        code = 0
+        if not ran(given):
+            from .app import run
+
+            code = run([*given])
         output.flush()
         return code
     except (Exception, KeyboardInterrupt) as error:

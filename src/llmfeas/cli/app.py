@@ -12,10 +12,9 @@ import click
 from .. import __version__
 from ..errors import UsageError
 from ..text import printable
+from .words import COMPLETION_VARIABLE as COMPLETION_VARIABLE
 
 PROGRAM = "llmfeas"
-COMPLETION_VARIABLE = "_LLMFEAS_COMPLETE"
-"""Set by the shell when it asks what may stand at the cursor."""
 
 COMMANDS: Mapping[str, str] = {
     "estimate": "Can this model be trained, fine-tuned or served on this device?",

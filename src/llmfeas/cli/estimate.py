@@ -2,79 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from ..errors import CheckFailedError, UsageError
-from .parameters import DRAWN, Command, Grouped, Output, outputs, settings
-
-if TYPE_CHECKING:
-    from ..feasibility.result import Estimate, Verdict
-    from ..render.drawing import Picture
-    from ..render.report import Report
-
-EXAMPLE = "llmfeas estimate --model gpt2-xl --device rtx-4070ti"
-
-
-def run(**values: Any) -> None:
-    """Answer one question and write the answer.
-
-    Raises:
-        UsageError, DataError: the question cannot be answered.
-        CheckFailedError: with `--check` or `--strict`, where the answer is no.
-    """
-    output = Output.taken(values)
-    explain, strict = values.pop("explain"), values.pop("strict")
-    check = values.pop("check") or strict
-    for name in ("model", "device"):
-        if values[name] is None:
-            raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
-    from ..planning.answer import answer as answer_to
-
-    request = {name: value for name, value in values.items() if value is not None}
-    answer = answer_to(request, explain=explain)
-    envelope = answer.to_dict()
-    output.write(envelope, lambda: report_of(answer, envelope), lambda: pictures_of(answer, request))
-    if check:
-        checked(answer.verdict, strict)
-
-
-def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
-    """What a person reads: the report under the names of model and device, with its derivation if asked for."""
-    from ..render.estimate import report
-
-    shown = report(envelope, answer.scenario.model.name, answer.scenario.device.name)
-    if "explanation" not in envelope:
-        return shown
-    from ..render.explain import explained
-
-    return explained(shown, envelope["inputs"], envelope["explanation"])
-
-
-def pictures_of(answer: Estimate, request: Mapping[str, object]) -> tuple[Picture, ...]:
-    """Pictures for which the question is asked again at other lengths."""
-    from ..catalog.store import catalog
-    from ..planning.curves import memory_over_length
-    from ..render.pictures import curve
-
-    name, points = memory_over_length(request, answer, catalog())
-    if len(points) < 2:
-        return ()
-    label = "tokens of context" if name == "context" else "tokens in one sequence"
-    return (curve(points, answer.memory.usable_bytes, getattr(answer.scenario, name), label),)
-
-
-def checked(verdict: Verdict, strict: bool) -> None:
-    """Fail where the verdict is no or a budget could not be checked, with `strict` where it is tight too.
-
-    Raises:
-        CheckFailedError: with the verdict and the reasons that break it.
-    """
-    from .failure import fails, failure
-
-    if fails(verdict, strict=strict):
-        raise CheckFailedError("check-failed", failure(verdict))
-
+from .estimated import EXAMPLE, run
+from .parameters import DRAWN, Command, Grouped, outputs, settings
 
 command = Command(
     "estimate",

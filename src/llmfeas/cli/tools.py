@@ -123,7 +123,7 @@ def _estimate() -> Tool:
 
 def _estimated(arguments: Json) -> ToolAnswer:
     from ..planning.answer import answer
-    from .estimate import report_of
+    from .estimated import report_of
 
     found = answer(arguments, explain=bool(arguments.pop("explain", False)))
     envelope = found.to_dict()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+COMPLETION_VARIABLE = "_LLMFEAS_COMPLETE"
+"""Set by the shell when it asks what may stand at the cursor."""
 _FORMAT_SPELLINGS = frozenset({"-f", "-fnd", "-f=", "-f=nd", "--format=", "--format=nd"})
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from ..catalog.architecture import Architecture, Model, with_layers
 from ..errors import DataError
+from ..record import replace
 from ..text import printable
 from .config_file import Config, read_config
 from .hf_classic import CLASSIC

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..autograd.graph import Tensor
 from ..autograd.products import linear
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
+from ..record import dataclass, replace
 from .context import Context
 from .norm import NormProgram, norm_program
 from .operator import AttentionKernel, Operator, SpanShape

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..memory.rollouts import rollout_tp
+from ..record import replace
 from ..scenario import Scenario
 from .inference import inference_time
 

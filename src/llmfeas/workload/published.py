@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from ..catalog.architecture import Model
@@ -14,7 +13,7 @@ from ..importers.tensors import ImportedModel
 from ..model.build import Tape, build
 from ..model.operator import Operator
 from ..model.weight import Weight
-from ..record import dataclass
+from ..record import dataclass, replace
 from .weights import DTYPE_BYTES
 
 UNTOUCHED: Final = ("router", "conv", "decay", "relative", "shared_gate")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ...contract import given
 from ...errors import UsageError
+from ...record import replace
 from ...request import parsed
 from ...settle.task import implied_task
 
