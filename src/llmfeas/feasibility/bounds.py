@@ -15,6 +15,7 @@ from ..settle.hardware import default_host_bytes, default_memory_bytes
 from ..timing.rates import peak_flop_per_s
 from ..units import parse_bytes
 from ..workload.parameters import block_parameters, parameters
+from .purchase import SECONDS_PER_HOUR, purchase
 from .verdict import IMPRACTICAL_SECONDS
 
 WITH_GRADIENTS = 0.95
@@ -174,6 +175,19 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
         peak = max(peak, peak_flop_per_s(device, precision))
     each = 4.0 if _method(settings, requested) in FROZEN_BYTES else 6.0
     return tokens * weights * each / (peak * _count(settings, requested))
+
+
+def cost_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
+    """A floor for the cost of the whole job, USD: the rent or wear of all devices for the floor of its time.
+
+    0 where another device, whose price is another one, is tried, or no price is known.
+    """
+    bought = purchase(requested, 1.0)
+    hourly = bought.usd_per_device_hour if bought else requested.price_usd_per_hour
+    if not hourly or "device" in settings:
+        return 0.0
+    hours = time_lower_bound(settings, requested, catalog) / SECONDS_PER_HOUR
+    return hours * hourly * _count(settings, requested)
 
 
 def _memory(settings: Mapping[str, object], requested: Scenario, device: Device) -> float:

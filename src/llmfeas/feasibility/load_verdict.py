@@ -38,12 +38,17 @@ def targets_of(scenario: Scenario) -> Iterator[Target]:
         yield Target("--tpot", "tpot-missed", "a token", scenario.tpot_seconds, lambda load: load.tpot_seconds)
 
 
+def is_followed(scenario: Scenario) -> bool:
+    """Whether a verdict follows the load: at a rate, or where there are targets."""
+    return bool(scenario.rate) or next(targets_of(scenario), None) is not None
+
+
 def load_verdict(
     scenario: Scenario, under_load: Callable[[], ServedLoad] | None
 ) -> tuple[LoadVerdict, tuple[Note, ...]]:
     """Judge a load by its expected figures, with reasons; `tight` where only the pessimistic end misses."""
     targets = list(targets_of(scenario))
-    if under_load is None or not (targets or scenario.rate):
+    if under_load is None or not is_followed(scenario):
         return "not_asked", ()
     load = under_load()
     missed = [target for target in targets if (p95 := target.of(load).p95) is None or p95.expected > target.seconds]

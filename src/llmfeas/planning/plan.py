@@ -130,6 +130,8 @@ class Plan:
     requested: Estimate
     ways: tuple[Way, ...]
     nearest: Nearest | None
+    ended: bool = False
+    """Whether the search left something untried."""
 
     def __repr__(self) -> str:
         ways = (f"  {dict(way.settings)}: {way.estimate!r}" for way in self.ways)
@@ -139,6 +141,13 @@ class Plan:
     def warnings(self) -> tuple[Note, ...]:
         """What the estimate warns of, and whether the settings to keep leave nothing to try."""
         kept = self.nearest.emptied_by if self.nearest else ()
+        if self.ended:
+            text = (
+                "the search ended before all changes were tried together: what it shows works, but there may be better"
+            )
+            if not self.ways:
+                text = "the search ended before all changes were tried together: there may be a way that it did not see"
+            return (*self.requested.warnings, Note("search-ended", f"{text}; --keep names settings not to change"))
         if not kept:
             return self.requested.warnings
         held = ", ".join(flag_of(name) for name in kept)
@@ -191,11 +200,14 @@ def plan(
     found = _found(search, axes)
     ways += [way for way in (worth_showing(found) if found else ()) if way.settings not in told]
     if not ways and requested.verdict.status == "tight":
-        return Plan(requested, (as_asked,), None)
+        return Plan(requested, (as_asked,), None, search.ended)
     if not ways:
         free = axes_of(requested, catalog, any_device=any_device)
-        return Plan(requested, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]))
-    return Plan(requested, tuple(_as_asked(way, search, request) for way in ways[:shown]), None)
+        return Plan(
+            requested, (), nearest(search, axes, [axis.name for axis in free if axis.name in keep]), search.ended
+        )
+    shown_ways = tuple(_as_asked(way, search, request) for way in ways[:shown])
+    return Plan(requested, shown_ways, None, search.ended)
 
 
 def _others(axes: Sequence[Axis], ways: Sequence[Way]) -> Iterator[Axis]:

@@ -163,7 +163,7 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
     hopeful: dict[Group, bool] = {}
     best: list[Way] = []
     for changes, group in trials:
-        if len(best) == wanted and sum(change.pain for change in changes) > best[-1].pain:
+        if (len(best) == wanted and sum(change.pain for change in changes) > best[-1].pain) or search.spent:
             break
         if pointless(search.settings(changes), sum(change.pain for change in changes), best):
             continue

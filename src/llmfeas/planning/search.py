@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 
 from ..catalog.store import Catalog
 from ..errors import LlmfeasError
 from ..feasibility.bounds import (
+    cost_lower_bound,
     host_lower_bound,
     host_upper_bound,
     machine_lower_bound,
@@ -18,12 +20,13 @@ from ..feasibility.bounds import (
     time_lower_bound,
 )
 from ..feasibility.core import estimate
+from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from ..feasibility.software import software_support
 from ..memory.peak import memory
 from ..record import dataclass
 from ..scenario import Scenario
-from ..settle import Resolution, hardware_named, resolution
+from ..settle import Resolution, before_layout, hardware_named, resolution
 from .bisection import largest
 from .change import Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
@@ -31,6 +34,10 @@ from .serving_changes import host_pain, layers_change
 FEASIBLE = ("feasible", "tight")
 TIGHT = 0.9
 """Pain of memory that may run out: a milder change that is tight comes before the next harsher one."""
+MOST_WORK = 3000
+"""Work of a search, about half a millisecond each; what is not tried by then is left out, and said."""
+LOAD_WORK = 20
+"""What following a load counts for."""
 MOST_SPARED = 16
 """Spared trials that are tried after all to tell what comes nearest."""
 STAYING = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "logits_bytes")
@@ -154,6 +161,10 @@ class Search:
         self.catalog = catalog
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
+        self.work = 0
+        """Questions settled, layouts weighed and loads followed; the same whatever was known before."""
+        self.ended = False
+        """Whether something was left untried because that was enough work."""
         self.nearest: Changes = ()
         self._least = (float("inf"), 0)
         self._spared: list[tuple[float, Changes]] = []
@@ -173,10 +184,24 @@ class Search:
     def settled(self, changes: Changes) -> Resolution | None:
         """Settle the request with the changes; None where it is refused."""
         self.tries += 1
+        self.work += 1
         try:
-            return resolution({**self.request, **self.settings(changes)}, self.catalog)
+            found = resolution({**self.request, **self.settings(changes)}, self.catalog)
         except LlmfeasError:
             return None
+        self.work += found.work
+        return found
+
+    def runs(self, changes: Changes) -> bool:
+        """Whether software runs the request with the changes, which is known before a layout is; not if refused."""
+        try:
+            known = before_layout({**self.request, **self.settings(changes)}, self.catalog)
+        except LlmfeasError:
+            known = None
+        if known is not None and not self._unsupported(known):
+            return True
+        self.work += 1
+        return False
 
     def note(self, changes: Changes, far: float) -> None:
         """Remember the trial that misses by least; with as good ones the one of fewer changes."""
@@ -222,9 +247,18 @@ class Search:
     def _unsupported(self, settled: Resolution) -> float:
         return HOPELESS if software_support(settled.scenario, settled.backend)[0] == "unsupported" else 0.0
 
+    @property
+    def spent(self) -> bool:
+        """Whether no work is left; whoever asks has something to try yet."""
+        if self.work >= MOST_WORK:
+            self.ended = True
+        return self.ended
+
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
-        if (not heavy and self.hopeless(changes)) or clash(changes):
+        if clash(changes):
+            return None
+        if not heavy and (self.hopeless(changes) or self.spent or not self.runs(changes)):
             return None
         settled = self.settled(changes)
         if settled is None:
@@ -241,6 +275,7 @@ class Search:
             self.note(changes, share + hopeless)
             return None
         estimated = estimate(settled, counted)
+        self.work += LOAD_WORK if is_followed(settled.scenario) else 0
         unpriced = (
             estimated.scenario.budget_usd is not None and estimated.scenario.is_training and estimated.cost.usd is None
         )
@@ -254,7 +289,7 @@ class Search:
 
     def hopeless(self, changes: Changes) -> bool:
         """Whether weights and states alone are more than devices or host hold, or the products of the weights
-        alone take too long: spares the walk.
+        alone take too long or cost too much: spares the walk.
         """
         far = self._floors.get(changes)
         if far is None:
@@ -267,6 +302,7 @@ class Search:
                 host_lower_bound(settings, requested, catalog) / host_upper_bound(settings, requested, catalog),
                 machine_lower_bound(settings, requested, catalog) / machine_upper_bound(settings, requested, catalog),
                 time_lower_bound(settings, requested, catalog) / time_limit_seconds(requested),
+                cost_lower_bound(settings, requested, catalog) / (requested.budget_usd or math.inf),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
                 far = max(far, *(self._bare.get(one, 0.0) for one in changes))
@@ -308,6 +344,8 @@ class Search:
         feasible are not tried. Combinations whose memory cannot do even at its least are left out.
         """
         for chosen in combinations(axes, count):
+            if self.spent:
+                return
             if count == 1 or self.may_fit(chosen):
                 yield from self.among(chosen)
 
@@ -315,6 +353,8 @@ class Search:
         """Yield the ways that take one alternative of each of these axes."""
         *outer, last = chosen
         for before in product(*(axis.alternatives for axis in outer)):
+            if self.spent:
+                return
             for change in last.alternatives:
                 way = self.way((*before, change))
                 if way is not None:

@@ -20,6 +20,7 @@ from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
 from ..memory.usable import usable_bytes
 from ..options import BY_NAME
+from ..ranges import Range
 from ..record import dataclass
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
@@ -57,6 +58,8 @@ class Resolution:
     """Names the data that it was settled from."""
     open_draft: Draft | None = None
     """What a layout is still chosen from for each batch; None where all is settled."""
+    work: int = 1
+    """Layouts that were weighed: what settling cost, whatever was known before."""
 
 
 def _is_path(text: str, catalog: Catalog) -> bool:
@@ -150,18 +153,10 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         DataError: for a model file that cannot be used.
     """
     given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
-    for name in ("model", "device"):
-        if name not in given:
-            raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
-    rest = [item for item in given.items() if item[0] not in BATCH]
-    if "concurrency" in given:
-        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), catalog)))
-    # a file may change between two questions
-    ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
-    known = ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
-    scenario = known.scenario
+    known = _known(given, recorded, catalog)
+    scenario, work = known.scenario, 1
     if known.open_draft is not None and scenario.is_training:
-        scenario = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
+        scenario, work = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
     elif known.open_draft is not None:
         scenario = _for_requests(known, int(given.get("concurrency", 1)))
     draft = Draft(given, recorded)
@@ -173,7 +168,29 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
         draft.settle("concurrency", 1)
         _widened(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
-    return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest)
+    return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest, work=work)
+
+
+def before_layout(request: Mapping[str, object], catalog: Catalog) -> Resolution:
+    """The same before batch and layout, which take longest: what runs it, and in which formats, is decided.
+
+    Raises:
+        UsageError, DataError: as `resolution`.
+    """
+    return _known(parsed(request, catalog.tables.quantization), recorded_origins(request), catalog)
+
+
+def _known(given: Mapping[str, Any], recorded: Mapping[str, Any], catalog: Catalog) -> Resolution:
+    """Settle all that does not depend on the batch; equal questions once."""
+    for name in ("model", "device"):
+        if name not in given:
+            raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
+    rest = [item for item in given.items() if item[0] not in BATCH]
+    if "concurrency" in given:
+        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), catalog)))
+    # a file may change between two questions
+    ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
+    return ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
 
 
 @lru_cache(maxsize=MAX_QUESTIONS, typed=True)
@@ -236,8 +253,8 @@ def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
-def _for_batch(known: Resolution, micro_batch: int, batch: int) -> Scenario:
-    """Spread a training over its devices for a micro-batch and a global batch (0: not given).
+def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenario, int]:
+    """Spread a training over its devices for a micro-batch and a global batch (0: not given); layouts weighed for it.
 
     Raises:
         UsageError: no layout is possible as asked.
@@ -245,20 +262,29 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> Scenario:
     assert known.open_draft is not None
     probe = known.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
 
+    work = 1
+
+    def peak(candidate: Scenario) -> Range:
+        nonlocal work
+        work += 1
+        return peak_bytes(candidate)
+
     def tokens_per_second(candidate: Scenario) -> float:
+        nonlocal work
+        work += 1
         micro = micro_batch or lengths.fitting_batch(candidate, batch)
         settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
         return layout_tokens_per_second(candidate.with_batch(settled, {}))
 
     judge = layout.Judge(
         probe.engine_record.training.layout == "fastest",
-        peak_bytes,
+        peak,
         rank_floor_bytes,
         usable_bytes(probe),
         tokens_per_second,
     )
     probe = layout.fitted_layout(probe, known.open_draft, judge, batch)
-    return _laid_out(probe, known.open_draft)
+    return _laid_out(probe, known.open_draft), work
 
 
 def _widened(scenario: Scenario, draft: Draft) -> None:
