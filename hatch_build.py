@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -22,8 +21,7 @@ class DataHook(BuildHookInterface):  # type: ignore[type-arg]
         sys.path.insert(0, str(root / "src"))
         try:
             from llmfeas.catalog.integrity import problems
-            from llmfeas.catalog.source import read_yaml
-            from llmfeas.catalog.store import digest
+            from llmfeas.catalog.packing import packed
         finally:
             sys.path.pop(0)
         data = root / "data"
@@ -31,12 +29,10 @@ class DataHook(BuildHookInterface):  # type: ignore[type-arg]
         if found:
             raise ValueError("the catalogs do not validate:\n" + "\n".join(found))
         self._directory = tempfile.TemporaryDirectory()
-        files = sorted(data.rglob("*.yaml"))
-        packed = {path.relative_to(data).with_suffix("").as_posix(): read_yaml(path).data for path in files}
-        for name, content in {**packed, "digest": digest(data)}.items():
+        for name, content in packed(data).items():
             target = Path(self._directory.name, f"{name}.json")
             target.parent.mkdir(exist_ok=True)
-            target.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), encoding="utf-8")
+            target.write_text(content, encoding="utf-8")
             build_data["force_include"][str(target)] = f"llmfeas/data/{name}.json"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -27,6 +27,7 @@ LAYERS = (
     {"planning"},
     {"check"},
     {"evidence", "render"},
+    {"page"},
     {"cli"},
 )
 """A module may import from its own layer and from those before it."""

@@ -94,7 +94,7 @@ ASKED: dict[str, list[tuple[str, ...]]] = {
 }
 """By schema: what its command is asked."""
 
-SILENT = ("schema", "completion", "mcp")
+SILENT = ("schema", "completion", "mcp", "page")
 """Commands that write no envelope."""
 
 

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "mcp": "The same for coding agents, as tools.",
     "detect": "This machine as devices of the catalog.",
     "catalog": "One's own entries: where they are looked for, checked, begun.",
+    "page": "The calculator as a page in the browser.",
     "schema": "JSON Schemas of what goes in and out.",
     "completion": "Completion of commands, options and names in a shell.",
 }

@@ -54,14 +54,9 @@ def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
 def pictures_of(answer: Estimate, request: Mapping[str, object]) -> tuple[Picture, ...]:
     """Pictures for which the question is asked again at other lengths."""
     from ..catalog.store import catalog
-    from ..planning.curves import memory_over_length
-    from ..render.pictures import curve
+    from ..render.pictures import over_length
 
-    name, points = memory_over_length(request, answer, catalog())
-    if len(points) < 2:
-        return ()
-    label = "tokens of context" if name == "context" else "tokens in one sequence"
-    return (curve(points, answer.memory.usable_bytes, getattr(answer.scenario, name), label),)
+    return over_length(request, answer, catalog())
 
 
 def checked(verdict: Verdict, strict: bool) -> None:

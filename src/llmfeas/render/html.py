@@ -36,16 +36,24 @@ dt{margin-top:.4rem}dd{margin:0 0 0 1.5rem}
 
 def rendered(report: Report, pictures: Sequence[Picture] = ()) -> str:
     """The report as one page of valid HTML; text from outside is escaped."""
-    figures = [_figure(picture) for picture in pictures]
-    inner = next((place for place, block in enumerate(report.blocks) if isinstance(block, Heading)), -1) + 1
-    before, after = ([part for block in part_of for part in _block(block)] for part_of in _cut(report, inner))
-    body = "\n".join((*_heading(report, "h1"), *before, *figures, *after))
-    style = f"<style>{STYLE}{PICTURES if pictures else ''}</style>"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(report.title)}</title>\n{style}\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{_text(report.title)}</title>\n<style>{style(drawn=bool(pictures))}</style>\n</head>\n<body>\n<main>\n"
+        f"{fragment(report, pictures)}\n</main>\n</body>\n</html>\n"
     )
+
+
+def style(*, drawn: bool = True) -> str:
+    """The style sheet of a report, with that of its pictures if some are `drawn`."""
+    return STYLE + (PICTURES if drawn else "")
+
+
+def fragment(report: Report, pictures: Sequence[Picture] = ()) -> str:
+    """The report as what stands inside of a page that has the style of reports."""
+    inner = next((place for place, block in enumerate(report.blocks) if isinstance(block, Heading)), -1) + 1
+    before, after = ([part for block in part_of for part in _block(block)] for part_of in _cut(report, inner))
+    return "\n".join((*_heading(report, "h1"), *before, *map(figure, pictures), *after))
 
 
 def _cut(report: Report, at: int) -> tuple[Sequence[Topic | Table | Verbatim | Heading], ...]:
@@ -74,7 +82,8 @@ def _heading(report: Report | Heading, level: str) -> Iterator[str]:
         yield f'<p class="context">{" · ".join(map(_text, report.context))}</p>'
 
 
-def _figure(picture: Picture) -> str:
+def figure(picture: Picture) -> str:
+    """A picture under its title."""
     return f'<figure class="wide"><figcaption>{_text(picture.title)}</figcaption>{picture.svg()}</figure>'
 
 

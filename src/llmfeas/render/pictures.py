@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..catalog.store import Catalog
 from ..contract import Json
+from ..feasibility.result import Estimate
+from ..planning.curves import memory_over_length
 from ..ranges import Range
 from ..units import GIB, format_bytes, format_count, format_duration, format_usd
 from .drawing import WIDTH, Axis, Picture, band, box, framed, line, mark, number_on, path, powers_around, text, whisker
@@ -32,6 +35,15 @@ def _estimate(envelope: Json) -> Iterator[Picture]:
     layout = cluster(envelope["inputs"])
     if layout is not None:
         yield layout
+
+
+def over_length(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> tuple[Picture, ...]:
+    """The picture for which the question is asked again at other lengths; none where there are none."""
+    name, points = memory_over_length(request, found, catalog)
+    if len(points) < 2:
+        return ()
+    label = "tokens of context" if name == "context" else "tokens in one sequence"
+    return (curve(points, found.memory.usable_bytes, getattr(found.scenario, name), label),)
 
 
 def memory(found: Json) -> Picture:
