@@ -44,7 +44,7 @@ PRECISIONS = ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-m
 # fmt: off
 QUANTIZATIONS = (
     "none", "int8", "nf4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_k_s", "q4_0", "q3_k_m", "q2_k",
-    "awq-int4", "gptq-int4", "gptq-int8", "mxfp4", "nvfp4", "fp8", "w8a8-int8",
+    "awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "w8a8-int8", "mxfp4", "mxfp8", "nvfp4", "fp8",
 )
 # fmt: on
 BLOCK_CACHES = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")

@@ -119,10 +119,17 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
         spellings |= {name.replace("_", "-"): known.id for name, known in formats.formats.items()}
     if text in spellings:
         return spellings[text]
+    if option.extensible:
+        from .catalog.format_names import format_named
+
+        named = formats.formats.get(format_named(raw))
+        if named is not None:
+            return named.id
     from difflib import get_close_matches
 
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))
-    what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(option.choices)}."
+    choices = dict.fromkeys((*option.choices, *(spellings.values() if option.extensible else ())))
+    what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(choices)}."
     raise UsageError("bad-choice", what, _did_you_mean(near), near)
 
 

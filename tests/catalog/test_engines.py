@@ -81,7 +81,7 @@ def test_an_engine_that_is_called_otherwise_is_settled_by_its_id() -> None:
 def test_kin_share_what_is_said_once() -> None:
     first, studio = ENGINES["llama.cpp"], ENGINES["lm-studio"]
     assert studio.serving.memory.window_extra == first.serving.memory.window_extra == 512
-    assert (studio.serving.partial, studio.formats, studio.speaks) == (True, ("gguf",), "llama.cpp")
+    assert (studio.serving.partial, studio.formats, studio.speaks) == (True, ("gguf", "mlx"), "llama.cpp")
     assert ENGINES["llama.cpp-vulkan"].serving.speed.unpacks and ENGINES["llama.cpp-vulkan"].serving.split == "layers"
     tuned = ENGINES["nemo-tuned"].training.scheme
     assert (tuned.gradient, tuned.master, tuned.whole_gradients) == (2, 4, True)

@@ -173,11 +173,17 @@ def test_long_sequences_spread_over_ranks_that_the_batch_leaves_idle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "quant", "warned"),
+    ("engine", "quant", "refused"),
     [
         ("exllamav2", "q4_k_m", True),
         ("gpt-fast", "q4_k_m", True),
-        ("vllm", "q4_k_m", True),
+        ("transformers", "q4_k_m", True),
+        ("llama.cpp", "mlx-4bit", True),
+        ("llama.cpp", "awq-int4", True),
+        ("ctranslate2", "nvfp4", True),
+        ("vllm", "q4_k_m", False),
+        ("tensorrt-llm", "int8", False),
+        ("lm-studio", "mlx-4bit", False),
         ("exllamav2", "gptq-int4", False),
         ("llama.cpp-vulkan", "q4_k_m", False),
         ("ollama", "q4_k_m", False),
@@ -185,9 +191,44 @@ def test_long_sequences_spread_over_ranks_that_the_batch_leaves_idle() -> None:
         ("an-engine-of-mine", "q4_k_m", False),
     ],
 )
-def test_a_format_that_the_engine_does_not_read_is_named(engine: str, quant: str, warned: bool) -> None:
-    found = settled("llama-3-8b", "rtx-4090", task="inference", engine=engine, quant=quant)
-    assert ("engine-format" in codes(found)) == warned
+def test_a_format_that_the_engine_does_not_run_is_refused(engine: str, quant: str, refused: bool) -> None:
+    if not refused:
+        assert settled("llama-3-8b", "rtx-4090", task="inference", engine=engine, quant=quant).scenario.engine == engine
+        return
+    with pytest.raises(UsageError, match=f"{engine} does not run {quant}") as caught:
+        settled("llama-3-8b", "rtx-4090", task="inference", engine=engine, quant=quant)
+    assert caught.value.candidates and engine not in caught.value.candidates
+    assert f"formats of {engine}: " in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("form", sorted({form.id for form in catalog().tables.quantization.formats.values()}))
+@pytest.mark.parametrize("device", ["rtx-4090", "m4-max", "epyc-9654"])
+def test_the_engine_follows_the_format(device: str, form: str) -> None:
+    """Whoever names a format and no engine gets one that runs it, and launch and ladder ask the same question."""
+    found = settled("llama-3-8b", device, task="inference", quant=form).scenario
+    engine = found.engine_record
+    assert form == "none" or engine.reads(found.tables.quantization.format(form, engine.speaks))
+
+
+@pytest.mark.parametrize(
+    ("quant", "device", "engine", "status"),
+    [
+        ("q4_k_m", "b200", "vllm", "limited"),
+        ("nvfp4", "h100-sxm", "sglang", "unsupported"),
+        ("nvfp4", "b200", "sglang", "supported"),
+        ("mlx-4bit", "rtx-4090", "lm-studio", "unsupported"),
+        ("mlx-4bit", "m4-max", "lm-studio", "supported"),
+    ],
+)
+def test_a_format_has_limits_by_device(quant: str, device: str, engine: str, status: str) -> None:
+    found = settled("llama-3-8b", device, task="inference", engine=engine, quant=quant).scenario
+    form = found.tables.quantization.format(quant, found.engine_record.speaks)
+    assert found.engine_record.format_support(form, found.device).status == status
+
+
+def test_published_weights_that_an_engine_does_not_run_are_taken_otherwise_and_said() -> None:
+    found = settled("gpt-oss-20b", "h100-sxm", task="inference", engine="tgi")
+    assert (found.scenario.quant, "engine-format" in codes(found)) == ("none", True)
 
 
 def test_interleaving_without_stages_is_told() -> None:

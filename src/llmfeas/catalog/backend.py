@@ -23,6 +23,7 @@ class Condition:
     """Devices whose numeric target (CUDA compute capability) is below this one."""
     targets: tuple[Identifier, ...] = ()
     """Devices with one of these targets; `gfx11*` stands for all that begin so."""
+    backends: tuple[BackendId, ...] = ()
     generations: tuple[Identifier, ...] = ()
     kinds: tuple[DeviceClass, ...] = ()
     without_bf16: bool = False
@@ -34,6 +35,7 @@ class Condition:
         return (
             (self.below is None or _version(device.target) < _version(self.below))
             and (not self.targets or any(fnmatchcase(device.target, pattern) for pattern in self.targets))
+            and (not self.backends or device.backend in self.backends)
             and (not self.generations or device.generation in self.generations)
             and (not self.kinds or device.kind in self.kinds)
             and not (self.without_bf16 and device.has_bf16)

@@ -179,6 +179,8 @@ class Engine:
     """The engine whose names of formats it uses; empty: its own."""
     formats: tuple[Identifier, ...] = ()
     """Formats that it reads, or kinds of them."""
+    limits: Mapping[Identifier, tuple[Support, ...]] = field(default_factory=dict)
+    """By format or kind the cases in order: the first whose condition holds counts."""
     architectures: tuple[Identifier, ...] = ()
     """Implementations that it runs; none named: nobody said."""
     without: tuple[Identifier, ...] = ()
@@ -195,14 +197,15 @@ class Engine:
     serving: ServingTraits
 
     def __post_init__(self) -> None:
-        """Refuse a backend that leaves some device without an answer.
+        """Refuse a backend or format that leaves some device without an answer.
 
         Raises:
-            ValueError: naming the backend.
+            ValueError: naming it.
         """
-        for backend, cases in self.backends.items():
-            if unending(cases):
-                raise ValueError(f"backends.{backend} must end with a case without `when`")
+        for field_name, places in (("backends", self.backends), ("limits", self.limits)):
+            for place, cases in places.items():
+                if unending(cases):
+                    raise ValueError(f"{field_name}.{place} must end with a case without `when`")
 
     @property
     def speaks(self) -> str:
@@ -218,6 +221,11 @@ class Engine:
     def reads(self, form: Format) -> bool:
         """Whether it is known to read a format."""
         return form.id in self.formats or form.kind in self.formats
+
+    def format_support(self, form: Format, device: Device) -> Support:
+        """Say whether it runs a format that it reads on a device."""
+        cases = self.limits.get(form.id) or self.limits.get(form.kind) or ()
+        return next((case for case in cases if case.when.holds(device)), WORKS)
 
     def support(self, backend: Backend, device: Device) -> Support:
         """Say whether it runs on a device: as a backend says of it by name, else as its own record does."""

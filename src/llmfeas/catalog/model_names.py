@@ -14,30 +14,11 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from ..record import dataclass
+from .format_names import without_format
 
 Words = tuple[str, ...]
 
 LONGEST: Final = 200
-_FORMATS: Final[tuple[tuple[str, str], ...]] = (
-    (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:s|m|l))?)", r"\1"),
-    (r"(?:ud-)?(q\d)_k_xl", r"\1_k_m"),
-    (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
-    (r"nvfp4", "nvfp4"),
-    (r"mxfp4(?:-q8)?", "mxfp4"),
-    (r"(?:unsloth-)?bnb-4bit|nf4", "nf4"),
-    (r"bnb-8bit|w8a8|quantized.w8a8", "int8"),
-    (r"awq(?:-int4|-4bit)?", "awq-int4"),
-    (r"gptq-(?:int8|8bit)", "gptq-int8"),
-    (r"gptq(?:-int4|-4bit)?|(?:int4-)?auto-?round|(?:quantized.)?w4a16", "gptq-int4"),
-    (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
-    (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
-    (r"(\d\.\d+)bpw(?:-h\d)?(?:-exl2)?", r"exl2-\1bpw"),
-    (r"int4|q4", "int4"),
-    (r"int8|q8", "int8"),
-    (r"bf16|fp16|f16|fp32|f32", "none"),
-)
-"""How formats are written into names, and what they are called here; the first that is found counts."""
-_FORMAT: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_FORMATS)))
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}")
 _ENDINGS: Final = (".gguf", ".safetensors", ".bin")
 _DECIMAL: Final = re.compile(r"(?<=\d)_(?=\d(?![\d.]*[bmt](?![a-z])))")
@@ -154,23 +135,10 @@ def typed(text: str) -> TypedName:
         plain = plain.removesuffix(ending)
     tagged = ":" in plain and "/" not in plain
     plain = plain.rsplit("/", 1)[-1]
-    plain, wanted = _without_format(plain)
+    plain, wanted = without_format(plain)
     words = _words(_DECIMAL.sub(".", plain))
     needed, optional = _parted(words)
     return TypedName(needed, optional, wanted, tagged)
-
-
-def _without_format(plain: str) -> tuple[str, str]:
-    spelled = re.sub(r"[\s:]+", "-", plain)
-    spelled = re.sub(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))", "_", spelled)
-    found = _FORMAT.search(spelled)
-    if found is None:
-        return plain, ""
-    index = next(i for i in range(len(_FORMATS)) if found[f"f{i}"] is not None)
-    pattern, name = _FORMATS[index]
-    match = re.fullmatch(pattern, found[0])
-    assert match is not None
-    return spelled[: found.start()] + " " + spelled[found.end() :], match.expand(name)
 
 
 def _words(plain: str) -> Iterator[str]:

@@ -116,7 +116,8 @@ class Tables:
     def _missing_names(self, engine: Engine) -> Iterator[str]:
         formats = self.quantization.formats
         yield from _missing("kernels", (engine.training.kernels,), (*PUBLIC_CODE, *self.implementations.kernels))
-        yield from _missing("format", engine.formats, {*formats, *(each.kind for each in formats.values())})
+        known = {*formats, *(each.kind for each in formats.values())}
+        yield from _missing("format", (*engine.formats, *engine.limits), known)
         named = (*engine.architectures, *engine.without)
         yield from _missing("architecture", named, self.implementations.names)
         fixed = f"decode.fixed.{engine.serving.speed.fixed}"

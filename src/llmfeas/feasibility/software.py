@@ -51,14 +51,24 @@ def _asked(scenario: Scenario) -> Iterator[str]:
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """The worst support level over all techniques, with a reason for each that has limits."""
     level, reasons = _support(backend, scenario.device, scenario.engine_record, tuple(techniques(scenario)))
+    found = tuple(_of_engine(scenario))
+    notes = (Note(f"software-{status}", text) for status, text in found)
+    return worst_software((level, *(status for status, _ in found))), (*reasons, *notes)
+
+
+def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
+    """Yield what the engine by itself limits: formats, objectives, architectures."""
     engine, model = scenario.engine_record, scenario.model
+    name = engine.name or engine.id
+    if not scenario.is_training and scenario.quant != "none":
+        form = scenario.tables.quantization.format(scenario.quant, engine.speaks)
+        case = engine.format_support(form, scenario.device)
+        if case.status != "supported":
+            yield case.status, f"{scenario.quant} under {name}: {case.note}"
     if scenario.loss is not None and scenario.task not in engine.objectives:
-        text = f"{engine.name or engine.id} is not known to have a trainer for --task {scenario.task}"
-        level, reasons = "unsupported", (*reasons, Note("software-unsupported", text))
-    if engine.runs(model.architecture.implementation):
-        return level, reasons
-    text = f"{engine.name or engine.id} has no model of the architecture of {model.name}"
-    return "unsupported", (*reasons, Note("software-unsupported", text))
+        yield "unsupported", f"{name} is not known to have a trainer for --task {scenario.task}"
+    if not engine.runs(model.architecture.implementation):
+        yield "unsupported", f"{name} has no model of the architecture of {model.name}"
 
 
 @lru_cache(maxsize=4096)

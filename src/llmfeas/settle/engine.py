@@ -84,7 +84,8 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if asks_for_blocks(draft) and draft.given["kv_dtype"] not in catalog.tables.engine(default).serving.caches:
         return "llama.cpp"
     known = catalog.tables.engine(default)
-    if _streams(draft) and not known.serving.streams and _reads(STREAMING, quant, catalog):
+    streamed = _streams(draft) and not known.serving.streams
+    if streamed and _reads(catalog.tables.engine(STREAMING), quant, draft.values["device"], catalog):
         return STREAMING
     return SERVER if asks_for_server(draft) and not has_pool(known, draft.values["device"]) else default
 
@@ -110,26 +111,26 @@ def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -
 
 
 def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalog) -> str:
-    """Name what people use there that has the model's architecture; the usual engine where none has it."""
-    device, implementation = draft.values["device"], model.architecture.implementation
-    if catalog.tables.engine(usual).runs(implementation):
-        return usual
-    many = draft.given.get("concurrency", 1)
-    task = draft.method
-    others = [
-        choice.engine for choice in catalog.backends[device.backend].engines if choice.fits(device, task, quant, many)
-    ]
-    if task == "inference":
-        others.append(PUBLIC_CODE)
-    job = "serving" if task == "inference" else "training"
-    able = (
-        name
-        for name in others
-        if job in catalog.tables.engine(name).does
-        and catalog.tables.engine(name).runs(implementation)
-        and _reads(name, quant, catalog)
-    )
-    return next(able, usual)
+    """Name what people use there that has architecture and format of the model; the usual one where none has."""
+    device, task, many = draft.values["device"], draft.method, draft.given.get("concurrency", 1)
+    inference, backend = task == "inference", catalog.backends[device.backend]
+    job = "serving" if inference else "training"
+
+    def reads(engine: Engine) -> bool:
+        own = engine.serving.automatic and not draft.was_given("quant")
+        return not inference or own or _reads(engine, quant, device, catalog)
+
+    def able(engine: Engine) -> bool:
+        return job in engine.does and engine.runs(model.architecture.implementation) and reads(engine)
+
+    others = [choice.engine for choice in backend.engines if choice.fits(device, task, quant, many)]
+    names = (usual, *others, *([PUBLIC_CODE] if inference else []))
+    found = next(filter(able, map(catalog.tables.engine, names)), None)
+    if found is not None or reads(catalog.tables.engine(usual)):
+        return usual if found is None else found.id
+    rest = [each for each in catalog.engines.values() if able(each)]
+    there = (each for each in rest if each.support(backend, device).status != "unsupported")
+    return next(there, next(iter(rest), catalog.tables.engine(usual))).id
 
 
 def _streams(draft: Draft) -> bool:
@@ -137,10 +138,10 @@ def _streams(draft: Draft) -> bool:
     return (draft.values["task"], draft.values["offload"]) == ("inference", "all")
 
 
-def _reads(engine: str, quant: str, catalog: Catalog) -> bool:
-    """Whether an engine is known to run a format."""
-    known = catalog.tables.engine(engine)
-    return quant == "none" or known.reads(catalog.tables.quantization.format(quant, known.speaks))
+def _reads(engine: Engine, quant: str, device: Device, catalog: Catalog) -> bool:
+    """Whether an engine is known to run a format on a device."""
+    form = catalog.tables.quantization.format(quant, engine.speaks)
+    return quant == "none" or (engine.reads(form) and engine.format_support(form, device).status != "unsupported")
 
 
 def _is_gguf(draft: Draft) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..catalog.architecture import Model
 from ..catalog.device import Device
 from ..catalog.engine import Engine
+from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..objectives import OBJECTIVES, losses_of
@@ -140,12 +143,11 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
     """
     task, method = draft.values["task"], draft.method
     if task == "inference":
-        published = usable_format(model, engine, catalog)
-        quant = draft.settle("quant", published, "model" if published == model.published_quant != "none" else "default")
+        quant = _served_format(draft, model, engine, catalog)
         if quant == "int8" and engine.speaks == LLAMA_CPP:
             draft.override("quant", "q8_0", "backend")
             draft.warn("int8-is-q8_0", "llama.cpp has no LLM.int8; its 8-bit format q8_0 was taken")
-        _readable(draft, engine, catalog)
+        _check_reading(draft, engine, catalog)
         return
     if method == "qlora":
         quant = draft.settle("quant", "nf4")
@@ -165,12 +167,28 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
         )
 
 
-def usable_format(model: Model, engine: Engine, catalog: Catalog) -> str:
-    """The published format; where an engine of the desk does not read that, its best usual one."""
+def _served_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> str:
+    """Settle the format of a served model: what was asked for, else the published one as far as the engine runs it."""
+    usable = _usable_format(draft, model, engine, catalog)
+    published = usable == model.published_quant
+    quant: str = draft.settle("quant", usable, "model" if published and usable != "none" else "default")
+    if not published and not draft.was_given("quant"):
+        taken = "one of its own formats was" if engine.serving.automatic else "16 bits were"
+        text = f"{engine.id} does not run the published {model.published_quant} weights: {taken} taken"
+        draft.warn("engine-format", text)
+    return quant
+
+
+def _usable_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> str:
+    """The published format; where the engine does not run it, its people's best one at a desk, else 16 bits.
+
+    A file stays as it is.
+    """
     published = model.published_quant
     form = catalog.tables.quantization.format(published, engine.speaks)
-    foreign = published != "none" and engine.serving.automatic and not engine.reads(form)
-    return engine.serving.usual[0] if foreign and engine.serving.usual else published
+    if published == "none" or not engine.formats or engine.reads(form) or draft.values.get("stored") is not None:
+        return published
+    return engine.serving.usual[0] if engine.serving.automatic and engine.serving.usual else "none"
 
 
 def settle_formats(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
@@ -198,22 +216,45 @@ def settle_release(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
     draft.settle("transformers", "4" if older else "5", "derived" if older else "default")
 
 
-def _readable(draft: Draft, engine: Engine, catalog: Catalog) -> None:
-    """Warn where an engine that the catalog knows does not read the format."""
-    quant = str(draft.values["quant"])
-    if quant == "none" or engine.id not in catalog.engines:
+def _check_reading(draft: Draft, engine: Engine, catalog: Catalog) -> None:
+    """Refuse a format that the engine does not run, and say what is special about one that it does.
+
+    Nothing is known of an engine without a list; a file whose format has no name of its own is not refused.
+
+    Raises:
+        UsageError: naming the engines that run the format, and the formats that the engine runs.
+    """
+    quant, formats = str(draft.values["quant"]), catalog.tables.quantization
+    form = formats.format(quant, engine.speaks)
+    if form.notes:
+        draft.warn("quant-notes", form.notes)
+    stored: StoredWeights | None = draft.values.get("stored")
+    nearest = stored is not None and stored.quant == quant != stored.label and stored.container != "gguf"
+    if quant == "none" or not engine.formats or engine.reads(form) or nearest:
         return
-    form = catalog.tables.quantization.format(quant, engine.speaks)
-    if engine.reads(form):
+    able = [each.id for each in catalog.engines.values() if "serving" in each.does and _runs(each, quant, formats)]
+    # its kin need not be named
+    able = [name for name in able if catalog.engines[name].speaks == name] or able
+    if not able:
         return
-    # Its kin need not be named.
-    able = [
-        each.id
-        for each in catalog.engines.values()
-        if each.reads(form) and "serving" in each.does and each.speaks == each.id
-    ]
-    if able:
-        draft.warn("engine-format", f"{engine.id} is not known to run {quant} weights; {', '.join(able)} would")
+    raise UsageError(
+        "contradiction",
+        f"--engine {engine.id} does not run {quant} weights",
+        f"engines that do: {', '.join(able)}; formats of {engine.id}: {', '.join(readable(engine, formats))}",
+        able,
+    )
+
+
+def _runs(engine: Engine, quant: str, formats: Quantization) -> bool:
+    return engine.reads(formats.format(quant, engine.speaks))
+
+
+def readable(engine: Engine, formats: Quantization) -> Iterator[str]:
+    """Yield the formats that an engine runs: by id, or a kind with some of its formats."""
+    for name in engine.formats:
+        members = [form.id for key, form in formats.formats.items() if form.kind == name and key == form.id]
+        some = [quant for quant in engine.serving.usual if quant in members] or members[:4]
+        yield f"{name} ({', '.join(some)} ...)" if members else name
 
 
 def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:

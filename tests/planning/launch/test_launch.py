@@ -86,7 +86,6 @@ def test_what_an_engine_cannot_express_is_named_with_those_that_can() -> None:
         ("axolotl", {"device": "rtx-4090", "precision": "bf16-mixed"}, "--precision bf16-mixed"),
         ("maxtext", {"model": "gpt2", "device": "tpu-v5e"}, "the model GPT-2 small"),
         ("megatron", {"model": "gemma-2-2b"}, "the model Gemma 2 2B"),
-        ("llama.cpp", {"task": "inference", "quant": "awq-int4"}, "--quant awq-int4"),
         ("vllm", {"task": "inference", "quant": "q4_k_m"}, "--quant q4_k_m"),
         ("vllm", {"task": "inference", "attention": "eager"}, "--attention eager"),
     ],
@@ -214,3 +213,8 @@ def test_a_path_that_does_not_show_is_refused(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "config.json").write_text(CONFIG)
     assert refused("vllm", model=str(folder), device="rtx-4090", task="inference").code == "bad-value"
+
+
+def test_mlx_converts_into_its_modes_of_blocks() -> None:
+    found = launched("mlx-lm", model="llama-3-8b", device="m4-max", task="inference", quant="mlx-nvfp4")
+    assert "--q-mode nvfp4" in found.script().text

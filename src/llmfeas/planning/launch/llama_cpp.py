@@ -52,9 +52,6 @@ def settings(scenario: Scenario) -> list[list[Word]]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what llama.cpp has no word for."""
-    found = scenario.tables.quantization.format(scenario.quant, "llama.cpp")
-    if found.container != "gguf" and not is_gguf(scenario):
-        return Objection("quant", "its files hold GGUF types")
     if scenario.tp > 1 and scenario.pp > 1:
         return Objection("tp", "it splits by rows or by layers, not both", instead=1)
     if scenario.num_devices > scenario.tp * scenario.pp:

@@ -24,30 +24,32 @@ LORA_SCALE = 2.0
 """The factor of the adapters' output: alpha / rank."""
 
 
-def bits(scenario: Scenario) -> int | None:
-    """The bits of MLX's own format (groups of 64) that stands for the quantization; None for none."""
+def own_format(scenario: Scenario) -> str | None:
+    """The one of MLX's own formats that stands for it: `4bit`, `mxfp4`; None for none, empty: it has no such."""
     if scenario.quant == "nf4":
-        return 4
+        return "4bit"
     if scenario.quant in ("none", scenario.model.published_quant):
         return None
     found = scenario.tables.quantization.format(scenario.quant, "mlx")
-    return int(found.id.removeprefix("mlx-")[0]) if found.id.startswith("mlx-") else 0
+    return found.id.removeprefix("mlx-") if found.kind == "mlx" else ""
 
 
 def is_converted(scenario: Scenario) -> bool:
     """Whether weights are needed in another format than the published one."""
     published = scenario.quant == scenario.model.published_quant
-    return bits(scenario) is not None or (published and DTYPES[scenario.precision] != scenario.model.dtype)
+    return own_format(scenario) is not None or (published and DTYPES[scenario.precision] != scenario.model.dtype)
 
 
 def conversion(scenario: Scenario) -> tuple[str, ...]:
     """The command that converts the weights, if it is needed."""
     if not is_converted(scenario):
         return ()
-    width = bits(scenario)
+    own = own_format(scenario)
     options: list[list[Word]] = [["--dtype", DTYPES[scenario.precision]]]
-    if width is not None:
-        options += [["--quantize"], ["--q-bits", width], ["--q-group-size", 64]]
+    if own is not None and own.endswith("bit"):
+        options += [["--quantize"], ["--q-bits", int(own.removesuffix("bit"))], ["--q-group-size", 64]]
+    elif own is not None:
+        options += [["--quantize"], ["--q-mode", own]]
     program: list[Word] = ["mlx_lm.convert", "--hf-path", model_name(scenario), "--mlx-path", CONVERTED]
     return (command(program, *options),)
 
@@ -100,7 +102,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what MLX has no word for."""
     architecture = scenario.model.architecture
-    if bits(scenario) == 0:
+    if own_format(scenario) == "":
         return Objection("quant", "MLX has formats of its own")
     separate = not architecture.fused_qkv and architecture.mla is None and architecture.positions == "rope"
     if scenario.method in ("lora", "qlora") and scenario.lora_targets == "attention" and not separate:

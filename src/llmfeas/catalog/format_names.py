@@ -1,0 +1,54 @@
+"""What people call formats of weights, in names of models and files and by themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
+    (r"ud-(q\d)_k_xl", r"ud-\1_k_xl"),
+    (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
+    (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:xl|s|m|l))?|tq[12]_0)", r"\1"),
+    (r"mlx-(mxfp[48]|nvfp4)", r"mlx-\1"),
+    (r"nvfp4", "nvfp4"),
+    (r"mxfp4(?:-q8|[-_]moe)?", "mxfp4"),
+    (r"mxfp8", "mxfp8"),
+    (r"(?:unsloth-)?bnb-4bit|nf4", "nf4"),
+    (r"bnb-8bit", "int8"),
+    (r"(?:quantized.)?w8a8(?:-int8)?", "w8a8-int8"),
+    (r"awq(?:-int4|-4bit)?", "awq-int4"),
+    (r"gptq-(?:int8|8bit)", "gptq-int8"),
+    (r"(?:int4-)?auto-?round", "autoround-int4"),
+    (r"gptq(?:-int4|-4bit)?", "gptq-int4"),
+    (r"(?:quantized.)?w4a16", "w4a16"),
+    (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
+    (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
+    (r"exl3[-_ ](\d\.\d+)bpw(?:-h\d)?|(\d\.\d+)bpw(?:-h\d)?[-_]exl3", r"exl3-\1\2bpw"),
+    (r"(\d\.\d+)bpw(?:-h\d)?(?:-exl2)?|exl2[-_ ](\d\.\d+)bpw(?:-h\d)?", r"exl2-\1\2bpw"),
+    (r"exl([23])", r"exl\1-4.0bpw"),
+    (r"int4|q4", "int4"),
+    (r"int8|q8", "int8"),
+    (r"bf16|fp16|f16|fp32|f32", "none"),
+)
+"""How formats are written, and their ids in data/quantization.yaml; the first that is found counts."""
+_ANY: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_SPELLINGS)))
+_PARTED: Final = re.compile(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))")
+
+
+def without_format(name: str) -> tuple[str, str]:
+    """A name in lower case without the format that it says, and the id of that; the id is empty where it says none."""
+    spelled = _PARTED.sub("_", re.sub(r"[\s:]+", "-", name))
+    found = _ANY.search(spelled)
+    if found is None:
+        return name, ""
+    index = next(i for i in range(len(_SPELLINGS)) if found[f"f{i}"] is not None)
+    pattern, wanted = _SPELLINGS[index]
+    match = re.fullmatch(pattern, found[0])
+    assert match is not None
+    return spelled[: found.start()] + " " + spelled[found.end() :], match.expand(wanted)
+
+
+def format_named(text: str) -> str:
+    """The id of the format that a text means; empty where it says anything else too."""
+    rest, wanted = without_format(text[:60].lower().strip())
+    return "" if rest.strip(" -_") or wanted == "none" else wanted
