@@ -328,3 +328,31 @@ def test_a_width_of_zero_that_no_layer_has_is_none(tmp_path: Path) -> None:
     """Mixtures of experts in every layer leave it so."""
     config = next(row["config"] for row in CLASSES if row["config"]["model_type"] == "qwen3_moe")
     assert read(tmp_path, {**config, "intermediate_size": 0}).architecture.ffn is None
+
+
+def test_minimax_m3_as_published_equals_its_class(tmp_path: Path, models: dict[str, Model]) -> None:
+    """The file names an activation of its own and marks sparse layers and those of experts one by one."""
+    marks = [0] * 3 + [1] * 57
+    sparse = {"sparse_index_dim": 128, "sparse_num_index_heads": 4, "sparse_attention_freq": marks}
+    text = {
+        "hidden_size": 6144,
+        "num_hidden_layers": 60,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "intermediate_size": 3072,
+        "dense_intermediate_size": 12288,
+        "shared_intermediate_size": 3072,
+        "head_dim": 128,
+        "vocab_size": 200064,
+        "num_local_experts": 128,
+        "num_experts_per_tok": 4,
+        "n_shared_experts": 1,
+        "moe_layer_freq": marks,
+        "hidden_act": "swigluoai",
+        "partial_rotary_factor": 0.5,
+        "sparse_attention_config": sparse,
+        "max_position_embeddings": 1048576,
+    }
+    found = read(tmp_path, {"model_type": "minimax_m3_vl", "text_config": text})
+    assert parameters(found).total == 426_174_565_632
+    assert found.architecture == models["minimax-m3"].architecture

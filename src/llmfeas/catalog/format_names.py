@@ -16,8 +16,9 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"(?:unsloth-)?bnb-4bit|nf4", "nf4"),
     (r"bnb-8bit", "int8"),
     (r"(?:quantized.)?w8a8(?:-int8)?", "w8a8-int8"),
-    (r"awq(?:-int4|-4bit)?", "awq-int4"),
+    (r"(?:auto)?awq(?:-int4|-4bit)?", "awq-int4"),
     (r"gptq-(?:int8|8bit)", "gptq-int8"),
+    (r"int([48])-ov", r"openvino-int\1"),
     (r"(?:int4-)?auto-?round", "autoround-int4"),
     (r"gptq(?:-int4|-4bit)?", "gptq-int4"),
     (r"(?:quantized.)?w4a16", "w4a16"),
@@ -32,6 +33,8 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
 )
 """How formats are written, and their ids in data/quantization.yaml; the first that is found counts."""
 _ANY: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_SPELLINGS)))
+_VAGUE: Final = ("none", "int4", "int8")
+"""What a name may leave open, and `--quant` may not: `q4` is one of several formats."""
 _PARTED: Final = re.compile(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))")
 
 
@@ -51,4 +54,4 @@ def without_format(name: str) -> tuple[str, str]:
 def format_named(text: str) -> str:
     """The id of the format that a text means; empty where it says anything else too."""
     rest, wanted = without_format(text[:60].lower().strip())
-    return "" if rest.strip(" -_") or wanted == "none" else wanted
+    return "" if rest.strip(" -_") or wanted in _VAGUE else wanted

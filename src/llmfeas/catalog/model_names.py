@@ -215,7 +215,12 @@ def held(asked: TypedName, name: TypedName) -> bool:
 def kindred(asked: Words, name: Words) -> bool:
     """Whether a model may be what a misspelled name meant: a word of the family is spelled alike."""
     mine, theirs = _family_words(asked), _family_words(name)
-    close = any(SequenceMatcher(None, one, other).ratio() >= 0.66 for one in mine for other in theirs)
+    close = any(
+        SequenceMatcher(None, one, other).ratio() >= 0.66
+        for one in mine
+        for other in theirs
+        if min(len(one), len(other)) > 2
+    )
     return close or any(one[:3] == other[:3] and min(len(one), len(other)) >= 3 for one in mine for other in theirs)
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from .store import Catalog, Records
 
 OLLAMA_FORMAT: Final = "q4_k_m"
-"""What Ollama's library holds under a tag that says no format."""
+"""What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
+OLLAMA_TRAINED: Final = "q4_0"
+OLLAMA_ENCODER: Final = "none"
 
 
 def find_model(text: str, catalog: Catalog) -> Match[Model]:
@@ -52,7 +54,9 @@ def _model_named(text: str, catalog: Catalog) -> Match[Model]:
 def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str, str]:
     """The format that a name gives to a model's weights, and what a note says of it."""
     known = catalog.tables.quantization.formats
-    wanted = asked.format or (OLLAMA_FORMAT if asked.tagged and model.published_quant == "none" else "")
+    library = OLLAMA_TRAINED if "qat" in asked.optional else OLLAMA_FORMAT
+    library = OLLAMA_ENCODER if model.architecture.encoder else library
+    wanted = asked.format or (library if asked.tagged and model.published_quant == "none" else "")
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:

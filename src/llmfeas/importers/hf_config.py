@@ -96,6 +96,7 @@ _ACTIVATIONS: Final = {
     "xielu": "xielu",
     "silu": "silu",
     "swish": "silu",
+    "swigluoai": "silu",
 }
 _DTYPES: Final = ("float32", "bfloat16", "float16")
 
@@ -243,7 +244,9 @@ def _activation(config: Config, key: str) -> str:
 
 
 def _context(config: Config, family: Family) -> int:
-    return config.count({**COMMON, **family.names}["context"], "tokens")
+    # Nomic's first files spell it as GPT-2 does
+    older = config.fields.get("n_positions") is not None
+    return config.count("n_positions" if older else {**COMMON, **family.names}["context"], "tokens")
 
 
 def _name(whole: Config, path: Path) -> str:
