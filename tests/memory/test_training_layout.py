@@ -121,6 +121,13 @@ def test_the_first_stage_of_a_pipeline_keeps_its_micro_batches_in_flight() -> No
     assert interleaved.components["activations_bytes"] > deep.components["activations_bytes"]
 
 
+def test_a_sharded_stage_of_a_pipeline_is_gathered_once_a_step_and_its_gradients_add_up_whole() -> None:
+    stage = found(pp=4, zero=3, engine="torchtitan").components
+    assert 2 * N / 4 <= stage["workspace_bytes"] < 1.4 * 2 * N / 4
+    assert stage["gradients_bytes"] == pytest.approx(4 * N / 4, rel=0.1)
+    assert stage["weights_bytes"] == pytest.approx(4 * N / 8, rel=0.1)
+
+
 def test_context_parallelism_divides_tokens() -> None:
     whole, half = found(zero=3, micro_batch=8), found(zero=3, micro_batch=8, cp=2)
     for name in ("activations_bytes", "logits_bytes"):

@@ -35,3 +35,15 @@ def test_components_add_up_to_the_peak(row: dict[str, Any]) -> None:
     found = training_memory(scenario(**row["scenario"]))
     assert parts(found) == pytest.approx(found.bytes, rel=1e-12)
     assert min(found.components.values()) >= 0
+
+
+def test_liger_makes_the_loss_of_its_later_families_in_parts() -> None:
+    asked: dict[str, Any] = {
+        "model": "gpt-oss-20b",
+        "task": "lora",
+        "micro_batch": 1,
+        "seq_len": 4096,
+        "checkpointing": "full",
+    }
+    public, patched = (training_memory(scenario(**asked, engine=engine)) for engine in ("pytorch", "pytorch-liger"))
+    assert patched.components["logits_bytes"] < 0.2 * public.components["logits_bytes"]

@@ -24,6 +24,29 @@ def test_a_count_that_is_no_power_of_two_finds_stages_that_divide_it(model: str)
     assert peak_bytes(found).expected <= 80 * 2**30
 
 
+PIPED = {"engine": "megatron", "micro_batch": 1, "global_batch": 256, "tp": 4, "pp": 8}
+
+
+def test_a_stage_is_cut_into_more_chunks_only_where_they_fit() -> None:
+    assert settled("llama-3-70b", "64xh100-sxm", **PIPED, seq_len=2048).interleave == 2
+    assert settled("llama-3-70b", "64xh100-sxm", **PIPED, seq_len=8192).interleave == 1
+    assert settled("llama-3-70b", "64xh100-sxm", **PIPED, seq_len=8192, interleave=2).interleave == 2
+
+
+def test_embedding_and_head_may_stand_where_a_layer_would_in_a_pipeline() -> None:
+    piped = {"engine": "megatron", "pp": 32, "task": "pretrain"}
+    assert settled("qwen3-235b-a22b", "256xh100-sxm", **piped, interleave=3).interleave == 3
+    with pytest.raises(UsageError, match="the embedding and the head"):
+        settled("qwen3-235b-a22b", "256xh100-sxm", **piped, interleave=4)
+
+
+def test_a_plain_pipeline_cuts_a_local_batch_itself() -> None:
+    piped = {"tp": 1, "pp": 4, "zero": 3, "seq_len": 8192, "task": "pretrain"}
+    assert settled("llama-3-70b", "128xh100-sxm", engine="torchtitan", micro_batch=4, **piped).micro_steps == 1
+    assert settled("llama-3-70b", "128xh100-sxm", engine="torchtitan", micro_batch=1, **piped).micro_steps == 16
+    assert settled("llama-3-70b", "128xh100-sxm", engine="megatron", micro_batch=4, **piped).micro_steps == 16
+
+
 @pytest.mark.parametrize(("said", "tp", "pp"), [({"cp": 2}, 4, 1), ({"ep": 8}, 8, 1), ({}, 8, 1)])
 def test_serving_leaves_room_for_the_axes_that_were_given(said: dict[str, int], tp: int, pp: int) -> None:
     found = settled("mixtral-8x7b", "8xh100-sxm", task="inference", **said)

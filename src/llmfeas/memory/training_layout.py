@@ -75,8 +75,8 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     """What the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
     spread, part = shards(scenario) > 1, _trained_part(scenario, moments)
     zero = scenario.zero if spread else 0
-    weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
-    temporaries = _temporaries(scenario, layout, moments)
+    weights, whole, states = _rank_bytes(scenario, layout, moments, setup)
+    gradients, temporaries = whole, _temporaries(scenario, layout, moments)
     share = gradients / moments.gradient_bytes if moments.gradient_bytes else 0.0
     if zero >= 1:
         states, temporaries = states * part, temporaries * part
@@ -89,20 +89,21 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
     gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
     if copied and not by_block:
-        # 16-bit copies of all weights live from forward to backward.
-        weights += 2.0 * moments.inventory.elements
+        weights += 2.0 * moments.inventory.elements  # they live from forward to backward
     if spread and zero <= 1 and layout.scheme.gathers and not layout.scheme.compiled:
-        # Gradients are copied into reduction buckets, also where only states are divided (ZeroRedundancyOptimizer).
-        gathered += gradients
+        gathered += gradients  # copied into reduction buckets, also where only states are divided
+    added = gradients
+    if _gathered_once(scenario, layout):
+        gathered, added = 2.0 * moments.inventory.elements, whole
     if scenario.states_on_host:
         states = temporaries = 0.0
     if scenario.offload == "all":
-        weights = gradients = share = 0.0
+        weights = gradients = added = share = 0.0
     return RankState(
         weights=weights,
         optimizer=states,
         temporaries=temporaries,
-        gradients=gradients if _whole_gradients(scenario, layout, zero) else None,
+        gradients=added if _whole_gradients(scenario, layout, zero) else None,
         accumulated=gradients if _adds_late(scenario) else 0.0,
         gradient_share=share,
         final_gradients=gradients,
@@ -110,6 +111,13 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
         gathered_backward=_layer_gradients(scenario, moments.inventory, zero),
         other_micro_batches=others,
     )
+
+
+def _gathered_once(scenario: Scenario, layout: Layout) -> bool:
+    """Whether a rank gathers all of its weights once a step, in 16 bits, and divides its gradients once: FSDP in a
+    pipeline (torchtitan, llama3/parallelize.py: reshard_after_forward; torch.distributed.pipelining's stages).
+    """
+    return layout.sharded and scenario.pp > 1 and layout.scheme.gathers and not layout.scheme.compiled
 
 
 def _layer_gradients(scenario: Scenario, inventory: Inventory, zero: int) -> float:

@@ -15,6 +15,9 @@ from ..workload.kernels import runs_fused
 from .draft import Draft
 
 MAX_SHOWN = 12
+PLACES_OF_ENDS = 2
+"""Embedding and head can stand where a layer would in a pipeline (Megatron Core:
+account_for_embedding_in_pipeline_split)."""
 
 
 def _divisors(number: int, limit: int) -> list[int]:
@@ -77,10 +80,12 @@ def check_layout(scenario: Scenario) -> None:
             f"--pp {pp} is more stages than the {architecture.layers} layers of {model.name}",
             f"use at most {architecture.layers}",
         )
-    if scenario.interleave > 1 and pp * scenario.interleave > architecture.layers:
+    chunks = architecture.layers + PLACES_OF_ENDS
+    if scenario.interleave > 1 and pp * scenario.interleave > chunks:
         raise _refusal(
-            f"--pp {pp} x --interleave {scenario.interleave} is more chunks than the {architecture.layers} layers",
-            f"use --interleave {max(1, architecture.layers // pp)} or less",
+            f"--pp {pp} x --interleave {scenario.interleave} is more chunks than the {architecture.layers} layers, "
+            "the embedding and the head",
+            f"use --interleave {max(1, chunks // pp)} or less",
         )
     if scenario.is_training and scenario.seq_len % cp:
         raise _refusal(
@@ -195,7 +200,7 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
         return scenario
     staged = [replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft)]
     if draft.was_given("tp") and draft.was_given("pp") and len(staged) == 1:
-        return _completed(scenario, draft, batch)
+        return _chunked(_completed(scenario, draft, batch), draft, judge)
     laid_out = [
         _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
     ] or [_completed(scenario, draft, batch)]
@@ -209,6 +214,7 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
             break
         if judge.hopeless(candidate):
             continue
+        candidate = _chunked(candidate, draft, judge)
         peak = judge.peak_bytes(candidate)
         peaks.setdefault(peak.expected, candidate)
         if peak.expected <= judge.usable_bytes:
@@ -248,11 +254,25 @@ def _ranks(scenario: Scenario) -> int:
     return scenario.tp * scenario.pp
 
 
-def default_interleave(scenario: Scenario) -> int:
-    """The chunks of layers that a stage holds where nobody says: tuned engines interleave if layers divide so."""
+def default_interleave(scenario: Scenario, most: int = 3) -> int:
+    """The chunks of layers, at most so many, that a stage holds where nobody says: tuned engines interleave if layers
+    divide so.
+    """
     if scenario.pp == 1 or scenario.engine_record.training.style == "plain":
         return 1
-    return next((each for each in (3, 2) if scenario.model.architecture.layers % (each * scenario.pp) == 0), 1)
+    layers = scenario.model.architecture.layers
+    return next((each for each in range(most, 1, -1) if layers % (each * scenario.pp) == 0), 1)
+
+
+def _chunked(scenario: Scenario, draft: Draft, judge: Judge) -> Scenario:
+    """Fewer chunks where nobody said how many and they do not fit: each more keeps micro-batches for longer."""
+    while (
+        scenario.interleave > 1
+        and not draft.was_given("interleave")
+        and judge.peak_bytes(scenario).expected > judge.usable_bytes
+    ):
+        scenario = replace(scenario, interleave=default_interleave(scenario, scenario.interleave - 1))
+    return scenario
 
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:

@@ -160,12 +160,21 @@ def _settle_output(draft: Draft, context: int, prompt: int) -> int:
 
 
 def global_batch(scenario: Scenario, micro_batch: int) -> int:
-    """The automatic global batch in sequences: micro x dp (x 4 pp), in pretrain at least 2^19 tokens."""
-    batch = micro_batch * scenario.dp * (4 * scenario.pp if scenario.pp > 1 else 1)
+    """The automatic global batch in sequences: micro x dp (x a full pipeline), in pretrain at least 2^19 tokens."""
+    batch = micro_batch * scenario.dp * _filling(scenario, micro_batch)
     if scenario.task == "pretrain":
         wanted = PRETRAIN_BATCH_TOKENS / scenario.seq_len
         batch *= max(1, -int(-wanted // batch))
     return batch
+
+
+def _filling(scenario: Scenario, micro_batch: int) -> int:
+    """Micro-batches that keep a pipeline busy: four a stage; one where plain frameworks cut it into parts themselves.
+
+    Source: torch.distributed.pipelining; torchtitan, pipeline_parallel_microbatch_size.
+    """
+    cuts = scenario.engine_record.training.style == "plain" and micro_batch >= scenario.pp
+    return 1 if scenario.pp == 1 or cuts else 4 * scenario.pp
 
 
 def settle_batches(draft: Draft, scenario: Scenario) -> None:
@@ -213,7 +222,7 @@ def _faster_batch(scenario: Scenario, micro_batch: int, batch: int, usable: floa
     while True:
         whole = batch or global_batch(scenario, micro_batch)
         doubled = 2 * micro_batch
-        if scenario.task != "pretrain" or whole < doubled * scenario.dp * (4 * scenario.pp if scenario.pp > 1 else 1):
+        if scenario.task != "pretrain" or whole < doubled * scenario.dp * _filling(scenario, doubled):
             return micro_batch
         fastest = fastest or _speed(scenario, micro_batch, whole)
         speed = _speed(scenario, doubled, whole)
