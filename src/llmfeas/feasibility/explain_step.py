@@ -11,6 +11,7 @@ from ..timing.host import memory_bytes_per_s, products_flop_per_s
 from ..timing.links import Links
 from ..timing.offload import activation_seconds, offload_seconds, weight_bytes_gathered
 from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
+from ..timing.rollouts import rollout_of
 from ..timing.step import (
     device_links_of,
     host_seconds,
@@ -265,15 +266,18 @@ class _Step:
         return "gradients added up over the devices once a step", formula, self._gathered()
 
     def rollout(self) -> Written:
-        scenario, seconds = self.scenario, self.parts["rollout"]
-        answers = scenario.micro_steps * scenario.sequences * scenario.dp
-        length = scenario.response_length or 0
+        rollout, origins = rollout_of(self.scenario), self.scenario.origins
+        assert rollout is not None
         inputs = (
-            number("answers", answers, "", "derived"),
-            number("response_length", length, "tokens", scenario.origins.get("response_length", "derived")),
-            number("written", answers * length / seconds, "tokens/s", EFFICIENCY),
+            number("prompts", rollout.prompts, "", "derived"),
+            number("prompt", rollout.prompt, "tokens", "derived"),
+            number("read", rollout.read, "tokens/s", EFFICIENCY),
+            number("answers", rollout.answers, "", "derived"),
+            number("response_length", rollout.length, "tokens", origins.get("response_length", "derived")),
+            number("written", rollout.written, "tokens/s", EFFICIENCY),
         )
-        return "answers that the model writes before it learns from them", "answers * response_length / written", inputs
+        text = f"answers that the model writes before it learns from them, {rollout.at_once} at once"
+        return text, "prompts * prompt / read + answers * response_length / written", inputs
 
     def optimizer(self) -> Written:
         scenario = self.scenario

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from ..contract import Note
 from ..scenario import Scenario
+from ..workload.cache import kv_cache_bytes
 from ..workload.parameters import parameters
 
 SERVED_BYTES = 2.0
 """Of a weight that answers are written with: 16 bits, whatever the training computes in."""
 ROOM_FOR_WEIGHTS = 0.8
 """Of the server's share at most; the rest is cache."""
+SHARE_BESIDE = 0.9
+"""Of a device that does nothing but write answers (trl 1.16, trl vllm-serve)."""
 
 
 def rollout_tp(scenario: Scenario) -> int:
@@ -19,6 +22,15 @@ def rollout_tp(scenario: Scenario) -> int:
     while _weights(scenario) / devices > ROOM_FOR_WEIGHTS * share and 2 * devices <= scenario.num_devices:
         devices *= 2
     return devices
+
+
+def answers_at_once(scenario: Scenario) -> int:
+    """Answers, with their prompts, for which all devices together have room in their caches; 1 at least each server."""
+    tp = rollout_tp(scenario)
+    share = scenario.colocated_bytes or SHARE_BESIDE * scenario.memory_bytes
+    each = kv_cache_bytes(scenario.model.architecture, scenario.seq_len)
+    servers = max(1, scenario.num_devices // tp)
+    return servers * max(1, int((tp * share - _weights(scenario)) / each))
 
 
 def _weights(scenario: Scenario) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..memory.rollouts import rollout_tp
-from ..record import replace
+from ..memory.rollouts import answers_at_once, rollout_tp
+from ..record import dataclass, replace
 from ..scenario import Scenario
 from .inference import inference_time
 
@@ -11,20 +11,55 @@ WRITER = "vllm"
 """The server that writes answers beside a training (trl 1.16)."""
 
 
-def rollout_seconds(scenario: Scenario) -> float:
-    """Seconds of the answers of one optimizer step: all begin at once, on all devices; 0 where none are written.
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The answers of one optimizer step, and the tokens a second in which all devices read prompts and write."""
 
-    Answers are taken to be of the length that they may have: a step waits for its longest.
+    answers: int
+    length: int
+    prompts: int
+    prompt: int
+    at_once: int
+    """Answers that are written together."""
+    read: float
+    written: float
+
+    @property
+    def seconds(self) -> float:
+        """Prompts are read once a group (vLLM keeps what they share), answers written to their full length."""
+        return self.prompts * self.prompt / self.read + self.answers * self.length / self.written
+
+
+def rollout_of(scenario: Scenario) -> Rollout | None:
+    """The answers of one optimizer step, on as many devices as train; None where none are written.
+
+    As many at once as the cache has room for. Answers are taken to be of the length that they may have.
     """
     length = scenario.response_length
     if length is None:
-        return 0.0
-    answers = float(scenario.micro_steps * scenario.sequences * scenario.dp)
-    return answers * length / inference_time(_writing(scenario, int(answers), length)).output_tokens_per_second.expected
+        return None
+    answers = scenario.micro_steps * scenario.sequences * scenario.dp
+    together = min(answers, answers_at_once(scenario))
+    time = inference_time(_writing(scenario, together, length))
+    return Rollout(
+        answers=answers,
+        length=length,
+        prompts=max(1, answers // scenario.group_size),
+        prompt=scenario.seq_len - length,
+        at_once=together,
+        read=time.prefill_tokens_per_second.expected,
+        written=time.decode_tokens_per_second.expected,
+    )
+
+
+def rollout_seconds(scenario: Scenario) -> float:
+    """Seconds of the answers of one optimizer step; 0 where none are written."""
+    rollout = rollout_of(scenario)
+    return 0.0 if rollout is None else rollout.seconds
 
 
 def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
-    """The scenario in which a server writes the answers of a step."""
+    """The scenario in which a server writes so many answers at once."""
     sixteen = "fp16" if scenario.precision.startswith("fp16") else "bf16"
     return replace(
         scenario,
@@ -38,7 +73,7 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         context=scenario.seq_len,
         prompt=scenario.seq_len - length,
         output=length,
-        concurrency=max(1, answers),
+        concurrency=answers,
         tp=rollout_tp(scenario),
         pp=1,
         cp=1,
@@ -48,4 +83,5 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         mfu=None,
         response_length=None,
         colocate=None,
+        origins={"prompt": "given", "output": "given"},
     )

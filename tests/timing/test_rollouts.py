@@ -1,0 +1,63 @@
+"""Answers that a training writes before it learns from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.memory.rollouts import answers_at_once
+from llmfeas.scenario import Scenario
+from llmfeas.settle import resolution
+from llmfeas.timing.rollouts import Rollout, rollout_of
+from llmfeas.timing.training import training_time
+
+ASK: dict[str, Any] = {"model": "qwen2.5-7b", "device": "8xh100-sxm", "task": "grpo", "colocate": "false"}
+
+
+def settled(**asked: Any) -> Scenario:
+    return resolution({**ASK, **asked}, catalog()).scenario
+
+
+def rollout(**asked: Any) -> Rollout:
+    found = rollout_of(settled(**asked))
+    assert found is not None
+    return found
+
+
+def test_answers_are_written_together_and_not_one_after_the_other() -> None:
+    few, many = rollout(global_batch=32), rollout(global_batch=256)
+    assert many.seconds < 2 * few.seconds
+    assert many.written > 4 * few.written
+
+
+def test_a_small_model_on_a_server_trains_on_thousands_of_tokens_a_second_as_published_runs_do() -> None:
+    speed = training_time(settled()).tokens_per_second
+    assert 500 < speed.expected / 8 < 5000
+
+
+def test_longer_answers_take_longer_for_each_token() -> None:
+    short, long = (rollout(global_batch=256, seq_len=length, response_length=length - 256) for length in (1024, 8192))
+    assert long.written < short.written
+
+
+def test_no_more_answers_are_written_at_once_than_the_caches_have_room_for() -> None:
+    asked = {"seq_len": 8192, "response_length": 7168, "global_batch": 4096}
+    beside, among = settled(**asked), settled(**asked, colocate="true")
+    assert answers_at_once(among) < answers_at_once(beside)
+    for scenario in (beside, among):
+        found = rollout_of(scenario)
+        assert found is not None
+        assert found.at_once == min(4096, answers_at_once(scenario))
+
+
+def test_a_prompt_is_read_once_for_its_group() -> None:
+    assert rollout(global_batch=64, group_size=8).prompts == 8
+    assert rollout(global_batch=64, group_size=16).prompts == 4
+
+
+@pytest.mark.parametrize("task", ["finetune", "dpo"])
+def test_other_tasks_write_nothing(task: str) -> None:
+    found = resolution({"model": "gpt2", "device": "rtx-4090", "task": task}, catalog()).scenario
+    assert rollout_of(found) is None
