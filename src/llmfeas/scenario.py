@@ -144,6 +144,10 @@ class Scenario:
     lifetime_seconds: float | None = None
     electricity_usd_per_kwh: float | None = None
     pue: float = 1.0
+    device_mtbf_seconds: float | None = None
+    """Mean time between failures of one device; None where failures are not counted."""
+    storage_gb_per_s: float | None = None
+    """Where checkpoints go, of the whole job; None where they are not counted."""
     deadline_seconds: float | None = None
     budget_usd: float | None = None
     origins: Mapping[str, Origin] = field(default_factory=dict)

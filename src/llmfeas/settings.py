@@ -85,6 +85,8 @@ Setting = Literal[
     "host_bandwidth",
     "devices_per_node",
     "network",
+    "mtbf",
+    "storage",
     "mfu",
     "price",
     "purchase_price",
@@ -230,6 +232,10 @@ class Settings(TypedDict, total=False):
     """Devices in one machine."""
     network: float | str
     """Network of one device to other machines."""
+    mtbf: float | str
+    """Mean time between failures of one device, such as 50000h."""
+    storage: float | str
+    """Bandwidth to what checkpoints are written to, of the whole job."""
     mfu: float | str
     """Share of the dense peak that is reached; replaces the whole time model."""
     price: float | str

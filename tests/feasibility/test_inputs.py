@@ -25,6 +25,8 @@ EXTRAS: dict[str, list[object]] = {
     "budget": [500],
     "memory": ["80GiB"],
     "host_memory": ["64GiB"],
+    "mtbf": ["20000h"],
+    "storage": [2.5],
     "network": [12.5],
     "micro_batch": [1, 2],
     "global_batch": [1, 64],

@@ -20,6 +20,7 @@ from ..workload.kernels import traits_of
 from ..workload.parameters import Parameters, parameters
 from .cost import serving_cost, training_cost
 from .load_verdict import load_verdict
+from .long_run import long_run
 from .result import Cost, Estimate, Note, ServedLoad
 from .software import software_support
 from .verdict import verdict
@@ -92,12 +93,13 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
     under_load = Once(partial(_load, scenario)) if scenario.has_load else None
     time: TrainingTime | InferenceTime
     priced: Callable[[], Cost]
-    usd: Range | None = None
+    usd, failing = None, None
     if scenario.is_training:
         time = training_time(scenario)
         total = time.total_seconds
         cost = training_cost(scenario, total, time.bound_by)
         usd, priced = cost.usd, partial(_known, cost)
+        failing = Once(partial(long_run, scenario, total))
     else:
         time = inference_time(scenario)
         if under_load is not None:
@@ -121,6 +123,7 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
             *_calibrated(scenario, time.own_rows),
         ),
         under_load=under_load,
+        failing=failing,
         priced=priced,
     )
 

@@ -19,6 +19,8 @@ _FIELDS = {
     "purchase_price": "purchase_usd",
     "lifetime": "lifetime_seconds",
     "electricity": "electricity_usd_per_kwh",
+    "mtbf": "device_mtbf_seconds",
+    "storage": "storage_gb_per_s",
     "deadline": "deadline_seconds",
     "budget": "budget_usd",
     "ttft": "ttft_seconds",

@@ -17,6 +17,7 @@ from ..timing.training import TrainingTime
 from ..units import format_bytes, format_duration
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
+from .long_run import LongRun
 from .purchase import Purchase
 
 SCHEMA = "llmfeas.estimate/1"
@@ -214,6 +215,8 @@ class Estimate(Published):
     memory: Memory
     time: TrainingTime | InferenceTime
     verdict: Verdict
+    failing: Callable[[], LongRun | None] | None = hidden(default=None, compare=False, repr=False)
+    """Gives checkpoints and failures of a training; they cost a walk of their own."""
     serving: Added[ServingRoom | None] = None
     """What a server makes of its share of the device; null where the engine takes no share, and in training."""
     warnings: tuple[Note, ...] = hidden(default=())
@@ -257,6 +260,11 @@ class Estimate(Published):
     def cost(self) -> Cost:
         """Rent and electricity."""
         return self.priced()
+
+    @published
+    def long_run(self) -> Added[LongRun | Absent]:
+        """Checkpoints and failures of a training on several machines, or where --mtbf or --storage is given."""
+        return (self.failing() if self.failing is not None else None) or ABSENT
 
     @published
     def load(self) -> ServedLoad | Absent:

@@ -75,7 +75,7 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     """What the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
     spread, part = shards(scenario) > 1, _trained_part(scenario, moments)
     zero = scenario.zero if spread else 0
-    weights, whole, states = _rank_bytes(scenario, layout, moments, setup)
+    weights, whole, states = rank_bytes(scenario, layout, moments, setup)
     gradients, temporaries = whole, _temporaries(scenario, layout, moments)
     share = gradients / moments.gradient_bytes if moments.gradient_bytes else 0.0
     if zero >= 1:
@@ -198,9 +198,7 @@ def packed_bytes(scenario: Scenario) -> float:
     return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant, dialect)
 
 
-def _rank_bytes(
-    scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup
-) -> tuple[float, float, float]:
+def rank_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup) -> tuple[float, float, float]:
     """Bytes of weights, gradients and optimizer states of the rank, before ZeRO divides them."""
     inventory = moments.inventory
     optimizer = OPTIMIZERS[scenario.optimizer]
@@ -238,7 +236,7 @@ def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     """The host memory that offloading takes, per device."""
     if not scenario.states_on_host:
         return 0.0
-    weights, gradients, states = _rank_bytes(scenario, layout, moments, setup)
+    weights, gradients, states = rank_bytes(scenario, layout, moments, setup)
     part = _trained_part(scenario, moments)
     zero = scenario.zero if shards(scenario) > 1 else 0
     total = (states + gradients) * (part if zero >= 1 else 1.0)

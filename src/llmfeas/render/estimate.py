@@ -19,6 +19,7 @@ from ..units import (
 )
 from .assumptions import assumptions, context
 from .load import load_topics
+from .long_run import failure_topics
 from .report import Bar, Heading, Pair, Phrase, Report, Topic, glued
 from .uses import uses_topic
 from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, judged, rate, sentence, verdict_words
@@ -44,6 +45,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         _room(inputs, result.get("serving")),
         _compute(result["flops"], inputs["task"]["value"]),
         *_time(inputs, result),
+        *failure_topics(result.get("long_run")),
         *load_topics(inputs, result),
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),

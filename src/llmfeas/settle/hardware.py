@@ -14,8 +14,13 @@ from .draft import Draft
 DESKTOP_HOST_BYTES = 32 * GIB
 SERVER_HOST_BYTES = 256 * GIB
 HOST_BESIDE_CARDS = 2
-"""Host memory over that of a server's cards where nobody states it: machines that are lent with 8 of them have 1.2 to
-6.4 times as much, 2.9 in the median (data/offers.yaml)."""
+"""Host memory over that of a server's cards, if it has several, where nobody states it: machines that are lent with 8
+have 1.2 to 6.4 times as much, 2.9 in the median (data/offers.yaml)."""
+MTBF_SECONDS = 50_700 * 3600.0
+"""Mean time between failures of one device where nobody states it: 419 unexpected interruptions of 16,384 H100 in 54
+days (Grattafiori 2024, The Llama 3 Herd of Models, section 3.3.4)."""
+STORAGE_GB_PER_S = 1.0
+"""What one machine writes of a checkpoint a second where nobody states it: judgement, of a shared file system."""
 LIFETIME_SECONDS = 3 * 365 * 86400.0
 """How long a bought device is used where nobody says."""
 SHARED_MEMORY_KINDS = ("cpu", "unified", "apu")
@@ -63,7 +68,7 @@ def default_host_bytes(device: Device, memory_bytes: float, together: int) -> fl
         return memory_bytes
     if _is_desktop(device):
         return max(DESKTOP_HOST_BYTES, memory_bytes * together)
-    return max(SERVER_HOST_BYTES, HOST_BESIDE_CARDS * memory_bytes * together)
+    return max(SERVER_HOST_BYTES, (HOST_BESIDE_CARDS if together > 1 else 1) * memory_bytes * together)
 
 
 def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
@@ -136,11 +141,22 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     _settle_purchase(draft)
     draft.values["electricity_usd_per_kwh"] = draft.given.get("electricity")
     draft.values["pue"] = draft.given.get("pue") or 1.0
+    _settle_failures(draft)
     draft.values["deadline_seconds"] = draft.given.get("deadline")
     draft.values["budget_usd"] = draft.given.get("budget")
     for name in ("electricity", "pue", "deadline", "budget"):
         draft.origins[name] = draft.origin_of_given(name) if draft.was_given(name) else "default"
     return device
+
+
+def _settle_failures(draft: Draft) -> None:
+    """Settle how often a device fails and how fast checkpoints are written, of jobs on several machines or if asked."""
+    count, node = draft.values["num_devices"], draft.values["devices_per_node"]
+    counted = count > node or draft.was_given("mtbf") or draft.was_given("storage")
+    draft.settle("mtbf", MTBF_SECONDS if counted else None)
+    draft.settle("storage", STORAGE_GB_PER_S * -(-count // node) if counted else None)
+    draft.values["device_mtbf_seconds"] = draft.values.pop("mtbf")
+    draft.values["storage_gb_per_s"] = draft.values.pop("storage")
 
 
 def _settle_memory(draft: Draft, match: Hardware) -> None:

@@ -1,0 +1,24 @@
+"""What is written to go on from: the weights that train and what their optimizer keeps, of the whole job."""
+
+from __future__ import annotations
+
+from ..scenario import Scenario
+from ..workload.kernels import traits_of
+from ..workload.parameters import parameters
+from .training import training_plan
+from .training_layout import layout_of, rank_bytes
+
+
+def checkpoint_bytes(scenario: Scenario) -> float:
+    """Bytes of one checkpoint: trained weights, masters and optimizer states once, each as the engine holds it.
+
+    Frozen weights are not written, nor gradients. Of a pipeline the first stage stands for all.
+    """
+    rank = training_plan(scenario).ranks[0]
+    weights, _, states = rank_bytes(scenario, layout_of(scenario), rank.moments, rank.setup)
+    inventory, adapted = rank.moments.inventory, scenario.method in ("lora", "qlora")
+    if adapted:
+        weights = float(inventory.trained * inventory.trained_width)
+    lora_rank = scenario.lora_rank if adapted else None
+    counts = parameters(scenario.model.architecture, lora_rank, scenario.lora_targets, traits=traits_of(scenario))
+    return counts.trainable * (weights + states) / inventory.trained
