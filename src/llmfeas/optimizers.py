@@ -8,6 +8,8 @@ from typing import Final
 from .autograd.storage import BLOCK_BYTES
 from .record import dataclass
 
+LOW_RANK: Final = 128
+"""Rank to which GaLore and APOLLO project gradients (transformers' optim_args, where nothing is said)."""
 QUANTIZATION_BLOCK: Final = 256
 """Elements that share one fp32 scale in 8-bit states."""
 
@@ -28,6 +30,11 @@ class TrainedWeights:
     trained_tables: int = 0
     trained_small: int = 0
     """Elements of tensors too small for states in 8 bits."""
+    short_sides: int = 0
+    """Of the matrices of layers, each the smaller of rows and columns."""
+    long_sides: int = 0
+    short_squares: int = 0
+    """Of matrices of layers, each the square of its smaller side."""
     factored: int = 0
     """Row and column sums of matrices, and all elements of vectors."""
     largest: int = 0
@@ -94,6 +101,26 @@ def _muon(weights: TrainedWeights, width: int) -> float:
     return width * (weights.trained_matrices + 2.0 * (weights.trained - weights.trained_matrices))
 
 
+def _projected(*, decomposed: bool) -> Bytes:
+    """AdamW's two states of gradients projected to a low rank, and the projection; all else as in AdamW.
+
+    `decomposed`: the projection is cut from a singular value decomposition, of which fp32 keeps the whole square matrix
+    (a view; 16-bit gradients get a copy: galore_torch/galore_projector.py).
+    """
+
+    def states(weights: TrainedWeights, width: int) -> float:
+        whole = decomposed and width == 4
+        projection = weights.short_squares if whole else LOW_RANK * weights.short_sides
+        others = weights.trained - weights.trained_matrices
+        return width * (2.0 * LOW_RANK * weights.long_sides + projection + 2.0 * others)
+
+    return states
+
+
+def _two_largest(weights: TrainedWeights, width: int) -> float:
+    return 2.0 * weights.largest * width
+
+
 OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "adamw": Optimizer(states=_per_element(2, counters=True), least_states=2.0, step_bytes=30.0),
     # One kernel a line of _multi_tensor_adamw of torch: twenty fp32 values; two CPU cores took what 80 bytes take.
@@ -115,6 +142,19 @@ OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "sgd": Optimizer(states=_per_element(0), step_bytes=14.0, lightness=3),
     "sgd-momentum": Optimizer(states=_per_element(1), least_states=1.0, step_bytes=22.0, lightness=3),
     "lion": Optimizer(states=_per_element(1), temporaries=_largest, least_states=1.0, step_bytes=22.0),
+    # The average instead of the momentum (Defazio 2024); its multi-tensor step makes one list.
+    "adamw-schedule-free": Optimizer(states=_per_element(2), temporaries=_list, least_states=2.0, step_bytes=60.0),
+    # One second moment a row (Zhang 2024): next to nothing.
+    "adam-mini": Optimizer(
+        states=_per_element(1),
+        temporaries=_two_largest,
+        least_states=1.0,
+        step_bytes=22.0,
+    ),
+    # Zhao 2024; galore_torch/adamw.py: weight by weight, the update and its multiple in full size.
+    "galore": Optimizer(states=_projected(decomposed=True), temporaries=_two_largest, step_bytes=40.0),
+    # Zhu 2024; a random projection.
+    "apollo": Optimizer(states=_projected(decomposed=False), temporaries=_two_largest, step_bytes=40.0),
     "muon": Optimizer(
         states=_muon,
         temporaries=lambda weights, width: 2.0 * weights.iterated,

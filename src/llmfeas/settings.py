@@ -144,6 +144,10 @@ class Settings(TypedDict, total=False):
         "sgd",
         "sgd-momentum",
         "lion",
+        "adamw-schedule-free",
+        "adam-mini",
+        "galore",
+        "apollo",
         "muon",
         "auto",
     ]

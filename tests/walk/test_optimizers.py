@@ -34,6 +34,8 @@ def inventory(**recipe: int) -> Inventory:
         ("sgd-momentum", 4, 0),
         ("lion", 4, 0.08),
         ("muon", 4.16, 0.037),
+        ("adamw-schedule-free", 8, 4),
+        ("adam-mini", 4, 0.16),
     ],
 )
 def test_states_and_temporaries_are_as_published(name: str, states: float, temporaries: float) -> None:
@@ -59,3 +61,14 @@ def test_only_adapters_count_in_an_adapted_model() -> None:
     assert weights.trained == 39_976_960
     assert weights.trained_width == 4
     assert OPTIMIZERS["adamw"].states(weights, 4) == pytest.approx(8 * weights.trained, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["galore", "apollo"])
+def test_states_of_a_low_rank_are_those_of_projected_gradients(name: str) -> None:
+    rank, hidden, between, vocab, layers = 128, 4096, 11008, 32000, 32
+    weights, sides = inventory(), 4 * hidden + 3 * between
+    moments = 2 * rank * layers * sides + 2 * (2 * vocab * hidden + (2 * layers + 1) * hidden)
+    projection = {2: rank * 7 * layers * hidden, 4: 7 * layers * hidden * (hidden if name == "galore" else rank)}
+    for width, held in projection.items():
+        assert OPTIMIZERS[name].states(weights, width) == width * (moments + held)
+    assert OPTIMIZERS[name].states(weights, 2) < 0.2 * OPTIMIZERS["adamw"].states(weights, 2)

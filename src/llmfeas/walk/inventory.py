@@ -69,14 +69,13 @@ def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int]) -> Invent
 def _trained(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
     """The sums over weights that train, each with its elements and in how many layers it is."""
     width, largest, iterated, count, routed, rounded = 4, 0, 0, 0, 0, 0
-    tensors = matrices = tables = small = factored = 0
+    tensors = matrices = tables = small = factored = short = long = squares = 0
     for weight, one, times in weights:
         shape, n = weight.shape, one * times
         width, largest = weight.width, max(largest, one)
-        count += n
+        count, tensors = count + n, tensors + times
         routed += n if weight.routed else 0
         rounded += -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times
-        tensors += times
         small += n if one < SMALL_TENSOR else 0
         if len(shape) < 2:
             factored += n
@@ -87,7 +86,9 @@ def _trained(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
             tables += n
         else:
             matrices += n
-            side = min(rows, columns)
+            side, stacked = min(rows, columns), n // (rows * columns)
+            short, long = short + stacked * side, long + stacked * max(rows, columns)
+            squares += stacked * side * side
             iterated = max(iterated, 2 * rows * columns + 2 * side * side)
     return {
         "trained": count,
@@ -98,6 +99,9 @@ def _trained(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
         "trained_matrices": matrices,
         "trained_tables": tables,
         "trained_small": small,
+        "short_sides": short,
+        "long_sides": long,
+        "short_squares": squares,
         "factored": factored,
         "largest": largest,
         "iterated": iterated,

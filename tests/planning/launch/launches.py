@@ -34,6 +34,8 @@ TRAINING: tuple[dict[str, object], ...] = (
     {"optimizer": "sgd-momentum", "precision": "fp32"},
     {"optimizer": "muon"},
     {"optimizer": "lion"},
+    {"optimizer": "galore"},
+    {"optimizer": "adamw-schedule-free"},
     {"precision": "bf16"},
     {"precision": "fp16-mixed"},
     {"precision": "fp8-mixed"},

@@ -92,7 +92,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "num_epochs": 1,
         "optimizer": OPTIMIZERS[scenario.optimizer] if scenario.optimizer == "muon" else shared["optim"],
         "learning_rate": shared["learning_rate"],
-        "lr_scheduler": "cosine",
+        "lr_scheduler": shared.get("lr_scheduler_type", "cosine"),
         "bf16": scenario.precision in ("bf16-mixed", "bf16"),
         "fp16": scenario.precision == "fp16-mixed",
         "tf32": scenario.precision == "tf32",
@@ -104,8 +104,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= LIGER
     if scenario.offload == "activations":
         settings["activation_offloading"] = True
-    if "optim_args" in shared:
-        settings["optim_args"] = shared["optim_args"]
+    settings |= {name: shared[name] for name in ("optim_args", "optim_target_modules") if name in shared}
     return {**settings, **data(scenario), **adapters(scenario), **layout(scenario)}
 
 
@@ -127,7 +126,7 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("zero", "FSDP does not divide 8-bit weights", instead=0)
     if scenario.offload == "all" and not (sharded and scenario.zero == 3):
         return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
-    return None
+    return trainer.low_rank_objection(scenario)
 
 
 def write(scenario: Scenario) -> Launch:

@@ -71,6 +71,8 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to what DeepSpeed does not combine."""
     if scenario.states_on_host and scenario.optimizer not in OPTIMIZERS:
         return Objection("optimizer", f"with --offload {scenario.offload} it has {' and '.join(OPTIMIZERS)} only")
+    if scenario.optimizer in trainer.LOW_RANK and scenario.num_devices > 1:
+        return Objection("optimizer", f"{scenario.optimizer} projects whole matrices, and DeepSpeed flattens them")
     if scenario.tp > 1 and zero_stage(scenario) == 3:
         return Objection("tp", "its tensor parallelism goes with --zero 0, 1 or 2", instead=1)
     if zero_stage(scenario) == 3 and scenario.quant == "int8":

@@ -24,8 +24,13 @@ OPTIMIZERS = {
     "sgd": "sgd",
     "sgd-momentum": "sgd",
     "lion": "lion_32bit",
+    "adamw-schedule-free": "schedule_free_adamw",
+    "galore": "galore_adamw",
+    "apollo": "apollo_adamw",
 }
 """Names of transformers' TrainingArguments.optim."""
+LOW_RANK = ("galore", "apollo")
+"""They project the gradients of whole matrices, which nothing may divide or flatten."""
 CHOICES: Mapping[str, tuple[object, ...]] = {
     "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"),
     "optimizer": tuple(OPTIMIZERS),
@@ -117,6 +122,10 @@ def training(scenario: Scenario) -> dict[str, object]:
         arguments["torch_compile"] = True
     if runs_patched(scenario):
         arguments["use_liger_kernel"] = True
+    if scenario.optimizer in LOW_RANK:
+        arguments["optim_target_modules"] = "all-linear"
+    if scenario.optimizer == "adamw-schedule-free":
+        arguments["lr_scheduler_type"] = "constant"
     if scenario.optimizer == "sgd-momentum":
         arguments["optim_args"] = "momentum=0.9"
     if scenario.checkpointing == "full":
@@ -151,6 +160,13 @@ def fsdp_objection(scenario: Scenario) -> Objection | None:
         return Objection("num_devices", "PyTorch trains on one Apple device at a time")
     if is_sharded(scenario) and scenario.quant != "none":
         return Objection("zero", "FSDP does not divide quantized weights", instead=0)
+    return low_rank_objection(scenario)
+
+
+def low_rank_objection(scenario: Scenario) -> Objection | None:
+    """Object to dividing weights or gradients that an optimizer projects to a low rank."""
+    if scenario.optimizer in LOW_RANK and is_sharded(scenario):
+        return Objection("zero", f"{scenario.optimizer} projects whole matrices, which FSDP divides", instead=0)
     return None
 
 
