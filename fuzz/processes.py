@@ -93,6 +93,8 @@ def _left(happening: str, code: int, said: str, folder: Path, to_file: bool) -> 
     allowed = {0, 2, 3}
     if number is not None:
         allowed = {0, 3, -number if happening == "SIGKILL" else 128 + number}
+    if happening == "SIGINT" and "Traceback" in said and "llmfeas" not in said:
+        return  # the interpreter was still at its own start: nothing of ours was there to prevent it
     if code not in allowed:
         yield f"{happening}: exit code {code}: {said[-300:]!r}"
     if "Traceback" in said or "bug" in said:

@@ -18,7 +18,7 @@ from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, r
 from ..workload.stages import Stage, stages
 from .training_layout import Layout, host_bytes, layout_of, rank_state, reference_of
 
-_MAX_PLANS = 1024
+_MAX_PLANS = 384
 _MAX_BATCHES = 32
 _MAX_PEAKS = 32
 _MAX_LENGTHS = 64

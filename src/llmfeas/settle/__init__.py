@@ -43,7 +43,7 @@ from .task import settle_task
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
-MAX_QUESTIONS = 1024
+MAX_QUESTIONS = 384
 """Questions that are kept, for requests that differ in their batch alone."""
 
 
