@@ -24,9 +24,9 @@ from wheel_environment import built, installed
 BASE = "python -c pass"
 ESTIMATE = ("estimate", "--model", "gpt2-xl", "--device", "rtx-4070ti")
 COMMANDS = {
-    "--help": (("--help",), 8),
-    "estimate --json": ((*ESTIMATE, "--json"), 18),
-    "estimate (table)": (ESTIMATE, 22),
+    "--help": (("--help",), 5.5),
+    "estimate --json": ((*ESTIMATE, "--json"), 14),
+    "estimate (table)": (ESTIMATE, 18),
     "estimate (terminal)": (ESTIMATE, 22),
     "compare --all --json": (("compare", "--model", "gpt2", "--all", "--json"), 60),
 }

@@ -8,7 +8,10 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.inputs import inputs
+from llmfeas.memory.peak import peak_bytes
+from llmfeas.memory.usable import usable_bytes
 from llmfeas.settle import Resolution, resolution
+from llmfeas.walk.shared import walked_layers
 
 
 def settled(model: str = "gpt2-xl", device: str = "rtx-4070ti", **request: object) -> Resolution:
@@ -338,3 +341,14 @@ def test_saying_what_was_chosen_changes_nothing(ask: dict[str, object]) -> None:
         assert (again.memory, again.time, again.verdict.status) == (found.memory, found.time, found.verdict.status), (
             name
         )
+
+
+def test_a_batch_is_not_walked_for_where_weights_and_states_alone_are_too_much() -> None:
+    """What no other test asks for, so that nothing is kept from before."""
+    asked = {"model": "gemma-3-27b", "device": "t4", "task": "finetune", "dropout": 0.123}
+    walked = walked_layers.cache_info().misses
+    settled = resolution(asked, catalog()).scenario
+    assert settled.micro_batch == 1
+    assert walked_layers.cache_info().misses == walked
+    assert peak_bytes(settled).expected > usable_bytes(settled)
+    assert walked_layers.cache_info().misses == walked + 1

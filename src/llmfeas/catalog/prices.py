@@ -74,7 +74,16 @@ def let(catalog: Catalog) -> frozenset[str]:
 def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
     """Yield the offers of a device."""
     offers = catalog.offers
-    return (offers[key] for key, entry in offers.names() if entry.get("device") == device.id)
+    return (offers[key] for key in _lent(catalog).get(device.id, ()))
+
+
+@functools.lru_cache(maxsize=8)
+def _lent(catalog: Catalog) -> dict[str, list[str]]:
+    """The ids of offers by the id of their device: a comparison asks for every device."""
+    found: dict[str, list[str]] = {}
+    for key, entry in catalog.offers.names():
+        found.setdefault(str(entry.get("device")), []).append(key)
+    return found
 
 
 def _by_device(offer: Offer) -> Price:

@@ -6,7 +6,9 @@ from math import isclose
 
 from ..catalog.architecture import Model
 from ..errors import UsageError
+from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
+from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
 from ..objectives import OBJECTIVES
 from ..options import flag_of
@@ -209,6 +211,8 @@ def fitting_batch(scenario: Scenario, batch: int) -> int:
     if batch:
         limit = max(1, min(limit, batch // scenario.dp))
     usable, best = usable_bytes(scenario), 1
+    if rank_floor_bytes(scenario) > usable and own_memory(scenario) is None:
+        return best  # spares the walk; whoever measured may have seen less than is counted
     for candidate in [2**k for k in range(limit.bit_length())]:
         if peak_bytes(scenario.with_batch({"micro_batch": candidate}, {})).high > usable:
             return best
