@@ -57,6 +57,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("quantization quantize quantisation bits wbits q-bits quant-type weight-format", "--quant"),
     ("dtype torch-dtype data-type bf16 fp16 half mixed-precision compute-dtype", "--precision"),
     ("kv-cache-dtype kv-cache-type cache-type-k cache-type-v ctk ctv kv-quant kv-bits", "--kv-dtype"),
+    ("ub n-ubatch num-batch", "--ubatch"),
     ("n-gpu-layers ngl num-gpu-layers num-gpu offload-layers", "--gpu-layers"),
     ("ncmoe override-tensor ot kt-cpu-moe", "--n-cpu-moe"),
     ("cmoe", "--cpu-moe"),

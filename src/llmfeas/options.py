@@ -221,6 +221,8 @@ OPTIONS: tuple[Option, ...] = (
            switches={"cpu_moe": str(ALL_LAYERS)}, added=True),
     Option("gpu_layers", SERVING, "llama.cpp: layers on the device, the rest on the host.",
            "all; with 4 bits or fewer all that fit", INFERENCE, minimum=0, maximum=ALL_LAYERS),
+    Option("ubatch", SERVING, "llama.cpp: tokens of prompts that pass through the layers at once.",
+           "512", INFERENCE, maximum=65536, aliases=("ubatch_size",), added=True),
     Option("gpu_memory_utilization", SERVING, "Share of a device that a server takes for weights, passes and cache.",
            "the server's own: vllm 0.92; beside a training 0.3", INFERENCE | WRITING, kind="fraction", minimum=0.01,
            maximum=1, aliases=("mem_fraction_static", "free_gpu_memory_fraction")),

@@ -97,6 +97,8 @@ class Scenario:
     cp: int = 1
     offload: Literal["none", "activations", "optimizer", "all"] = "none"
     gpu_layers: int | None = None
+    ubatch: int | None = None
+    """Tokens of prompts that llama.cpp takes through the layers at once; None: the engine has another way."""
     n_cpu_moe: int | None = None
     """The first so many layers keep their routed experts in the host's memory; None: none do."""
     context: int | None = None

@@ -75,6 +75,7 @@ class ServingMemory:
     value_bytes: PositiveOrZero | None = None
     score_bytes: PositiveOrZero = 0.0
     in_place: bool = False
+    mask_bytes: PositiveOrZero = 0.0
     logits: Literal["last", "pass"] = "last"
     logit_bytes: PositiveOrZero | None = None
     fixed_bytes: PositiveOrZero = 0.0

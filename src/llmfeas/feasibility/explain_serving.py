@@ -29,7 +29,7 @@ from ..timing.host import (
     weights_read_bytes,
 )
 from ..timing.inference import InferenceTime
-from ..timing.prefill import BATCH_TOKENS, pass_tokens, prefill_parts, prefill_rates, prompt_tokens, split_gain
+from ..timing.prefill import batch_tokens, pass_tokens, prefill_parts, prefill_rates, prompt_tokens, split_gain
 from ..timing.rates import peak_flop_per_s
 from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, number, setting, term
@@ -255,7 +255,7 @@ class _Prefill:
         self.parts = serving.prefill_parts
         self.waiting = prompt_tokens(scenario) * sequences_per_replica(scenario)
         self.launched = scenario.engine_record.serving.memory.cache == "paged"
-        self.batch = pass_tokens(scenario, self.waiting) if self.launched else min(self.waiting, float(BATCH_TOKENS))
+        self.batch = batch_tokens(scenario, self.waiting)
         gain = split_gain(scenario, self.waiting)
         self.gain = number("gain", gain, "", EFFICIENCY)
         self.work = (self.parts["matrix"] + self.parts["attention"]) * gain

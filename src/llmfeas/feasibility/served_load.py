@@ -23,7 +23,7 @@ from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import least_step_seconds, step_seconds
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import cached_value_bytes, replicas
+from ..workload.serving import cached_value_bytes, replicas, widest_pass_tokens
 from .result import Percentiles, ServedLoad
 
 SLOTS, PASS_TOKENS = 256, 2048
@@ -218,7 +218,7 @@ def limits_of(scenario: Scenario) -> Limits:
         room = free / held if held else math.inf
     return Limits(
         max_num_seqs=scenario.max_num_seqs or SLOTS,
-        max_num_batched_tokens=scenario.max_num_batched_tokens or behaviour.pass_tokens or PASS_TOKENS,
+        max_num_batched_tokens=widest_pass_tokens(scenario) or PASS_TOKENS,
         kv_pool_tokens=room if room >= (scenario.context or 1) else math.inf,
         page_tokens=behaviour.block_tokens,
     )

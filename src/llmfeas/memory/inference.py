@@ -21,6 +21,9 @@ from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
 from .profile_pass import WidestPass, rank_parts, widest_bytes
 
+COPIED_FROM_TOKENS = 32
+"""Tokens from which on llama.cpp multiplies on the device what lies on the host (op_offload_min_batch_size)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceMemory:
@@ -51,6 +54,8 @@ class Part:
     prompt_cache: float
     layer_cache: float
     makes_logits: bool
+    copied: float = 0.0
+    """The most of one layer that the host keeps: prompts are computed on a copy of it."""
 
 
 def inference_memory(scenario: Scenario) -> InferenceMemory:
@@ -125,13 +130,13 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     held, padded = zip(weights.layers, tape.layers, strict=True), _padding(s)
     layers = [(layer.on_rank(s.tp, s.expert_ranks / padded), *caches[kind]) for layer, kind in held]
     host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
+    copied = 0.0 if s.one_pool else max((weight for weight, _, _ in layers[: s.host_layers]), default=0.0)
     for place in range(s.host_layers, s.host_experts):
         experts = weights.layers[place].routed / (s.expert_ranks / padded)
-        host += experts
+        host, copied = host + experts, max(copied, experts)
         layers[place] = (layers[place][0] - experts, *layers[place][1:])
     tables, head = weights.tables / s.tp, weights.head / s.tp
-    chosen = s.tables.quantization.format(s.quant, s.dialect)
-    if chosen.embedding_on == "host" and not s.one_pool:
+    if s.tables.quantization.format(s.quant, s.dialect).embedding_on == "host" and not s.one_pool:
         host, tables = host + tables, 0.0
     if s.host_layers:
         host, head = host + head, 0.0
@@ -153,6 +158,7 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
                 sum(prompt for _, _, prompt in own),
                 max(own_caches, default=0.0),
                 stage.heads and bool(head),
+                copied,
             )
         )
     return parts, host
@@ -214,7 +220,7 @@ def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict
         if part.makes_logits and not s.architecture.encoder
         else 0.0
     )
-    layers, logits = _prompt_pass(s, behaviour, value, logit)
+    layers, logits = _prompt_pass(s, behaviour, value, logit, part.copied)
     step = pass_bytes(s.architecture, 1, 1, s.sequences, value_bytes=value, fused_attention=True).layers / s.tp
     prefill = {
         "weights_bytes": part.weights,
@@ -267,12 +273,14 @@ def _appended(s: Serving, part: Part) -> float:
     return max(part.layer_cache / 2, repeated)
 
 
-def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: float) -> tuple[float, float]:
-    """Activations and logits of the widest pass over the prompt on one rank."""
-    limit = behaviour.pass_tokens
+def _prompt_pass(
+    s: Serving, behaviour: ServingMemory, value: float, logit: float, copied: float
+) -> tuple[float, float]:
+    """Activations and logits of the widest pass over the prompt on one rank, beside a copy of a layer of the host."""
+    limit = s.pass_tokens
     tokens, sequences = min(s.prompt, limit or s.prompt), s.sequences
-    if limit is not None and behaviour.reserves:
-        tokens, sequences = limit, 1
+    if limit and behaviour.reserves:
+        tokens, sequences = min(limit, max(s.context, 1)), 1
     seen = s.context if behaviour.reserves else s.prompt
     layers = (_walked(s, tokens) if behaviour.public_code else None) or pass_bytes(
         s.architecture,
@@ -284,10 +292,12 @@ def _prompt_pass(s: Serving, behaviour: ServingMemory, value: float, logit: floa
         score_bytes=behaviour.score_bytes,
         in_place=behaviour.in_place,
     ).layers
-    layers /= s.tp
+    layers = layers / s.tp + (copied if tokens >= COPIED_FROM_TOKENS else 0.0)
+    if s.fused:
+        layers += tokens * sequences * seen * behaviour.mask_bytes
     if behaviour.logits == "last":
         return layers, 0.0
-    # logits of a whole pass come after its layers
+    # logits of a whole pass come after its layers, which let go of the mask
     streams, logits = tokens * sequences * s.architecture.hidden * value, tokens * sequences * logit
     return (layers, 0.0) if layers >= logits + streams else (streams, logits)
 

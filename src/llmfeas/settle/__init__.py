@@ -30,7 +30,7 @@ from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
 from . import formats, layout, lengths, recipe
-from .cache import settle_cache
+from .cache import settle_cache, settle_passes
 from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
@@ -244,6 +244,7 @@ def _settle_training(draft: Draft, model: Model, engine: Engine) -> None:
 def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
     lengths.settle_inference_lengths(draft, model)
     settle_cache(draft, model, engine, catalog, fp8=backend.fp8_cache)
+    settle_passes(draft, engine)
     draft.settle("gpu_layers", None, "derived")
     settle_experts(draft, model, engine)
     settle_server(draft, engine, catalog)

@@ -1,4 +1,4 @@
-"""Number format of the cache (`kv_dtype`): the 16 bits of the run, or what was asked for and the engine holds."""
+"""Number format of the cache (`kv_dtype`): 16 bits, or what was asked for and the engine holds; tokens of a pass."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def settle_cache(draft: Draft, model: Model, engine: Engine, catalog: Catalog, *
     if model.architecture.mla is None and head % block:
         problem = f"--kv-dtype {asked} keeps blocks of {block} values, which do not divide the {head} of a head"
         raise UsageError("contradiction", f"{problem} of {model.name}", "use --kv-dtype fp16")
+
+
+def settle_passes(draft: Draft, engine: Engine) -> None:
+    """Settle `ubatch`: the engine's own where it leaves layers on the host, as llama.cpp and its kin do.
+
+    Raises:
+        UsageError: for an engine without.
+    """
+    if engine.serving.partial:
+        draft.settle("ubatch", engine.serving.memory.pass_tokens, "backend")
+        return
+    if draft.was_given("ubatch") and draft.origin_of_given("ubatch") == "given":
+        there = "use --max-num-batched-tokens there" if engine.serving.memory.pool is not None else "leave it out"
+        problem = f"--ubatch is a setting of llama.cpp, not of {engine.id}"
+        raise UsageError("contradiction", problem, f"{there}, or take --engine llama.cpp")
+    draft.override("ubatch", None, "derived")

@@ -28,6 +28,8 @@ MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
 PLACES = ("gpu_layers", "n_cpu_moe")
 """Settings of what the host computes."""
+OWN = (*PLACES, "ubatch")
+"""Settings of engines that can leave something to the host."""
 SERVER = "vllm"
 """Who is meant where a server's settings are given and no engine."""
 
@@ -79,7 +81,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
         runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
         default = desk if runs and not plain else default
     default = _running(default, draft, model, quant, catalog)
-    if _said_places(draft) and not catalog.tables.engine(default).serving.partial:
+    if any(map(draft.was_given, OWN)) and not catalog.tables.engine(default).serving.partial:
         return "llama.cpp"
     if asks_for_blocks(draft) and draft.given["kv_dtype"] not in catalog.tables.engine(default).serving.caches:
         return "llama.cpp"

@@ -18,6 +18,7 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import TERA
+from ..workload.serving import widest_pass_tokens
 from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
@@ -112,14 +113,21 @@ def prompt_tokens(scenario: Scenario) -> int:
 
 def pass_tokens(scenario: Scenario, tokens: float) -> float:
     """Tokens that the engine takes through the layers at once, of `tokens` that wait."""
-    return min(tokens, float(scenario.engine_record.serving.memory.pass_tokens or tokens))
+    return min(tokens, float(widest_pass_tokens(scenario) or tokens))
+
+
+def batch_tokens(scenario: Scenario, tokens: float) -> float:
+    """Tokens that share one reading of the weights: a pass of servers and llama.cpp, elsewhere at most 512."""
+    if scenario.ubatch is not None or scenario.engine_record.serving.memory.cache == "paged":
+        return pass_tokens(scenario, tokens)
+    return min(tokens, float(BATCH_TOKENS))
 
 
 def split_gain(scenario: Scenario, tokens: float) -> float:
     """How much faster several cards are: stages that overlap over batches, or tensor parallel work."""
     gain, efficiency = 1.0, scenario.tables.efficiency
     if scenario.pp > 1:
-        batches = max(1.0, tokens / BATCH_TOKENS)
+        batches = max(1.0, tokens / (scenario.ubatch or BATCH_TOKENS))
         overlap = scenario.pp * batches / (batches + scenario.pp - 1)
         gain *= overlap ** efficiency.value("prefill.pipeline_power")
     if scenario.tp > 1:
@@ -140,7 +148,7 @@ def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, fl
     rates = prefill_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
     one_pass = pass_tokens(scenario, tokens)
     launched = scenario.engine_record.serving.memory.cache == "paged"
-    batch = one_pass if launched else min(tokens, float(BATCH_TOKENS))
+    batch = batch_tokens(scenario, tokens)
     matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
     attention = sums.attention_flop(length) / rates.attention
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)

@@ -51,7 +51,7 @@ class Serving:
     pool: ServingPool | None
     """How a server sizes its pool, in the release that runs; None: the engine has none on this device."""
     pass_tokens: int
-    """Tokens of a server's widest pass."""
+    """Tokens of the widest pass; 0: as many as the prompt has."""
     pass_sequences: int
     """Requests that a server may run at once."""
 
@@ -108,9 +108,15 @@ def serving_of(scenario: Scenario) -> Serving:
         one_pool=one_pool,
         stored=scenario.stored,
         pool=pool_of(scenario),
-        pass_tokens=scenario.max_num_batched_tokens or 0,
+        pass_tokens=widest_pass_tokens(scenario) or 0,
         pass_sequences=scenario.max_num_seqs or 0,
     )
+
+
+def widest_pass_tokens(scenario: Scenario) -> int | None:
+    """Tokens that the engine takes through the layers at once at most; None: the whole prompt."""
+    said = scenario.max_num_batched_tokens or scenario.ubatch
+    return said or scenario.engine_record.serving.memory.pass_tokens
 
 
 def pool_of(scenario: Scenario) -> ServingPool | None:

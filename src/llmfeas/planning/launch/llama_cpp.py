@@ -9,6 +9,8 @@ from .names import is_gguf, model_name, model_notes, repository
 from .shell import Variable, Word, command, flags, nodes_of
 
 CACHES = {"fp16": "f16", "bf16": "bf16", **{each: each for each in BLOCK_CACHES}}
+LOGICAL_BATCH = 2048
+"""Its --batch-size, within which --ubatch-size stays."""
 NATIVE = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "tf32": "F32"}
 
 
@@ -42,6 +44,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--n-cpu-moe", scenario.n_cpu_moe or None),
             ("--fit", "off"),
             ("--flash-attn", "on" if scenario.attention == "flash" else "off"),
+            ("--batch-size", scenario.ubatch if (scenario.ubatch or 0) > LOGICAL_BATCH else None),
+            ("--ubatch-size", scenario.ubatch if scenario.was_given("ubatch") else None),
             ("--cache-type-k", cache),
             ("--cache-type-v", cache),
             ("--split-mode", ("row" if scenario.tp > 1 else "layer") if several else None),
