@@ -30,7 +30,7 @@ TRAINING_ENGINES = (
     *("maxtext", "llm.c", "llmq", "unsloth", "mlx", "transformer-engine", "torchtitan"),
 )
 SERVING_ENGINES = (
-    *("llama.cpp", "llama.cpp-2025", "llama.cpp-vulkan", "ollama", "exllamav2", "transformers", "vllm", "sglang"),
+    *("llama.cpp", "llama.cpp-2023", "llama.cpp-vulkan", "ollama", "exllamav2", "transformers", "vllm", "sglang"),
     *("vllm-2023", "tensorrt-llm", "mlx", "gpt-fast", "tgi", "lmdeploy", "ctranslate2"),
 )
 TRAINING: Mapping[str, tuple[float, Sequence[object]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
+from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime, is_share
 from llmfeas.evidence.own import NORMAL_90, T90
 
 from .least_squares import minimised
@@ -46,7 +46,8 @@ def with_values(numbers: Efficiency, values: Mapping[str, float]) -> Efficiency:
 
 
 def _numbers(numbers: Efficiency, names: Sequence[str], point: Iterable[float]) -> Efficiency:
-    return with_values(numbers, {name: math.exp(x) for name, x in zip(names, point, strict=True)})
+    values = {name: math.exp(x) for name, x in zip(names, point, strict=True)}
+    return with_values(numbers, {name: min(1.0, x) if is_share(name) else x for name, x in values.items()})
 
 
 def _residuals(numbers: Efficiency, observations: Iterable[Observation]) -> list[float]:
@@ -118,7 +119,7 @@ def cross_validated(numbers: Efficiency, observations: Sequence[Observation], pl
 
 def _parameter(best: Efficiency, observations: Sequence[Observation], name: str, moved: Sequence[float]) -> Parameter:
     known = best.parameters[name]
-    shifted = with_values(best, {name: known.value * 1.01})
+    shifted = with_values(best, {name: known.value / 1.01})
     felt = [
         item
         for item in observations

@@ -65,7 +65,11 @@ DECODE: Mapping[str, Centre] = {
     "decode.cache.metal": (0.4, 0.4),
     "decode.compute": (0.45, 0.3),
     "decode.link.nvlink": (3e-5, 0.5),
+    "decode.link.nvlink.server-2025": (1.5e-5, 0.5),
     "decode.link.pcie": (5e-5, 0.5),
+    "decode.link.nvlink_more": (0.08, 0.5),
+    "decode.link.pcie_more": (0.25, 0.5),
+    "decode.link.pcie_more.compiled": (0.08, 0.5),
     "decode.bandwidth.cuda": (1.0, 0.1),
     "decode.bandwidth.cuda-datacenter": (0.95, 0.1),
     "decode.bandwidth.unified": (0.95, 0.1),
@@ -77,8 +81,9 @@ DECODE: Mapping[str, Centre] = {
     "decode.bandwidth.cpu": (0.7, 0.2),
     "decode.unpack_cpu": (0.15, 0.5),
     "decode.bandwidth.hpu": (0.9, 0.1),
-    "decode.fixed.llama.cpp.cuda": (7e-5, 0.4),
-    "decode.fixed.llama.cpp-2025.cuda": (4e-5, 0.5),
+    "decode.fixed.llama.cpp.cuda": (4e-5, 0.5),
+    "decode.fixed.llama.cpp-2023.cuda": (7e-5, 0.4),
+    "decode.fixed.llama.cpp-2023.metal": (1.3e-4, 0.4),
     "decode.fixed.llama.cpp.metal": (1.3e-4, 0.4),
     "decode.fixed.llama.cpp.rocm": (1.3e-4, 0.4),
     "decode.fixed.llama.cpp.vulkan": (1.4e-4, 0.4),
@@ -87,13 +92,19 @@ DECODE: Mapping[str, Centre] = {
     "decode.fixed.mlx": (8e-5, 0.4),
     "decode.fixed.server": (1.3e-4, 0.4),
     "decode.fixed.server-2025": (5e-5, 0.4),
+    "decode.fixed.server-2025.rocm": (6e-5, 0.4),
+    "decode.fixed_moe.server.rocm": (2.0, 0.5),
+    "decode.fixed_latent.server": (1.2, 0.3),
+    "decode.eager_host.edge": (3.0, 0.4),
+    "decode.rows.server.hopper": (48.0, 0.3),
     "decode.fixed.eager": (6e-4, 0.4),
 }
 
 PREFILL: Mapping[str, Centre] = {
-    "prefill.integer": (2.66e13, 0.5),
-    "prefill.integer_power": (0.7, 0.3),
-    "prefill.llama.cpp-2025": (1.5, 0.5),
+    "prefill.integer": (4e13, 0.5),
+    "prefill.integer_power": (0.9, 0.3),
+    "prefill.integer_power.llama.cpp-2023": (0.7, 0.3),
+    "prefill.llama.cpp-2023": (0.7, 0.5),
     "prefill.half": (0.54, 0.3),
     "prefill.half_geforce": (1.4, 0.3),
     "prefill.metal": (0.6, 0.3),
@@ -111,6 +122,7 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.moe": (0.6, 0.4),
     "prefill.mlx_moe": (0.8, 0.4),
     "prefill.apu": (0.7, 0.4),
+    "prefill.unified": (0.7, 0.4),
     "prefill.stream": (0.7, 0.5),
     "prefill.fixed": (2e-4, 0.5),
     "prefill.pipeline_power": (0.8, 0.2),
@@ -118,6 +130,5 @@ PREFILL: Mapping[str, Centre] = {
 
 PLANS: Mapping[str, Mapping[str, Centre]] = {"training": TRAINING, "decode": DECODE, "prefill": PREFILL}
 
-LEFT_OUT_BY: Mapping[str, str] = {"training": "source", "decode": "group", "prefill": "source"}
-"""What is left out together. Half of the groups of prefill are one author's script on many cards, and a table of
-training runs has one author's habits whatever the card: sources there."""
+LEFT_OUT_BY: Mapping[str, str] = {"training": "source", "decode": "source", "prefill": "source"}
+"""What is left out together: a source. Its tables have one author's script, build and habits whatever the card."""

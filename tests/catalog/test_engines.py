@@ -64,7 +64,8 @@ def test_what_an_engine_names_is_there() -> None:
         ("Hugging Face transformers", "transformers"),
         ("megatron-core", "megatron"),
         ("TensorRT-LLM", "tensorrt-llm"),
-        ("llama.cpp-2025", "llama.cpp-2025"),
+        ("llama.cpp-2025", "llama.cpp"),
+        ("llama.cpp-2023", "llama.cpp-2023"),
         ("no such thing", "no such thing"),
     ],
 )

@@ -43,6 +43,15 @@ ASKS: list[dict[str, object]] = [
     {"model": "llama-2-70b", "task": "inference", "quant": "q4_k_m", "gpu_layers": 40, "prompt": 100},
     {"model": "mixtral-8x7b", "device": "m2-ultra", "task": "inference", "quant": "q2_k"},
     {"task": "inference", "offload": "all"},
+    {"model": "deepseek-v3", "device": "8xmi300x", "task": "inference", "engine": "sglang", "tp": 8},
+    {
+        "model": "qwen3-30b-a3b",
+        "device": "a100-sxm-80gb",
+        "task": "inference",
+        "engine": "transformers",
+        "transformers": "4",
+    },
+    {"model": "qwen3-8b", "device": "h20", "task": "inference", "engine": "vllm", "quant": "none"},
 ]
 
 

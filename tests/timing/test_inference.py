@@ -71,7 +71,7 @@ def decode(found: InferenceTime) -> float:
 def test_a_short_chat_is_the_default() -> None:
     found = inference_time(scenario())
     assert found.at_cached_tokens == 256
-    assert 90 < decode(found) < 150  # published: 127 tokens/s with an RTX 4090
+    assert 130 < decode(found) < 180  # published: 163 tokens/s with an RTX 4090 (2026), 127 with builds of 2024
     assert found.decode_bound_by == "bandwidth"
     assert found.prefill_bound_by == "compute"
 

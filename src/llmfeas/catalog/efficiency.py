@@ -41,6 +41,11 @@ SHARE_GROUPS = ("decode.bandwidth.", "decode.cache.")
 """Beginnings of further ones."""
 
 
+def is_share(name: str) -> bool:
+    """Whether a parameter is a share of a peak or of a whole."""
+    return name in SHARES or name.startswith(SHARE_GROUPS)
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """What devices of one generation have in common for software."""
@@ -99,7 +104,7 @@ class Efficiency:
             ValueError: naming the parameter or the generation.
         """
         for name, parameter in self.parameters.items():
-            if parameter.value > 1 and (name in SHARES or name.startswith(SHARE_GROUPS)):
+            if parameter.value > 1 and is_share(name):
                 raise ValueError(f"parameters.{name} is {parameter.value:g}: a share is at most 1")
         for name, traits in self.generations.items():
             needed = [
@@ -120,6 +125,11 @@ class Efficiency:
             KeyError: no such parameter (an error in the data file).
         """
         return self.parameters[name].value
+
+    def factor(self, name: str) -> float:
+        """A parameter's value; 1 where there is no such parameter."""
+        known = self.parameters.get(name)
+        return 1.0 if known is None else known.value
 
     def generation(self, name: str, backend: str = "") -> Generation:
         """The traits of a device generation; unknown ones behave like their backend's, else like `other`."""

@@ -12,8 +12,11 @@ from ..timing.decode import (
     decode_rates,
     device_weights,
     draft_seconds,
+    filled_rows,
     is_low,
     is_packed,
+    latent_layers,
+    looped_experts,
     readers,
     replicas,
     sequences_per_replica,
@@ -176,7 +179,7 @@ class _Decode:
         inputs = [
             number("read_seconds", self.parts["weights"] + self.parts["cache"], "s"),
             number("weights", device_weights(scenario, sums), "", "model"),
-            number("positions", self.positions if self.positions > 1 else 0.0),
+            number("positions", filled_rows(rates, self.positions)),
             number("rate", rates.work, "FLOP/s", EFFICIENCY),
             self.tp,
         ]
@@ -192,14 +195,22 @@ class _Decode:
         return "work and unpacking that reading does not hide", formula, tuple(inputs)
 
     def fixed(self) -> Written:
-        inputs = (
+        inputs = [
             number("seconds_a_layer", self.rates.layer_seconds, "s", EFFICIENCY),
             number("layers", self.sums.layers, "", "model"),
             number("expert_factor", self.rates.moe_factor, "", EFFICIENCY),
             number("expert_layers", self.sums.moe_layers, "", "model"),
-        )
-        formula = "seconds_a_layer * (layers + (expert_factor - 1) * expert_layers)"
-        return "launches and small operators, whatever the size", formula, inputs
+        ]
+        layers, loop = "layers + (expert_factor - 1) * expert_layers", ""
+        latent, looped = latent_layers(self.scenario, self.sums), looped_experts(self.scenario, self.sums)
+        if latent:
+            inputs += [number("latent_factor", self.rates.latent_factor, "", EFFICIENCY), number("latent", latent)]
+            layers += " + (latent_factor - 1) * latent"
+        if looped:
+            each = self.scenario.tables.efficiency.value("decode.eager_expert")
+            inputs += [number("experts", looped, "", "model"), number("expert_seconds", each, "s", EFFICIENCY)]
+            loop = " + experts * expert_seconds"
+        return "launches and small operators, whatever the size", f"seconds_a_layer * ({layers}){loop}", tuple(inputs)
 
     def link(self) -> Written:
         inputs = (

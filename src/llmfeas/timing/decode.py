@@ -15,6 +15,7 @@ from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
+from ..workload.kernels import loops_over_experts
 from ..workload.serving import cached_value_bytes
 from .host import (
     experts_share,
@@ -46,14 +47,23 @@ class DecodeRates:
     work: float
     layer_seconds: float
     moe_factor: float
+    latent_factor: float
+    """On the fixed cost of a layer with latent attention."""
     reduce_seconds: float
     """An all-reduce of one token between two devices."""
+    reduce_more: float
+    """Share of it that each device beyond two adds: a ring passes once more through each."""
+    rows: float
+    """Rows that a product is filled up to, however few tokens there are."""
     priors: int
 
 
 def _fixed_name(efficiency: Efficiency, path: Path) -> str:
-    own = f"decode.fixed.{path.fixed}"
-    return efficiency.first(f"{own}.{path.backend}", own, f"{own}.cuda", "decode.fixed.eager")
+    of_build, of_family = f"decode.fixed.{path.fixed}", f"decode.fixed.{path.family}"
+    return efficiency.first(
+        *(f"{of_build}.{path.backend}", of_build, f"{of_family}.{path.backend}", of_family),
+        *(f"{of_family}.cuda", "decode.fixed.eager"),
+    )
 
 
 def _cache_name(path: Path, *, fused: bool) -> str:
@@ -64,10 +74,11 @@ def _cache_name(path: Path, *, fused: bool) -> str:
     return "decode.cache.fused" if fused else "decode.cache.plain"
 
 
-def _eager_factor(efficiency: Efficiency, quant: str) -> float:
+def _eager_factor(efficiency: Efficiency, device: Device, quant: str) -> float:
+    host = efficiency.factor(f"decode.eager_host.{device.kind}")
     if quant.startswith("nf4"):
-        return efficiency.value("decode.eager_4bit")
-    return efficiency.value("decode.eager_8bit") if quant == "int8" else 1.0
+        return host * efficiency.value("decode.eager_4bit")
+    return host * (efficiency.value("decode.eager_8bit") if quant == "int8" else 1.0)
 
 
 def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
@@ -84,13 +95,14 @@ def decode_rates(
     """The effective rates of a device in decoding under an engine, for weights of a format and products in another."""
     value, path = efficiency.value, inference_path(device, speed)
     bandwidth = f"decode.bandwidth.{path.bandwidth}"
+    bandwidth = efficiency.first(f"{bandwidth}.{device.generation}", bandwidth)
     fixed = _fixed_name(efficiency, path)
     read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
     if path.family == "server" and quant.startswith(("awq", "gptq")):
         read *= value("decode.server_packed")
     layer = value(fixed)
     if path.family == "eager":
-        layer *= _eager_factor(efficiency, quant)
+        layer *= _eager_factor(efficiency, device, quant)
     elif path.backend == "cuda" and device.has_hbm:
         layer *= value("decode.hbm")
     links = device_links(efficiency, device, device.devices_per_node, None)
@@ -104,8 +116,11 @@ def decode_rates(
         unpack=_unpack_rate(efficiency, device, path),
         work=peak * value("decode.compute"),
         layer_seconds=layer,
-        moe_factor=value("decode.fixed_moe"),
+        moe_factor=value(efficiency.first(f"decode.fixed_moe.{path.family}.{path.backend}", "decode.fixed_moe")),
+        latent_factor=efficiency.factor(f"decode.fixed_latent.{path.family}"),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
+        reduce_more=value(efficiency.first(f"{link}_more.{path.family}", f"{link}_more")),
+        rows=1.0 if is_packed(quant) else efficiency.factor(f"decode.rows.{path.family}.{device.generation}"),
         priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
     )
 
@@ -157,10 +172,35 @@ def device_weights(scenario: Scenario, sums: Sums) -> float:
 
 
 def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
-    """Two all-reduces a block: latency, which grows with the number of cards."""
+    """Two all-reduces a block: latency, which grows with every card."""
     if tp == 1:
         return 0.0
-    return 2 * sums.blocks * rates.reduce_seconds * (1 + 0.25 * (tp > 2) + 0.25 * (tp > 4))
+    return 2 * sums.blocks * rates.reduce_seconds * (1 + rates.reduce_more * (tp - 2))
+
+
+def filled_rows(rates: DecodeRates, positions: float) -> float:
+    """Rows that the matrix units work on; 0 where reading the weights hides the work of one token."""
+    filled = max(positions, rates.rows)
+    return filled if filled > 1 else 0.0
+
+
+def latent_layers(scenario: Scenario, sums: Sums) -> int:
+    """Layers with latent attention."""
+    return 0 if scenario.model.architecture.mla is None else sums.layers
+
+
+def looped_experts(scenario: Scenario, sums: Sums) -> int:
+    """Experts that code visits one after the other in a step, reached or not."""
+    return sums.moe_layers * sums.experts if sums.experts and loops_over_experts(scenario) else 0
+
+
+def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
+    """What no byte explains: launches of each layer, of its experts, and of a loop over all of them."""
+    experts = (rates.moe_factor - 1) * sums.moe_layers
+    latent = (rates.latent_factor - 1) * latent_layers(scenario, sums)
+    looped = looped_experts(scenario, sums)
+    seconds = looped * scenario.tables.efficiency.value("decode.eager_expert") if looped else 0.0
+    return rates.layer_seconds * (sums.layers + experts + latent) + seconds
 
 
 def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[str, float]:
@@ -177,7 +217,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
     matrices = device_weights(scenario, sums)
-    work = 2 * matrices * positions / rates.work / tp if positions > 1 else 0.0
+    work = 2 * matrices * filled_rows(rates, positions) / rates.work / tp
     unpack = 0.0
     if rates.unpack and is_packed(scenario.quant):
         low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
@@ -194,7 +234,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         **experts,
         "host_layers": host_layer_seconds(scenario, weights),
         "offload": streamed_seconds(scenario, sequences),
-        "fixed": rates.layer_seconds * (sums.layers + (rates.moe_factor - 1) * sums.moe_layers),
+        "fixed": layers_seconds(scenario, sums, rates),
         "link": reduce_seconds(sums, rates, tp),
     }
 

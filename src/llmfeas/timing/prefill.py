@@ -18,7 +18,6 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import TERA
-from ..workload.serving import widest_pass_tokens
 from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
@@ -53,9 +52,10 @@ def _llama_cuda_rate(
     if not device.has_matrix_units:
         return device.fp32_flop_per_s * value("prefill.vector"), "prefill.vector"
     if quantized and rates.int8 is not None:
-        scale: float = (rates.int8 / 100) ** value("prefill.integer_power")
-        builds = efficiency.parameters.get(f"prefill.{path.fixed}")
-        return value("prefill.integer") * scale * (builds.value if builds else 1.0), "prefill.integer"
+        power = efficiency.first(f"prefill.integer_power.{path.fixed}", "prefill.integer_power")
+        scale: float = (rates.int8 / 100) ** value(power)
+        shared = efficiency.factor("prefill.unified") if device.is_unified else 1.0
+        return value("prefill.integer") * scale * efficiency.factor(f"prefill.{path.fixed}") * shared, "prefill.integer"
     geforce = value("prefill.half_geforce") if device.is_geforce_like else 1.0
     return half * value("prefill.half") * geforce, "prefill.half"
 
@@ -79,8 +79,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
         return _llama_cuda_rate(efficiency, device, path, half, quantized=quantized)
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
-    held_back = efficiency.parameters.get("prefill.apu") if device.kind == "apu" else None
-    return half * value(name) * (held_back.value if held_back else 1.0), name
+    held_back = efficiency.factor("prefill.apu") if device.kind == "apu" else 1.0
+    return half * value(name) * held_back, name
 
 
 @lru_cache(maxsize=4096)
@@ -92,12 +92,14 @@ def prefill_rates(
     matrix, name = _matrix_rate(efficiency, device, path, precision, quant)
     kernel = "_metal" if device.backend == "metal" else ""
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
+    attention = f"prefill.attention{kernel}{flash}"
     element_bytes = 4 if path.family == "llama.cpp" else 2
     experts = efficiency.first(f"prefill.{path.family}_moe", "prefill.moe")
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
-        attention=product_flop_per_s(device, precision) * efficiency.value(f"prefill.attention{kernel}{flash}"),
+        attention=product_flop_per_s(device, precision)
+        * efficiency.value(efficiency.first(f"prefill.attention.{path.family}", attention)),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
         stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
         layer_seconds=efficiency.value("prefill.fixed"),
@@ -113,7 +115,7 @@ def prompt_tokens(scenario: Scenario) -> int:
 
 def pass_tokens(scenario: Scenario, tokens: float) -> float:
     """Tokens that the engine takes through the layers at once, of `tokens` that wait."""
-    return min(tokens, float(widest_pass_tokens(scenario) or tokens))
+    return min(tokens, float(scenario.ubatch or scenario.engine_record.serving.memory.pass_tokens or tokens))
 
 
 def batch_tokens(scenario: Scenario, tokens: float) -> float:

@@ -1,0 +1,84 @@
+"""Causes of speed that no bandwidth tells: rings over PCIe, filled rows, loops over experts, hosts, builds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.result import Estimate
+from llmfeas.settle import resolution
+from llmfeas.timing.inference import InferenceTime
+
+
+def served(model: str, device: str, **more: Any) -> Estimate:
+    return estimate(resolution({"model": model, "device": device, "task": "inference", **more}, catalog()))
+
+
+def timed(model: str, device: str, **more: Any) -> InferenceTime:
+    found = served(model, device, **more).time
+    assert isinstance(found, InferenceTime)
+    return found
+
+
+def written(model: str, device: str, **more: Any) -> float:
+    return timed(model, device, **more).decode_tokens_per_second.expected
+
+
+def waits(cards: int, device: str, engine: str) -> float:
+    asked: dict[str, Any] = {"num_devices": cards, "tp": cards, "pp": 1, "engine": engine, "quant": "none"}
+    return timed("llama-3.1-8b", device, **asked).decode_parts["link"]
+
+
+def test_every_card_on_pcie_makes_the_sum_over_all_of_them_slower() -> None:
+    pair, four, eight = (waits(cards, "rtx-4090", "vllm") for cards in (2, 4, 8))
+    assert four - pair == pytest.approx((eight - four) / 2)
+    assert eight > 2 * pair
+    joined = waits(8, "h100-sxm", "vllm") / waits(2, "h100-sxm", "vllm")
+    assert joined < eight / pair
+
+
+def test_a_card_with_little_compute_for_its_bandwidth_waits_for_products_of_16_bits() -> None:
+    """H20 beside H100: Qwen3-32B was published at 20.7 tokens/s in bf16 and at 46.2 in fp8."""
+    bf16, fp8 = (written("qwen3-32b", "h20", engine="sglang", quant=each) for each in ("none", "fp8"))
+    assert 17 < bf16 < 25
+    assert 38 < fp8 < 56
+    assert timed("qwen3-32b", "h20", engine="sglang", quant="none").decode_bound_by == "compute"
+    assert timed("qwen3-32b", "h100-sxm", engine="sglang", quant="none").decode_bound_by == "bandwidth"
+
+
+def test_transformers_4_visits_every_expert() -> None:
+    asked = {"engine": "transformers", "quant": "none"}
+    loops, stacks = (written("qwen3-30b-a3b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
+    assert loops < 3 < 10 * loops < stacks
+    dense = (written("qwen3-8b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
+    assert len(set(dense)) == 1
+
+
+def test_small_cores_launch_kernels_slowly() -> None:
+    """Llama 2 7B under transformers on a Jetson: 6.2 tokens/s in 16 bits, 10.3 with GPTQ."""
+    half, four = (
+        written("llama-2-7b", "jetson-agx-orin-64gb", engine="transformers", quant=each)
+        for each in ("none", "gptq-int4")
+    )
+    assert 5 < half < 7.5
+    assert 8 < four < 13
+
+
+def test_experts_on_rocm_wait_and_dense_layers_do_not() -> None:
+    """Published on 8 MI300X: DeepSeek-V3 at 42 tokens/s under SGLang, Llama 3.1 405B at 36 under vLLM."""
+    asked = {"device": "mi300x", "num_devices": 8, "tp": 8, "quant": "fp8", "prompt": 610}
+    assert 33 < written("deepseek-v3", engine="sglang", **asked) < 62
+    assert 28 < written("llama-3.1-405b", engine="vllm", **asked) < 45
+
+
+def test_older_builds_are_slower_and_todays_are_the_default() -> None:
+    now, then = (
+        timed("llama-3.1-8b", "rtx-4090", engine=each, quant="q4_k_m", prompt=512)
+        for each in ("llama.cpp", "llama.cpp-2023")
+    )
+    assert now.decode_tokens_per_second.expected > 1.1 * then.decode_tokens_per_second.expected
+    assert now.prefill_tokens_per_second.expected > 1.3 * then.prefill_tokens_per_second.expected
+    assert served("llama-3.1-8b", "rtx-4090", engine="llama.cpp-2025", quant="q4_k_m").scenario.engine == "llama.cpp"
