@@ -11,10 +11,34 @@ from llmfeas.catalog.device import BackendId
 from llmfeas.catalog.hardware import find_hardware
 from llmfeas.catalog.search import name_key
 from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
 
 CATALOG = catalog()
 DEVICES = CATALOG.devices
 SOURCES = {name for file in ("hardware", "processors", "offers") for name in CATALOG.raw(file)["sources"]}
+
+
+@pytest.mark.parametrize(("text", "device", "count"), [("rtx-4090 + 2xrtx-4090", "rtx-4090", 3), ("t4+t4", "t4", 2)])
+def test_parts_that_are_alike_are_counted(text: str, device: str, count: int) -> None:
+    found = find_hardware(text, CATALOG)
+    assert (found.device.id, found.count) == (device, count)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("rtx-4090+2xrtx-3090", "unequal-devices", "GeForce RTX 4090 and GeForce RTX 3090 together are not computed"),
+        ("rtx-4090+rx-7900xtx", "unequal-devices", "run by different software"),
+        ("rtx-4090+nothing-like-it", "unknown-device", "unknown device"),
+        ("+".join(["rtx-4090"] * 17), "unknown-device", "unknown device"),
+    ],
+)
+def test_parts_that_differ_are_refused(text: str, code: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as raised:
+        find_hardware(text, CATALOG)
+    assert raised.value.code == code
+    if "3090" in text:
+        assert "--device 3xrtx-3090" in str(raised.value.hint)
 
 
 def test_the_whole_catalog_is_there() -> None:

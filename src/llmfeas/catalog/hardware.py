@@ -50,11 +50,47 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
         return _lent(catalog.offers[own], catalog, None)
     from .machine_names import meant
 
-    found = meant(text, catalog)
+    try:
+        found = meant(text, catalog)
+    except UsageError:
+        together = _together(text, catalog)
+        if together is None:
+            raise
+        return together
     if found.offer is not None:
         return _lent(catalog.offers[found.offer], catalog, found.count, found.note)
     device = catalog.devices[found.device]
     return Hardware(device, found.count, None, found.note, found.others, found.memory_gib, found.provider)
+
+
+MOST_PARTS = 16
+
+
+def _together(text: str, catalog: Catalog) -> Hardware | None:
+    """The device that the parts of `a+b` are alike; None where they name no devices.
+
+    Raises:
+        UsageError: `unequal-devices`.
+    """
+    parts = [part.strip() for part in text.split("+")]
+    if not 1 < len(parts) <= MOST_PARTS or not all(parts):
+        return None
+    try:
+        found = [find_hardware(part, catalog) for part in parts]
+    except UsageError:
+        return None
+    devices = {each.device.id: each.device for each in found}
+    count = sum(each.count or 1 for each in found)
+    if len(devices) == 1:
+        return Hardware(found[0].device, count)
+    names = " and ".join(each.name for each in devices.values())
+    if len({each.backend for each in devices.values()}) > 1:
+        problem = f"{names} run by different software: no engine joins them to serve one model"
+        raise UsageError("unequal-devices", problem, "ask for the devices of one kind", tuple(devices))
+    least = min(devices.values(), key=lambda each: (each.memory_bytes, each.bandwidth_bytes_per_s))
+    problem = f"{names} together are not computed: each would hold and read a part of its own size"
+    hint = f"as if all were the smallest of them, which is no more than they can: --device {count}x{least.id}"
+    raise UsageError("unequal-devices", problem, hint, tuple(devices))
 
 
 def _lent(offer: Offer, catalog: Catalog, count: int | None, note: str | None = None) -> Hardware:
