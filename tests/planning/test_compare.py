@@ -135,3 +135,16 @@ def test_what_holds_on_most_devices_is_said_once(asked: dict[str, object], codes
 def test_a_row_names_the_offer_that_was_asked_for() -> None:
     rows = comparison({"task": "qlora"}, ["gpt2"], ["kaggle-2xt4", "t4"], catalog()).rows
     assert {row.ranked(1).offer for row in rows} == {"kaggle-2xt4", None}
+
+
+def test_what_cannot_be_asked_is_left_out_and_counted() -> None:
+    """Learned positions end at 1024; other models go on."""
+    asked = {"task": "inference", "context": 4096}
+    found = comparison(asked, ["gpt2", "llama-3-8b"], ["rtx-4090", "h100-sxm"], catalog())
+    assert {row.estimate.scenario.model.id for row in found.rows} == {"llama-3-8b"}
+    (note,) = [each for each in found.warnings if each.code == "skipped"]
+    assert note.message.startswith("2 of the rows") and "1024 learned positions" in note.message
+    with pytest.raises(UsageError, match="1024 learned positions"):
+        comparison(asked, ["gpt2"], ["rtx-4090"], catalog())
+    layouts = comparison({"task": "finetune", "tp": 8}, ["gpt3-13b"], ["rtx-4090", "8xh100-sxm"], catalog())
+    assert [row.estimate.scenario.num_devices for row in layouts.rows] == [8]

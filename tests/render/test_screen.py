@@ -167,6 +167,7 @@ def test_names_are_shown_and_never_obeyed(name: str, colour: bool) -> None:
         ("mlx on MI300X: does not run", "mlx on MI300X: does not run."),
         ("flash on T4: another kernel", "Flash on T4: another kernel."),
         ("pretrain on M1: slow!", "pretrain on M1: slow!"),
+        ("vLLM refuses to start", "vLLM refuses to start."),
         ("--price 0: nothing is paid", "--price 0: nothing is paid."),
     ],
 )

@@ -78,20 +78,21 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options heading by heading, in the order in which the headings first occur."""
+        if ctx.meta.get(SHORT):
+            everyday = [each for each in self.get_params(ctx) if isinstance(each, Grouped) and each.everyday]
+            with formatter.section("Options of every day"):
+                formatter.write_dl([_in_short(each) for each in everyday])
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} --help shows all options, with what holds where one is not said.")
+            return
         groups: dict[str, list[tuple[str, str]]] = {}
-        short = bool(ctx.meta.get(SHORT))
         for parameter in self.get_params(ctx):
-            if short and not getattr(parameter, "everyday", False):
-                continue
             record = parameter.get_help_record(ctx)
             if record is not None:
                 groups.setdefault(getattr(parameter, "group", OUTPUT_GROUP), []).append(record)
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-        if short:
-            formatter.write_paragraph()
-            formatter.write_text(f"These are the options of every day; {ctx.command_path} --help shows all of them.")
 
 
 SHORT = "llmfeas.short_help"
@@ -104,6 +105,16 @@ def _shortly(ctx: click.Context, parameter: click.Parameter, asked: bool) -> Non
         ctx.meta[SHORT] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
+
+
+def _in_short(option: Grouped) -> tuple[str, str]:
+    """An option in few words: one name, what it takes, what it says; choices stand with the words."""
+    name = next(flag for flag in option.opts if flag.startswith("--"))
+    names = [*(flag for flag in option.opts if not flag.startswith("--")), name]
+    text, metavar = (option.help or "").partition("  [")[0], option.metavar or ""
+    if "|" in metavar:
+        text, metavar = metavar.replace("|", ", "), name[2:].upper()
+    return f"{', '.join(names)} {metavar}".rstrip(), text
 
 
 _SHORT_HELP = Grouped(

@@ -1,16 +1,25 @@
-"""The questions beside one answer, each settled and estimated once: uses and ladder ask some of the same."""
+"""The questions beside one answer, each settled and estimated once, and those of many that cannot be asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..catalog.store import Catalog
-from ..errors import LlmfeasError
+from ..errors import LlmfeasError, UsageError
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate
 from ..settle import Resolution, resolution
 
 Request = Mapping[str, object]
+
+REFUSALS = ("impossible-layout", "beyond-positions")
+"""Refusals that mean "not with this value, model or device", not "not at all"."""
+
+
+def skipped(refused: Sequence[UsageError], what: str) -> str:
+    """Say how many of many cannot be asked, and why the first of them; `what` they are, in the plural."""
+    first = refused[0].message.rstrip(".")
+    return f"{len(refused)} of the {what} cannot be asked this and were skipped, such as: {first}"
 
 
 class Asked:

@@ -24,6 +24,7 @@ from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
+from .asked import REFUSALS, skipped
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
@@ -238,26 +239,56 @@ def comparison(
 ) -> Comparison:
     """Answer the request for each model on each device and rank the rows: feasible first, then by `sort`.
 
+    What cannot be asked of some of them is left out, and a warning says so.
+
     Without a baseline each model's first row is it, if that is feasible. `chosen`: somebody chose the devices.
 
     Raises:
-        UsageError: for unknown names and for what no device can be asked.
+        UsageError: for unknown names and for what nothing of all this can be asked.
     """
     rows: list[Contender] = []
+    refused: list[UsageError] = []
     warnings: list[Note] = []
     names = list(devices)
     for model in dict.fromkeys(models):
-        requests = [{**request, "model": model, "device": name} for name in names]
-        estimates = [estimate(resolution(one, catalog)) for one in requests]
-        base = _baseline(request, model, baseline, catalog, warnings) if baseline else _best(estimates, sort)
+        asked = ({**request, "model": model, "device": name} for name in names)
+        answers = [(one, each) for one in asked if (each := _answered(one, catalog, refused)) is not None]
+        requests, estimates = [one for one, _ in answers], [each for _, each in answers]
+        base = (
+            _baseline(request, model, baseline, catalog, warnings) if baseline and estimates else _best(estimates, sort)
+        )
         warnings += [note for note in _common(estimates) if note not in warnings]
         needed = [scenario_needed(one, each, catalog) for one, each in zip(requests, estimates, strict=True)]
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
+    if refused:
+        warnings.append(_skipped(refused, rows))
     rows.sort(key=lambda row: _key(row.estimate, sort))
     inputs = given({**request, "models": tuple(models)})
     inputs["devices"] = {"value": names, "origin": "given" if chosen else "default"}
     inputs["baseline"] = {"value": baseline, "origin": "given" if baseline else "default"}
     return Comparison(tuple(rows), tuple(warnings), baseline, inputs, catalog.digest)
+
+
+def _skipped(refused: Sequence[UsageError], rows: Sequence[Contender]) -> Note:
+    """Say what was left out.
+
+    Raises:
+        UsageError: the first reason, where nothing is left.
+    """
+    if not rows:
+        raise refused[0]
+    return Note("skipped", skipped(refused, "rows"))
+
+
+def _answered(request: Mapping[str, object], catalog: Catalog, refused: list[UsageError]) -> Estimate | None:
+    """The estimate of one row; None where that cannot be asked, with the reason in `refused`."""
+    try:
+        return estimate(resolution(request, catalog))
+    except UsageError as error:
+        if error.code not in REFUSALS:
+            raise
+        refused.append(error)
+        return None
 
 
 def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:

@@ -64,10 +64,11 @@ TASKS: Mapping[str, str] = {
 
 
 def sentence(text: str, longest: int = 400) -> str:
-    """A message as a sentence; what begins with a word to type (`mlx on M1: ...`) keeps that word's spelling."""
+    """A message as a sentence; a word to type (`mlx on M1: ...`) or a name (`vLLM`) at its start keeps its spelling."""
     shown = printable(text, longest)
     first, _, rest = shown.partition(" ")
-    typed = not first.isalpha() or first in TASKS or (rest.startswith("on ") and first != "flash")
+    typed = not (first.isalpha() and first.islower()) or first in TASKS
+    typed = typed or (rest.startswith("on ") and first != "flash")
     shown = shown if typed else shown[:1].upper() + shown[1:]
     return shown + ("" if shown.endswith((".", "!", "?")) else ".")
 

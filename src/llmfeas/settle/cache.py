@@ -31,7 +31,7 @@ def settle_cache(draft: Draft, model: Model, engine: Engine, catalog: Catalog, *
     held = engine.serving.caches
     if held and asked in ONE_BYTE:
         if asked == "fp8":
-            draft.warn("cache-format", f"{engine.id} has no cache in fp8: {EIGHT}, its 8 bits, was taken")
+            draft.warn("cache-format", f"{engine.name} has no cache in fp8: {EIGHT}, its 8 bits, was taken")
         draft.values["kv_dtype"] = asked = EIGHT
     if asked not in BLOCK_CACHES:
         return

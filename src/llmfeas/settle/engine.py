@@ -52,7 +52,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     if _streams(draft) and not engine.serving.streams and engine.id in catalog.engines:
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.streams)
         way = "; its own way is --gpu-layers" if engine.serving.partial else ""
-        draft.warn("engine-offload", f"{engine.id} is not known to stream weights from the host{way}; {able} would")
+        draft.warn("engine-offload", f"{engine.name} is not known to stream weights from the host{way}; {able} would")
     placed = _said_places(draft)
     if placed and not engine.serving.partial:
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.partial)
@@ -195,6 +195,6 @@ def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str
             and device.tflop_per_s.bf16 is None
             and not engine.training.fused_without_bf16
         )
-        return f"{engine.id}'s fused attention does not run on {device.name}" if old else ""
+        return f"{engine.name}'s fused attention does not run on {device.name}" if old else ""
     plain = not architecture.softcap and not architecture.sinks and architecture.positions != "relative-xl"
     return "" if plain else f"{model.name} refuses fused attention in its public code"

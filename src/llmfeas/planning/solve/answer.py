@@ -13,11 +13,9 @@ from ...feasibility.verdict import why
 from ...record import dataclass
 from ...scenario import Scenario
 from ...settle import resolution
+from ..asked import REFUSALS
 
 FEASIBLE = ("feasible", "tight")
-REFUSALS = ("impossible-layout", "beyond-positions")
-"""Refusals that mean "not with this value", not "not at all"."""
-
 Request = Mapping[str, object]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
@@ -13,8 +13,9 @@ from ...memory.peak import memory
 from ...record import dataclass
 from ...settle import resolution
 from ...workload.parameters import parameters
+from ..asked import REFUSALS, skipped
 from ..bisection import largest, smallest
-from .answer import REFUSALS, Answer, Request, estimated, is_feasible, lies_on_host, outcome, without
+from .answer import Answer, Request, estimated, is_feasible, lies_on_host, outcome, without
 
 MEBIBYTE = 2**20
 
@@ -155,7 +156,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     ordered = sorted(catalog.models.values(), key=lambda model: (parameters(model).total, model.id))
     works = [model for model in ordered if _works(model, fixed, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
-    notes = _skipped(refused)
+    notes = (skipped(list(refused.values()), "models"),) if refused else ()
     if not works:
         smallest = ordered[0].id if ordered else next(iter(refused))
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
@@ -188,13 +189,3 @@ def _works(model: Model, fixed: Request, catalog: Catalog, refused: dict[str, Us
             raise
         refused[model.id] = error
         return False
-
-
-def _skipped(refused: Mapping[str, UsageError]) -> tuple[str, ...]:
-    """Say how many models cannot be asked, and why the first of them."""
-    if not refused:
-        return ()
-    several = (
-        f"{len(refused)} models cannot be asked this and were skipped" if len(refused) > 1 else "1 model was skipped"
-    )
-    return (f"{several}, such as: {next(iter(refused.values())).message}",)
