@@ -24,6 +24,7 @@ from llmfeas.planning.ladder import GIVES_WAY
 from llmfeas.planning.launch import LAUNCHERS
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
+from llmfeas.workload.kernels import runs_fused
 
 Ask = Mapping[str, object]
 FEASIBLE = ("feasible", "tight")
@@ -97,7 +98,7 @@ def _ladder(ask: Ask) -> Iterator[str]:
 
 
 def _bits(ask: Ask) -> Iterator[str]:
-    """Where the engine at hand has no format of a width, another engine's is shown: those are not compared."""
+    """Another engine's format is shown where the one at hand has none of a width: those are not compared."""
     rungs = [rung for rung in answer(ask, remedies=False, uses=False).ladder if rung.task == "inference"]
     for wide, narrow in itertools.pairwise(rungs):
         needed, allowed = ((rung.peak_bytes or 0.0) + rung.host_bytes for rung in (narrow, wide))
@@ -105,8 +106,10 @@ def _bits(ask: Ask) -> Iterator[str]:
             yield f"{narrow.label} ({narrow.quant}) needs {needed}, {wide.label} ({wide.quant}) {allowed}"
 
 
-def _server(ask: Ask, rung: Rung) -> str:
-    return bare_answer({**_meant(ask, "inference"), "task": "inference", "quant": rung.quant}).scenario.engine
+def _server(ask: Ask, rung: Rung) -> tuple[str, str | None]:
+    """The engine of a rung, and the format of its cache, which fp8 weights change on some devices."""
+    scenario = bare_answer({**_meant(ask, "inference"), "task": "inference", "quant": rung.quant}).scenario
+    return scenario.engine, scenario.kv_dtype
 
 
 def _remedies(ask: Ask) -> Iterator[str]:
@@ -205,10 +208,17 @@ SEARCHED: Mapping[str, Sequence[str]] = {
 
 
 def _launch(ask: Ask) -> Iterator[str]:
-    """No launcher of the engine takes the layout that was chosen by itself, though one takes the job in another."""
+    """No launcher of the engine takes the layout that was chosen by itself, though one takes the job in another.
+
+    They write public code alone: what pre-trains on a framework's own is divided as that divides it.
+    """
     found = bare_answer(ask)
     scenario = found.scenario
-    if found.verdict.status not in FEASIBLE or any(scenario.was_given(name) for name in (*LAYOUT, "engine")):
+    if (
+        found.verdict.status not in FEASIBLE
+        or runs_fused(scenario)
+        or any(scenario.was_given(name) for name in (*LAYOUT, "engine"))
+    ):
         return
     changed: list[str] = []
     for launcher in (LAUNCHERS[name] for name in scenario.engine_record.launchers if name in LAUNCHERS):

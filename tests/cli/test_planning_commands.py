@@ -179,13 +179,17 @@ def test_compare_checks_that_a_row_works(run: Run) -> None:
             ("tokens", "-m", "gpt2", "-d", "rtx-4090", "--budget", "100"),
             "Beyond more tokens: infeasible, over the budget",
         ),
-        (("deadline", "-m", "gpt2", "-d", "t4"), "Beyond a shorter deadline: infeasible"),
         (("max-rank", "-m", "gpt2-xl", "-d", "t4", "-t", "lora"), "Beyond rank "),
         (("max-context", "-m", "llama-3-70b", "-d", "t4", "-t", "inference"), "Beyond 1 token of context: infeasible"),
     ],
 )
 def test_the_step_beyond_an_answer_reads_as_one_would_say_it(run: Run, ask: tuple[str, ...], says: str) -> None:
     assert says in " ".join(run("solve", *ask).out.split())
+
+
+def test_the_time_that_something_takes_ends_with_that(run: Run) -> None:
+    shown = run("solve", "deadline", "-m", "gpt2", "-d", "t4").out
+    assert "Beyond" not in shown and "infeasible" not in shown
 
 
 def test_nothing_that_works_is_said_once(run: Run) -> None:

@@ -231,3 +231,12 @@ def test_the_time_to_the_first_token_is_told_where_there_is_a_prompt(prompt: int
     envelope = read_case("mixtral-8x7b-inference-rtx-3090")
     envelope["inputs"]["prompt"]["value"] = prompt
     assert ("first token after" in screen(envelope)) == shown
+
+
+def test_no_word_of_a_long_rung_is_broken() -> None:
+    from llmfeas.cli.estimate import report_of
+    from llmfeas.planning.answer import answer
+
+    found = answer({"model": "qwen3-30b-a3b", "device": "rtx-4070ti", "task": "inference"}, remedies=False)
+    shown = rendered(report_of(found, found.to_dict()), 60)
+    assert shown.replace(GLUE, " ").count("of main memory") == 2

@@ -6,7 +6,9 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
+from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate
+from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import resolution
 
 GGUF = ("none", "q8_0", "q6_k", "q5_k_m", "q4_k_m")
@@ -106,3 +108,13 @@ def test_more_requests_take_a_smaller_format() -> None:
     places = [GGUF.index(found.scenario.quant) for found in asked]
     assert places == sorted(places)
     assert places[0] < places[-1]
+
+
+@pytest.mark.parametrize("model", ["qwen3-30b-a3b", "gemma-3-27b"])
+def test_a_board_whose_memory_is_that_of_its_processor_leaves_nothing_on_a_host(model: str) -> None:
+    ask = {"model": model, "device": "jetson-orin-nano-4gb", "task": "inference"}
+    found = bare_answer(ask)
+    assert (found.scenario.gpu_layers, found.scenario.n_cpu_moe) == (None, None)
+    assert found.verdict.status == "infeasible"
+    again = bare_answer(inputs(found.scenario))
+    assert again.memory.peak_bytes == found.memory.peak_bytes

@@ -289,13 +289,12 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
     """What else can be done here; rungs take defaults where the question may have said otherwise."""
     items = []
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
-        size = format_bytes(rung["peak_bytes"]) if rung.get("peak_bytes") is not None else ""
+        size = glued(format_bytes(rung["peak_bytes"])) if rung.get("peak_bytes") is not None else ""
         if rung.get("host_bytes", 0.0) >= SEEN_HOST_BYTES:
-            size += f" and {format_bytes(rung['host_bytes'])} of main memory"
-        size = {"unsupported": "not supported", "tight": f"{size} (tight)"}.get(rung["status"], size)
-        items.append(
-            (Phrase(glued(f"{printable(rung['label'], 40)} ")), judged(rung["status"]), Phrase(glued(f" {size}")))
-        )
+            size += f" and {glued(format_bytes(rung['host_bytes']) + ' of main memory')}"
+        size = {"unsupported": glued("not supported"), "tight": size + glued(" (tight)")}.get(rung["status"], size)
+        label = glued(f"{printable(rung['label'], 40)} ")
+        items.append((Phrase(label), judged(rung["status"]), Phrase(glued(" ") + size)))
     return Topic(label="Also here", items=tuple(items)) if items else None
 
 

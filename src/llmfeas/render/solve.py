@@ -48,7 +48,7 @@ NAMES: Mapping[str, str] = {
 }
 """What the parts of an answer are called, where that is not their name."""
 
-ENDLESS: Mapping[str, str] = {"tokens": "more tokens", "deadline": "a shorter deadline"}
+ENDLESS: Mapping[str, str] = {"tokens": "more tokens"}
 """Where a step is as small as one likes, so that its figure would read like that of the answer."""
 
 LEFT_OUT = ("low", "high", "of", "models")

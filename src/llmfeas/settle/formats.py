@@ -40,7 +40,7 @@ def may_be_placed(scenario: Scenario) -> bool:
     smallest usual format; a mixture's experts also where the format was said.
     """
     serving = scenario.engine_record.serving
-    apart = not shares_memory(scenario) and scenario.device.kind not in ("unified", "apu")
+    apart = not (shares_memory(scenario) or scenario.device.is_unified)
     if not serving.partial or not apart or scenario.num_devices > 1:
         return False
     if scenario.was_given("quant") and scenario.model.architecture.experts is not None:

@@ -79,5 +79,4 @@ def deadline(request: Request, catalog: Catalog) -> Answer:
     at = estimate(resolution(without(request, "deadline"), catalog))
     seconds = training_time(at.scenario).total_seconds
     answer = {"seconds": seconds.expected, "low": seconds.low, "high": seconds.high, "tokens": at.scenario.tokens}
-    beyond = {"deadline": seconds.expected * 0.999, "status": "infeasible", "because": "over the deadline"}
-    return Answer("deadline", answer, at, beyond)
+    return Answer("deadline", answer, at)
