@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,13 @@ import pytest
 import yaml
 from command_line import Outcome
 
+from llmfeas.cli.launch import CLUSTERS
 from llmfeas.cli.output import write_folder
 from llmfeas.errors import UsageError
+from llmfeas.planning.launch.clusters import CLUSTERS as WRITTEN
 
 Run = Callable[..., Outcome]
+CONFIGS = Path(__file__).parents[2] / "data" / "measurements" / "configs"
 ASKED = ("--model", "llama-3-8b", "--device", "8xh100-sxm", "--task", "finetune")
 
 
@@ -32,7 +36,9 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 def test_files_and_command_are_printed(run: Run) -> None:
     found = run("launch", "--engine", "axolotl", *ASKED)
     assert found.code == 0
-    assert "\naxolotl.yaml\nbase_model: meta-llama/Meta-Llama-3-8B\n" in found.out
+    assert (
+        "\naxolotl.yaml\n# for Axolotl 0.19: pip install axolotl\nbase_model: meta-llama/Meta-Llama-3-8B\n" in found.out
+    )
     assert "\nCommand\naxolotl train axolotl.yaml " in found.out
     assert "Put your data in place of DATASET" in found.out
 
@@ -141,8 +147,72 @@ def test_files_are_written_into_a_folder_with_a_script(run: Run, tmp_path: Path)
     found = run("launch", "--engine", "deepspeed", *ASKED, "-o", str(target))
     assert (found.code, found.out) == (0, "")
     assert sorted(path.name for path in target.iterdir()) == ["ds_config.json", "recipe.json", "run.sh", "train.py"]
-    assert (target / "run.sh").read_text().endswith("set -e\ndeepspeed --num_gpus 8 train.py recipe.json\n")
+    assert (
+        (target / "run.sh")
+        .read_text()
+        .endswith('set -e\ncd "$(dirname "$0")"\ndeepspeed --num_gpus 8 train.py recipe.json\n')
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_paths_are_right_from_the_folder_that_is_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "here" / "model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text((CONFIGS / "qwen-1.8b.json").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+    asked = ("launch", "--engine", "vllm", "-m", "./model", "-d", "h100-sxm", "-t", "inference")
+    assert "vllm serve ./model" in run(*asked).out.replace(" \\\n", " ")
+    assert run(*asked, "-o", "../there/run").code == 2  # there is no such place
+    assert run(*asked, "-o", "../run").code == 0
+    assert f"vllm serve {model}" in (tmp_path / "run" / "run.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("device", ["16xh100-sxm", "rtx-4090", "8xmi300x"])
+def test_a_scheduler_runs_the_same_script_on_each_machine(run: Run, tmp_path: Path, cluster: str, device: str) -> None:
+    asked = ("-m", "llama-3-8b", "-d", device, "-t", "finetune")
+    assert run("launch", "--engine", "torchrun-fsdp", *asked, "--on", cluster, "-o", str(tmp_path / "run")).code == 0
+    script = (tmp_path / "run" / "run.sh").read_text(encoding="utf-8")
+    nodes, each = (2, 8) if device.startswith("16") else (1, 8 if device.startswith("8") else 1)
+    name = {"slurm": "job.sbatch", "kubernetes": "jobset.yaml", "skypilot": "sky.yaml"}[cluster]
+    text = (tmp_path / "run" / name).read_text(encoding="utf-8")
+    assert "run.sh" in text and "run the command on each" not in script
+    if cluster == "slurm":
+        assert f"--nodes={nodes}\n" in text and f"--gpus-per-node={each}\n" in text
+        assert subprocess.run(["bash", "-n", tmp_path / "run" / name], check=False).returncode == 0
+    elif cluster == "skypilot":
+        task = yaml.safe_load(text)
+        assert (task["num_nodes"], task["resources"]["accelerators"]) == (nodes, f"ACCELERATOR:{each}")
+        assert "transformers" in task["setup"]
+    else:
+        config, jobs = yaml.safe_load_all(text)
+        assert "torchrun" in config["data"]["run.sh"] and "train.py" in config["data"]
+        job = jobs["spec"]["replicatedJobs"][0]["template"]["spec"]
+        (container,) = job["template"]["spec"]["containers"]
+        device_name = "amd.com/gpu" if "mi300" in device else "nvidia.com/gpu"
+        assert job["parallelism"] == job["completions"] == nodes
+        assert container["resources"]["limits"] == {device_name: each}
+        assert {entry["name"] for entry in container["env"]} == {"MASTER_ADDR", "NODE_RANK"}
+
+
+def test_the_schedulers_of_the_command_line_are_all_there() -> None:
+    assert set(WRITTEN) == set(CLUSTERS)
+
+
+def test_a_script_ends_where_a_variable_is_not_set(run: Run, tmp_path: Path) -> None:
+    sixteen = ("-m", "llama-3-8b", "-d", "16xh100-sxm", "-t", "finetune")
+    assert run("launch", "--engine", "torchrun-fsdp", *sixteen, "-o", str(tmp_path / "run")).code == 0
+    script = tmp_path / "run" / "run.sh"
+    (tmp_path / "torchrun").write_text("#!/bin/sh\necho ran in $(pwd) as $*\n", encoding="utf-8")
+    (tmp_path / "torchrun").chmod(0o755)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    refused = subprocess.run(["sh", str(script)], env=path, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0 and "NODE_RANK" in refused.stderr and not refused.stdout
+    known = {**path, "NODE_RANK": "1", "MASTER_ADDR": "one"}
+    found = subprocess.run(["sh", str(script)], env=known, capture_output=True, text=True, check=False)
+    assert found.returncode == 0 and f"ran in {tmp_path / 'run'} as" in found.stdout
 
 
 def test_files_are_not_overwritten_unless_forced(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ MAX_BYTES = 32 * 2**20
 READS = ("llmfeas.plan/1", "llmfeas.estimate/1")
 """JSON that a recipe can be taken from."""
 
+CLUSTERS = ("slurm", "kubernetes", "skypilot")
 ABOUT_RANGES = ("unmeasured-speed", "unmeasured-memory", "single-source-speed", "thin-evidence")
 """Warnings about figures that a recipe does not show; its JSON holds them."""
 
@@ -39,7 +41,7 @@ def run(**values: Any) -> None:
         DataError: no JSON of a plan or an estimate.
     """
     output = Output.taken(values)
-    source, force, name = values.pop("source"), values.pop("force"), values.pop("engine")
+    source, force, name, cluster = (values.pop(each) for each in ("source", "force", "engine", "cluster"))
     if name is None:
         raise UsageError("missing-option", "--engine is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
@@ -47,19 +49,19 @@ def run(**values: Any) -> None:
     from ..render.words import counted, sentence
 
     engine = launcher(name)
-    given = {name: value for name, value in values.items() if value is not None}
-    request = {**(recorded(_text(source)) if source is not None else {}), **given}
+    request = recorded(_text(source)) if source is not None else {}
+    request |= {name: value for name, value in values.items() if value is not None}
     for needed in ("model", "device"):
         if needed not in request:
             raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
-    recipe = prepared(request, engine, catalog())
+    if output.path not in (None, "-"):
+        request["model"] = _whole_path(request["model"])
+    recipe = prepared(request, engine, catalog(), cluster)
     answer = _envelope(recipe, engine.id)
     for warning in (each for each in recipe.warnings if each.code not in ABOUT_RANGES):
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
-        files = (*recipe.launch.files, recipe.launch.script())
-        write_folder({file.name: file.text for file in files}, output.path, force=force)
-        output.note(f"Wrote {', '.join(file.name for file in files)} into {printable(output.path, 80)}.")
+        _write(recipe, output, force=force)
         if output.format != "json":
             return
     scenario = recipe.estimate.scenario
@@ -71,6 +73,25 @@ def run(**values: Any) -> None:
         return report(answer, engine.name, scenario.model.name, device)
 
     replace(output, path=None).write(answer, report)
+
+
+def _write(recipe: Prepared, output: Output, *, force: bool) -> None:
+    """Write the files and the script into a folder, all or none."""
+    files = (*recipe.launch.files, recipe.launch.script())
+    assert output.path is not None
+    write_folder({file.name: file.text for file in files}, output.path, force=force)
+    output.note(f"Wrote {', '.join(file.name for file in files)} into {printable(output.path, 80)}.")
+
+
+def _whole_path(model: object) -> object:
+    """A model's path as it is right from every folder; a name stays."""
+    from ..importers.model_file import is_model_path
+
+    said = model.get("value") if isinstance(model, Mapping) else model
+    if not isinstance(said, str) or not is_model_path(said):
+        return model
+    whole = os.path.abspath(os.path.expanduser(said))  # noqa: PTH100, PTH111 - links keep their names
+    return {**model, "value": whole} if isinstance(model, Mapping) else whole
 
 
 def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
@@ -163,6 +184,12 @@ command = Command(
             group="The question",
             shell_complete=_engines,
             help="What to launch: accelerate, deepspeed, llama.cpp, vllm ...; an unknown name lists them all.",
+        ),
+        Grouped(
+            ["cluster", "--on"],
+            type=click.Choice(CLUSTERS),
+            group="The question",
+            help="Also the job of a scheduler that starts it on each machine.",
         ),
         *settings(hidden=("engine",)),
         Grouped(["force", "--force"], is_flag=True, help="Overwrite files."),

@@ -19,12 +19,15 @@ DOCUMENTED = Path(__file__).parents[2] / "data" / "launch"
 
 MODELS = ("llama-3-8b", "gpt2", "mixtral-8x7b")
 """The first one with every recipe, the others with the default one."""
+OWN_MODELS = {"ktransformers": ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3")}
 DEVICES: Mapping[str, tuple[str, ...]] = {
     "megatron": ("h100-sxm", "8xh100-sxm", "32xh100-sxm"),
     "maxtext": ("tpu-v5e", "8xtpu-v5p", "16xh100-sxm"),
     "mlx-lm": ("m2-max", "2xm2-ultra"),
     "llama.cpp": ("rtx-4090", "2xrtx-3090", "m2-max", "ryzen-9-7950x"),
     "vllm": ("h100-sxm", "8xh100-sxm", "16xh100-sxm"),
+    "tensorrt-llm": ("h100-sxm", "2xh100-sxm", "8xh100-sxm"),
+    "ollama": ("rtx-4090", "2xrtx-3090", "m2-max", "ryzen-9-7950x"),
 }
 OTHER_DEVICES = ("rtx-4090", "8xh100-sxm", "16xh100-sxm")
 TRAINING: tuple[dict[str, object], ...] = (
@@ -88,11 +91,12 @@ def ready(engine: str, /, **request: object) -> Prepared:
 def every_launch(engine: str) -> tuple[tuple[str, Launch], ...]:
     """Launch an engine with every recipe above that it and the layout allow: (what was asked, launch)."""
     found = []
+    models = OWN_MODELS.get(engine, MODELS)
     for task in LAUNCHERS[engine].tasks:
-        for model in MODELS:
+        for model in models:
             for device in DEVICES.get(engine, OTHER_DEVICES):
                 recipes = SERVING if task == "inference" else TRAINING
-                for extra in recipes if model == MODELS[0] else recipes[:2]:
+                for extra in recipes if model == models[0] else recipes[:2]:
                     request = {"model": model, "device": device, "task": task, **extra}
                     try:
                         found.append((str(request), launched(engine, **request)))

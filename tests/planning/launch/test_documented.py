@@ -143,6 +143,52 @@ def of_server(name: str, launch: Launch) -> list[str]:
     return wrong
 
 
+def of_llama_factory(launch: Launch) -> list[str]:
+    table, config = documented("llama-factory"), contents(launch)["llama_factory.yaml"]
+    trainer = documented("transformers")["training"]
+    wrong = unknown(config, {**table["config"], **{name: trainer[name] for name in table["trainer"]}})
+    wrong += [
+        word for name, word in (("stages", "stage"), ("attention", "flash_attn")) if config[word] not in table[name]
+    ]
+    variables = [word.partition("=")[0] for word in words(launch) if "=" in word]
+    return wrong + [name for name in variables if name not in table["environment"]]
+
+
+def of_unsloth(launch: Launch) -> list[str]:
+    table, config = documented("unsloth"), contents(launch)["unsloth.yaml"]
+    wrong = unknown(config, table["config"])
+    for section in ("data", "training", "lora"):
+        wrong += unknown(config.get(section, {}), table[section])
+    said = {**config["data"], **config["training"]}
+    return wrong + [said[name] for name, allowed in table["words"].items() if said[name] not in allowed]
+
+
+def of_ollama(launch: Launch) -> list[str]:
+    table, lines = documented("ollama"), contents(launch)["Modelfile"].splitlines()
+    parameters = [line.split() for line in lines if line.startswith("PARAMETER")]
+    wrong = [name for _, name, value in parameters if name not in table["parameters"] or not value.isdigit()]
+    wrong += [line for line in lines if line.split()[0] not in ("#", "FROM", "PARAMETER")]
+    variables = dict(word.split("=") for word in launch.command.splitlines()[0].split() if "=" in word)
+    wrong += [name for name in variables if name not in table["environment"]]
+    cache = variables["OLLAMA_KV_CACHE_TYPE"]
+    return wrong + ([] if cache in table["cache_types"] else [cache])
+
+
+def of_tensorrt_llm(launch: Launch) -> list[str]:
+    table, config = documented("tensorrt-llm"), contents(launch)["tensorrt_llm.yaml"]
+    wrong = unknown(config, table["config"]) + unknown(config["kv_cache_config"], table["kv_cache_config"])
+    return wrong + unknown_options(options(words(launch)), table["flags"])
+
+
+def of_litgpt(launch: Launch) -> list[str]:
+    return unknown_options(options(words(launch)), documented("litgpt")["flags"])
+
+
+def of_ktransformers(launch: Launch) -> list[str]:
+    flags = {**documented("sglang")["flags"], **documented("ktransformers")["flags"]}
+    return unknown_options(options(words(launch)), flags)
+
+
 CHECKS = {
     "accelerate": of_accelerate,
     "deepspeed": of_deepspeed,
@@ -155,6 +201,12 @@ CHECKS = {
     "llama.cpp": of_llama_cpp,
     "vllm": partial(of_server, "vllm"),
     "sglang": partial(of_server, "sglang"),
+    "llama-factory": of_llama_factory,
+    "unsloth": of_unsloth,
+    "ollama": of_ollama,
+    "tensorrt-llm": of_tensorrt_llm,
+    "litgpt": of_litgpt,
+    "ktransformers": of_ktransformers,
 }
 
 

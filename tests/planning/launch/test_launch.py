@@ -26,8 +26,8 @@ def refused(engine: str, /, **request: object) -> UsageError:
 
 def test_the_engines_of_the_command_line_are_all_there() -> None:
     assert list(LAUNCHERS) == [
-        *("accelerate", "axolotl", "deepspeed", "llama.cpp", "maxtext"),
-        *("megatron", "mlx-lm", "sglang", "torchrun-fsdp", "trl", "vllm"),
+        *("accelerate", "axolotl", "deepspeed", "ktransformers", "litgpt", "llama-factory", "llama.cpp", "maxtext"),
+        *("megatron", "mlx-lm", "ollama", "sglang", "tensorrt-llm", "torchrun-fsdp", "trl", "unsloth", "vllm"),
     ]
 
 

@@ -313,6 +313,72 @@ def test_a_server_is_told_what_the_estimate_assumed() -> None:
 def test_vllm_reads_published_formats_from_the_checkpoint() -> None:
     launch = launched("vllm", model="gpt-oss-20b", device="h100-sxm", task="inference")
     assert value(launch, "--quantization") is None
-    assert launch.notes == ()
+    assert launch.notes == ("for vLLM 0.33: pip install vllm",)
     other = launched("vllm", **SERVED, device="rtx-4090", quant="awq-int4")
-    assert other.notes == ("name a version of the model whose weights are in awq-int4",)
+    assert other.notes[1:] == ("name a version of the model whose weights are in awq-int4",)
+
+
+def test_a_recipe_says_what_it_is_for_and_installs_what_it_takes() -> None:
+    asked = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "finetune"}
+    note = launched("accelerate", **asked, optimizer="adamw-8bit").notes[0]
+    assert (
+        note.startswith("for accelerate 1.15, transformers 5.23") and "torchao" in note and "bitsandbytes" not in note
+    )
+    assert "bitsandbytes" in launched("accelerate", **{**asked, "device": "h100-sxm", "task": "qlora"}).notes[0]
+    assert "ring-flash-attn" in launched("axolotl", **asked, cp=2).notes[0]
+    config = launched("axolotl", **asked).files[0].text
+    assert config.startswith("# for Axolotl 0.19: pip install axolotl\n")
+
+
+def test_unsloth_takes_its_own_optimizer_and_one_device() -> None:
+    asked = {"model": "llama-3-8b", "device": "rtx-4090", "task": "qlora", "lora_targets": "attention"}
+    found = ready("unsloth", **asked)
+    config = contents(found.launch)["unsloth.yaml"]
+    assert found.estimate.scenario.optimizer == "adamw-8bit"
+    assert (config["training"]["load_in_4bit"], config["training"]["training_type"]) == (True, "lora")
+    assert config["lora"]["target_modules"] == "q_proj,k_proj,v_proj,o_proj"
+    with pytest.raises(UsageError):
+        launched("unsloth", **{**asked, "device": "8xh100-sxm"})
+
+
+def test_llama_factory_divides_with_fsdp_and_copies_without() -> None:
+    asked = {**SHARED, "device": "16xh100-sxm", "task": "finetune"}
+    sharded = launched("llama-factory", **asked)
+    assert words(sharded)[:2] == ["accelerate", "launch"] and words(sharded)[-2:] == [
+        "llamafactory.launcher",
+        "llama_factory.yaml",
+    ]
+    config = contents(sharded)["llama_factory.yaml"]
+    assert (config["cutoff_len"], config["per_device_train_batch_size"], config["max_steps"]) == (1024, 2, STEPS)
+    copies = launched("llama-factory", **{**asked, "zero": 0, "task": "lora"})
+    assert {"NNODES=2", "NPROC_PER_NODE=8"} <= set(words(copies))
+    assert contents(copies)["llama_factory.yaml"]["lora_target"] == "all"
+
+
+def test_ollama_gets_weights_context_and_the_settings_of_its_server() -> None:
+    asked = {"device": "rtx-4090", "context": 8192, "output": 100, "concurrency": 4, "quant": "q4_k_m"}
+    launch = launched("ollama", **SERVED, **asked)
+    lines = contents(launch)["Modelfile"].splitlines()[1:]
+    assert lines == ["FROM ./llama-3-8b-Q4_K_M.gguf", "PARAMETER num_ctx 8192", "PARAMETER num_predict 100"]
+    first = launch.command.splitlines()[0].split()
+    assert {"OLLAMA_NUM_PARALLEL=4", "OLLAMA_CONTEXT_LENGTH=8192", "OLLAMA_KV_CACHE_TYPE=f16"} <= set(first)
+
+
+def test_tensorrt_llm_gets_the_settings_of_its_llm() -> None:
+    asked = {"device": "8xh100-sxm", "tp": 8, "context": 8192, "kv_dtype": "fp8", "gpu_memory_utilization": 0.8}
+    config = contents(launched("tensorrt-llm", **SERVED, **asked))["tensorrt_llm.yaml"]
+    assert (config["tensor_parallel_size"], config["max_seq_len"]) == (8, 8192)
+    assert config["kv_cache_config"] == {"dtype": "fp8", "free_gpu_memory_fraction": 0.8}
+
+
+def test_litgpt_counts_as_the_recipe_does() -> None:
+    launch = launched("litgpt", **{**SHARED, "checkpointing": "none"}, device="rtx-4090", task="qlora")
+    assert (value(launch, "--quantize"), value(launch, "--train.max_steps")) == ("bnb.nf4-dq", str(STEPS))
+    assert words(launch)[:2] == ["litgpt", "finetune_lora"]
+
+
+def test_ktransformers_keeps_experts_on_the_processor() -> None:
+    launch = launched("ktransformers", model="deepseek-v3", device="8xh100-sxm", task="inference")
+    assert (value(launch, "--kt-method"), value(launch, "--kt-num-gpu-experts")) == ("FP8", "0")
+    with pytest.raises(UsageError):
+        launched("ktransformers", **SERVED, device="rtx-4090")

@@ -22,6 +22,7 @@ from ...scenario import Scenario
 from ...settle import resolution
 from ...settle.task import implied_task
 from ...text import printable
+from .clusters import on_cluster
 from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 from .names import is_gguf
 
@@ -78,7 +79,21 @@ def launch(engine: Launcher, scenario: Scenario) -> Launch:
         ranks = scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp)
         least = ranks * scenario.micro_batch
         raise UsageError("engine-cannot", message, f"Give --global-batch {least} or more, or fewer devices.")
-    return engine.write(scenario)
+    return stamped(engine, scenario, engine.write(scenario))
+
+
+COMMENTED = (".yaml", ".yml", ".py", "Modelfile")
+"""Files in which a comment may stand."""
+
+
+def stamped(engine: Launcher, scenario: Scenario, written: Launch) -> Launch:
+    """A launch that says for which releases it is and what they take: in each file, and above its notes."""
+    line = engine.made_for(scenario)
+    files = tuple(
+        replace(file, text=f"# {line}\n{file.text}") if file.name.endswith(COMMENTED) else file
+        for file in written.files
+    )
+    return replace(written, files=files, notes=(line, *written.notes))
 
 
 def cannot(engine: Launcher, scenario: Scenario, objection: Objection) -> UsageError:
@@ -112,8 +127,8 @@ def _allows(other: Launcher, scenario: Scenario, objection: Objection) -> bool:
     return True
 
 
-def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> Prepared:
-    """Settle a request for an engine and write it.
+def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, cluster: str | None = None) -> Prepared:
+    """Settle a request for an engine and write it, with the job of a scheduler where one is named.
 
     What the user left open is settled so that the engine can express it; a warning says what was changed.
 
@@ -134,6 +149,8 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog) 
         changed.append(_changed(engine, settled.scenario, objection))
         settled = resolution(settings, catalog)
     written = launch(engine, settled.scenario)
+    if cluster is not None:
+        written = on_cluster(cluster, engine, settled.scenario, written)
     estimated = estimate(settled)
     return Prepared(written, estimated, (*changed, *estimated.warnings, *_doubts(estimated)))
 

@@ -83,6 +83,9 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="accelerate",
     name="Hugging Face accelerate",
+    release="accelerate 1.15, transformers 5.23, peft 0.21",
+    install=trainer.PACKAGES,
+    needs=trainer.needs,
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu", "metal"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},

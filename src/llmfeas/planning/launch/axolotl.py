@@ -108,6 +108,12 @@ def config(scenario: Scenario) -> dict[str, object]:
     return {**settings, **data(scenario), **adapters(scenario), **layout(scenario)}
 
 
+def needs(scenario: Scenario) -> tuple[str, ...]:
+    """What a recipe takes beyond Axolotl, which brings bitsandbytes and Liger."""
+    sharded_bits = scenario.optimizer == "adamw-8bit" and trainer.is_sharded(scenario)
+    return (*(("torchao",) if sharded_bits else ()), *(("ring-flash-attn",) if scenario.cp > 1 else ()))
+
+
 def objection(scenario: Scenario) -> Objection | None:
     """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
     adapted = scenario.method in ("lora", "qlora")
@@ -143,6 +149,9 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="axolotl",
     name="Axolotl",
+    release="Axolotl 0.19",
+    install=("axolotl",),
+    needs=needs,
     tasks=UNGUIDED,
     backends=frozenset({"cuda", "rocm"}),
     choices={

@@ -109,6 +109,9 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="deepspeed",
     name="DeepSpeed",
+    release="DeepSpeed 0.19, transformers 5.23, peft 0.21",
+    install=(*trainer.PACKAGES, "deepspeed"),
+    needs=trainer.needs,
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from ...contract import Published
@@ -12,6 +13,10 @@ from .names import is_gguf
 
 SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
 """Settings that are 1 where nothing is divided."""
+
+
+VARIABLE = re.compile(r'"\$\{?([A-Z_]+)\b')
+"""A variable of the shell in a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +36,11 @@ class Launch:
     notes: tuple[str, ...] = ()
 
     def script(self) -> File:
-        """The command as a script for a POSIX shell, under its notes."""
+        """The command as a script for a POSIX shell, under its notes; it ends where a variable is not set."""
         notes = "".join(f"# {note}\n" for note in self.notes)
-        return File("run.sh", f"#!/bin/sh\n{notes}set -e\n{self.command}\n")
+        names = dict.fromkeys(VARIABLE.findall(self.command))
+        checks = "".join(f': "${{{name}:?is not set, see the first lines of run.sh}}"\n' for name in names)
+        return File("run.sh", f'#!/bin/sh\n{notes}set -e\ncd "$(dirname "$0")"\n{checks}{self.command}\n')
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,11 @@ def no_objection(scenario: Scenario) -> Objection | None:
     return None
 
 
+def needs_nothing(scenario: Scenario) -> tuple[str, ...]:
+    """Need nothing."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
     """One engine: what it can express, and how.
@@ -72,6 +84,12 @@ class Launcher:
 
     id: str
     name: str
+    release: str
+    """The one whose names are written, with the programs that it stands on."""
+    install: tuple[str, ...]
+    """What pip installs; empty where it comes otherwise."""
+    needs: Callable[[Scenario], tuple[str, ...]] = needs_nothing
+    """What a recipe takes beyond that."""
     tasks: tuple[Task, ...]
     backends: frozenset[str]
     choices: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
@@ -90,6 +108,15 @@ class Launcher:
             return value == 1 or setting in self.splits
         return setting not in self.choices or value in self.choices[setting]
 
+    def made_for(self, scenario: Scenario) -> str:
+        """One line: the releases that a recipe is written for, and how to get what it takes."""
+        packages = " ".join(f"'{name}'" if set(name) & set("<>[") else name for name in self.packages(scenario))
+        return f"for {self.release}" + (f": pip install {packages}" if packages else "")
+
+    def packages(self, scenario: Scenario) -> tuple[str, ...]:
+        """What pip installs for a recipe."""
+        return tuple(dict.fromkeys((*self.install, *self.needs(scenario)))) if self.install else ()
+
     def refused(self, scenario: Scenario) -> Objection | None:
         """The first setting of a scenario that cannot be expressed."""
         if not scenario.engine_record.runs(scenario.model.architecture.implementation):
@@ -104,8 +131,15 @@ class Launcher:
         for name, value in settings.items():
             meant = name == "backend" or scenario.task in BY_NAME[name].tasks
             if meant and not self.takes(name, value):
-                return Objection(name, instead=1 if name in SPLITS and name != "num_devices" else None)
+                return Objection(name, instead=self._only(name))
         return self.objection(scenario)
+
+    def _only(self, setting: str) -> object:
+        """The one value of a setting that can be expressed; None where there are several, or none."""
+        if setting in SPLITS:
+            return 1 if setting != "num_devices" else None
+        values = self.choices.get(setting, ())
+        return values[0] if len(values) == 1 else None
 
 
 def spelled(scenario: Scenario, setting: str) -> str:

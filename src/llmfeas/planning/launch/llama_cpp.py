@@ -92,6 +92,8 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="llama.cpp",
     name="llama.cpp",
+    release="llama.cpp of 2026, from ggml-org/llama.cpp or a package manager",
+    install=(),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "metal", "xpu", "cpu"}),
     choices={"precision": tuple(NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},

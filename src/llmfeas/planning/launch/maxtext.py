@@ -192,6 +192,8 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="maxtext",
     name="MaxText",
+    release="MaxText of August 2026 (commit e591f30)",
+    install=("maxtext",),
     tasks=("pretrain", "finetune", "lora", "qlora"),
     backends=frozenset({"tpu", "cuda"}),
     choices={

@@ -221,6 +221,8 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="megatron",
     name="Megatron-LM",
+    release="Megatron-LM of August 2026 (commit d98e8a6), from NVIDIA/Megatron-LM with Transformer Engine",
+    install=(),
     tasks=("pretrain", "finetune"),
     backends=frozenset({"cuda", "rocm"}),
     choices={

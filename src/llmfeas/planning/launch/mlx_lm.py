@@ -162,6 +162,8 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="mlx-lm",
     name="mlx-lm",
+    release="mlx-lm 0.32",
+    install=("mlx-lm",),
     tasks=("finetune", "lora", "qlora", "inference"),
     backends=frozenset({"metal", "cuda", "cpu"}),
     choices={

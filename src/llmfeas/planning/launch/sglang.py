@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection
 from .names import model_name
-from .shell import Variable, Word, command, flags, nodes_of
+from .shell import PORT, Variable, Word, command, flags, nodes_of
 from .vllm import DTYPES, IN_CHECKPOINT, replicas, weights_notes
 
 ON_LOAD = {"fp8": "fp8"}
@@ -35,7 +35,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--ep-size", scenario.ep if scenario.ep > 1 else None),
             ("--nnodes", nodes.count if nodes.several else None),
             ("--node-rank", Variable("NODE_RANK") if nodes.several else None),
-            ("--dist-init-addr", Variable("MASTER_ADDR") if nodes.several else None),
+            ("--dist-init-addr", Variable("MASTER_ADDR", f":{PORT}") if nodes.several else None),
         ]
     )
 
@@ -56,7 +56,7 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
     texts, nodes = weights_notes(scenario), nodes_of(scenario)
     if nodes.several:
         texts.append(
-            f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the host:port of the first one "
+            f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one "
             f"and NODE_RANK from 0 to {nodes.count - 1}"
         )
     return tuple(texts)
@@ -71,6 +71,8 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="sglang",
     name="SGLang",
+    release="SGLang 0.5.10",
+    install=("sglang",),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "tpu", "xpu"}),
     choices={

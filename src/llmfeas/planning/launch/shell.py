@@ -18,6 +18,7 @@ class Variable:
     """A variable of the shell, which the user sets: an address, the rank of a machine."""
 
     name: str
+    suffix: str = ""
 
 
 Word = str | int | float | Variable
@@ -56,7 +57,7 @@ def nodes_note(nodes: Nodes) -> tuple[str, ...]:
 def word(value: Word) -> str:
     """Write one word of a command."""
     if isinstance(value, Variable):
-        return f'"${value.name}"'
+        return f'"${{{value.name}}}{value.suffix}"' if value.suffix else f'"${value.name}"'
     return shlex.quote(number(value) if isinstance(value, float) else str(value))
 
 

@@ -36,6 +36,9 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="torchrun-fsdp",
     name="torchrun with FSDP",
+    release="torch 2.13, transformers 5.23, peft 0.21",
+    install=trainer.PACKAGES,
+    needs=trainer.needs,
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},

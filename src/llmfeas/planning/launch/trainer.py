@@ -135,6 +135,21 @@ def training(scenario: Scenario) -> dict[str, object]:
     return arguments
 
 
+PACKAGES = ("torch", "transformers>=5", "accelerate", "datasets", "peft")
+"""What the program on Trainer takes."""
+
+
+def needs(scenario: Scenario) -> tuple[str, ...]:
+    """What a recipe of Trainer takes beyond transformers."""
+    in_bits = scenario.quant in ("nf4", "int8") or (scenario.optimizer == "adamw-8bit" and not is_sharded(scenario))
+    return (
+        *(("bitsandbytes",) if in_bits else ()),
+        *(("torchao",) if scenario.optimizer == "adamw-8bit" and is_sharded(scenario) else ()),
+        *(("liger-kernel",) if runs_patched(scenario) else ()),
+        *(("gptqmodel",) if scenario.quant in ("gptq-int4", "awq-int4") else ()),
+    )
+
+
 def fsdp(scenario: Scenario) -> dict[str, object]:
     """FSDP's settings under the names of TrainingArguments.fsdp_config."""
     return {

@@ -108,6 +108,9 @@ def objection(scenario: Scenario) -> Objection | None:
 LAUNCHER = Launcher(
     id="trl",
     name="TRL",
+    release="TRL 1.16, transformers 5.23, peft 0.21",
+    install=(*trainer.PACKAGES, "trl>=1"),
+    needs=trainer.needs,
     tasks=("finetune", "lora", "qlora", "dpo", "grpo"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},

@@ -96,6 +96,8 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="vllm",
     name="vLLM",
+    release="vLLM 0.33",
+    install=("vllm",),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "tpu", "xpu", "cpu", "hpu"}),
     choices={

@@ -1,0 +1,106 @@
+"""LLaMA-Factory: one YAML for everything; on several devices it starts torchrun by itself."""
+
+from __future__ import annotations
+
+from ...scenario import Scenario
+from ...workload.kernels import runs_patched
+from . import trainer
+from .accelerate import CONFIG as ACCELERATE
+from .accelerate import config_file, machine_options
+from .launcher import File, Launch, Launcher, Objection
+from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
+from .shell import PORT, command, nodes_note, nodes_of
+from .text import as_yaml
+
+CONFIG = "llama_factory.yaml"
+ATTENTION = {"flash": "sdpa", "eager": "disabled"}
+
+
+TAKEN = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "use_liger_kernel")
+"""Arguments of Trainer that it sets by words of its own."""
+
+
+def config(scenario: Scenario) -> dict[str, object]:
+    """LLaMA-Factory's configuration."""
+    shared = trainer.training(scenario)
+    adapted = scenario.method in ("lora", "qlora")
+    settings: dict[str, object] = {
+        "model_name_or_path": model_name(scenario),
+        "stage": "pt" if scenario.task == "pretrain" else "sft",
+        "do_train": True,
+        "finetuning_type": "lora" if adapted else "full",
+        "dataset": DATASET,
+        "template": "default",
+        "cutoff_len": scenario.seq_len,
+        "packing": True,
+        "flash_attn": ATTENTION[scenario.attention],
+        "disable_gradient_checkpointing": scenario.checkpointing == "none",
+        "enable_liger_kernel": runs_patched(scenario),
+        "pure_bf16": scenario.precision == "bf16" and not adapted,
+        **{name: value for name, value in shared.items() if name not in TAKEN},
+    }
+    if scenario.task == "pretrain":
+        settings["train_from_scratch"] = True
+    if adapted:
+        settings |= {
+            "lora_rank": scenario.lora_rank,
+            "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
+            "lora_dropout": scenario.lora_dropout,
+            "lora_target": "all",
+        }
+    if scenario.quant != "none":
+        settings |= {"quantization_bit": 4 if scenario.quant == "nf4" else 8, "quantization_method": "bnb"}
+        settings["double_quantization"] = True
+    return settings
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what it has no word for."""
+    if scenario.offload == "all":
+        return Objection("offload", "what it divides stays on the devices", instead="none")
+    return trainer.fsdp_objection(scenario)
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write LLaMA-Factory's configuration; where FSDP divides the model accelerate starts it."""
+    nodes = nodes_of(scenario)
+    files = [File(CONFIG, as_yaml(config(scenario)))]
+    if trainer.is_sharded(scenario):
+        files.append(config_file(scenario))
+        line = command(
+            ["accelerate", "launch", "--config_file", ACCELERATE],
+            *machine_options(nodes),
+            ["-m", "llamafactory.launcher", CONFIG],
+        )
+    else:
+        machines = f'NNODES={nodes.count} NODE_RANK="$NODE_RANK" MASTER_ADDR="$MASTER_ADDR" MASTER_PORT={PORT} '
+        line = f"{machines if nodes.several else ''}NPROC_PER_NODE={nodes.devices} llamafactory-cli train {CONFIG}"
+    return Launch(tuple(files), line, (*trainer.notes(scenario), *notes(scenario), *nodes_note(nodes)))
+
+
+def notes(scenario: Scenario) -> tuple[str, ...]:
+    """Say where its data is named."""
+    return ("describe the data in data/dataset_info.json under the name in place of DATASET",)
+
+
+LAUNCHER = Launcher(
+    id="llama-factory",
+    name="LLaMA-Factory",
+    release="LLaMA-Factory 0.9.5",
+    install=("llamafactory",),
+    needs=trainer.needs,
+    tasks=("pretrain", "finetune", "lora", "qlora"),
+    backends=frozenset({"cuda", "rocm"}),
+    choices={
+        **trainer.CHOICES,
+        "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
+        "quant": ("none", "nf4", "int8"),
+        "lora_targets": ("all-linear",),
+        "zero": (0, 2, 3),
+        "offload": ("none",),
+        "dropout": (None,),
+    },
+    splits=frozenset({"num_devices"}),
+    objection=objection,
+    write=write,
+)

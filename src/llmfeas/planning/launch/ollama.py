@@ -1,0 +1,65 @@
+"""Ollama: a Modelfile, and the server's settings, which are variables of its environment."""
+
+from __future__ import annotations
+
+from ...scenario import Scenario
+from . import llama_cpp
+from .launcher import File, Launch, Launcher, Objection
+from .names import is_gguf, model_name
+
+MODELFILE = "Modelfile"
+CACHES = {"fp16": "f16", "bf16": "f16", "int8": "q8_0"}
+"""Types of its cache; nobody asked for bf16, and f16 is as large."""
+
+
+def modelfile(scenario: Scenario) -> str:
+    """The weights and what each request gets."""
+    weights = model_name(scenario) if is_gguf(scenario) else f"./{llama_cpp.source(scenario)[1]}"
+    lines = [f"FROM {weights}", f"PARAMETER num_ctx {scenario.context or 1}"]
+    if scenario.output:
+        lines.append(f"PARAMETER num_predict {scenario.output}")
+    if scenario.device.backend == "cpu" or scenario.gpu_layers is not None:
+        lines.append(f"PARAMETER num_gpu {scenario.gpu_layers or 0}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what Ollama has no word for."""
+    if scenario.n_cpu_moe:
+        return Objection("n_cpu_moe", "it places whole layers only", instead=0)
+    if scenario.tp > 1:
+        return Objection("tp", "it splits by layers", instead=1)
+    if not model_name(scenario).isprintable() or " " in model_name(scenario):
+        return Objection("model", "its path holds spaces")
+    return llama_cpp.objection(scenario)
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write the Modelfile; one line starts the server with its settings, the other makes the model."""
+    name = f"{scenario.model.id}-{llama_cpp.file_type(scenario)}".lower()
+    variables = {
+        "OLLAMA_NUM_PARALLEL": scenario.concurrency,
+        "OLLAMA_CONTEXT_LENGTH": scenario.context or 1,
+        "OLLAMA_FLASH_ATTENTION": int(scenario.attention == "flash"),
+        "OLLAMA_KV_CACHE_TYPE": CACHES[scenario.kv_dtype],
+        "OLLAMA_SCHED_SPREAD": int(scenario.num_devices > 1),
+    }
+    settings = " ".join(f"{key}={value}" for key, value in variables.items())
+    line = f"{settings} ollama serve &\nollama create {name} -f {MODELFILE}\nollama run {name} --verbose"
+    serves = "a server that runs already has its own settings: stop it first (systemctl stop ollama)"
+    return Launch((File(MODELFILE, modelfile(scenario)),), line, (*llama_cpp.notes(scenario), serves))
+
+
+LAUNCHER = Launcher(
+    id="ollama",
+    name="Ollama",
+    release="Ollama 0.13, from ollama.com",
+    install=(),
+    tasks=("inference",),
+    backends=frozenset({"cuda", "rocm", "metal", "cpu"}),
+    choices={"precision": tuple(llama_cpp.NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},
+    splits=frozenset({"num_devices", "pp"}),
+    reads_gguf=True,
+    objection=objection,
+    write=write,
+)

@@ -1,0 +1,78 @@
+"""TensorRT-LLM: its server, with a YAML of its settings."""
+
+from __future__ import annotations
+
+from ...scenario import Scenario
+from .launcher import File, Launch, Launcher, Objection
+from .names import model_name
+from .shell import command, nodes_of
+from .text import as_yaml
+from .vllm import replicas, weights_notes
+
+CONFIG = "tensorrt_llm.yaml"
+DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+IN_CHECKPOINT = ("fp8", "nvfp4", "mxfp4", "awq-int4", "gptq-int4", "w8a8-int8")
+"""Formats that are a property of published weights (ModelOpt's, for example)."""
+CACHES = {"bf16": "auto", "fp16": "auto", "fp8": "fp8"}
+
+
+def config(scenario: Scenario) -> dict[str, object]:
+    """The settings of its LLM class."""
+    cache: dict[str, object] = {"dtype": CACHES[scenario.kv_dtype]}
+    if scenario.gpu_memory_utilization is not None:
+        cache["free_gpu_memory_fraction"] = scenario.gpu_memory_utilization
+    settings: dict[str, object] = {
+        "backend": "pytorch",
+        "dtype": DTYPES[scenario.precision],
+        "tensor_parallel_size": scenario.tp,
+        "pipeline_parallel_size": scenario.pp,
+        "max_seq_len": scenario.context or 1,
+        "max_batch_size": scenario.max_num_seqs or scenario.concurrency,
+        "kv_cache_config": cache,
+    }
+    if scenario.max_num_batched_tokens:
+        settings["max_num_tokens"] = scenario.max_num_batched_tokens
+    if scenario.ep > 1:
+        settings["moe_expert_parallel_size"] = scenario.ep
+    if scenario.enforce_eager:
+        settings["cuda_graph_config"] = None
+    return settings
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what one server has no word for."""
+    if nodes_of(scenario).several:
+        return Objection("num_devices", "on several machines it runs under MPI, which is set up apart from it")
+    if replicas(scenario) > 1:
+        return Objection("num_devices", "one server holds one copy of the model: start several servers instead")
+    if scenario.ep > 1 and scenario.ep != scenario.tp:
+        return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
+    return None
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write its settings and the command."""
+    line = command(["trtllm-serve", "serve", model_name(scenario), "--config", CONFIG])
+    return Launch((File(CONFIG, as_yaml(config(scenario))),), line, tuple(weights_notes(scenario)))
+
+
+LAUNCHER = Launcher(
+    id="tensorrt-llm",
+    name="TensorRT-LLM",
+    release="TensorRT-LLM 1.2 (before it: --extra_llm_api_options in place of --config)",
+    install=("tensorrt-llm",),
+    tasks=("inference",),
+    backends=frozenset({"cuda"}),
+    choices={
+        "precision": tuple(DTYPES),
+        "quant": ("none", *IN_CHECKPOINT),
+        "attention": ("flash",),
+        "kv_dtype": tuple(CACHES),
+        "offload": ("none",),
+        "gpu_layers": (None,),
+        "n_cpu_moe": (None,),
+    },
+    splits=frozenset({"num_devices", "tp", "pp", "ep"}),
+    objection=objection,
+    write=write,
+)

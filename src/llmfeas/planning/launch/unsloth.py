@@ -1,0 +1,78 @@
+"""Unsloth: the YAML of its own command, which trains on one device."""
+
+from __future__ import annotations
+
+from ...scenario import Scenario
+from .launcher import File, Launch, Launcher, Objection
+from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
+from .shell import command
+from .text import as_yaml
+
+CONFIG = "unsloth.yaml"
+ATTENTION = "q_proj,k_proj,v_proj,o_proj"
+ALL_LINEAR = f"{ATTENTION},gate_proj,up_proj,down_proj"
+CHECKPOINTING = {"full": "unsloth", "none": "none"}
+
+
+def config(scenario: Scenario) -> dict[str, object]:
+    """The configuration of `unsloth train`."""
+    adapted = scenario.method in ("lora", "qlora")
+    settings: dict[str, object] = {
+        "model": model_name(scenario),
+        "data": {"dataset": DATASET, "format_type": "raw"},
+        "training": {
+            "training_type": "lora" if adapted else "full",
+            "max_seq_length": scenario.seq_len,
+            "load_in_4bit": scenario.quant == "nf4",
+            "output_dir": "output",
+            "num_epochs": 1,
+            "learning_rate": learning_rate(scenario),
+            "batch_size": scenario.micro_batch,
+            "gradient_accumulation_steps": scenario.micro_steps,
+            "max_steps": steps(scenario),
+            "packing": True,
+            "gradient_checkpointing": CHECKPOINTING[scenario.checkpointing],
+        },
+    }
+    if adapted:
+        settings["lora"] = {
+            "lora_r": scenario.lora_rank,
+            "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
+            "lora_dropout": scenario.lora_dropout,
+            "target_modules": ALL_LINEAR if scenario.lora_targets == "all-linear" else ATTENTION,
+        }
+    return settings
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what its command has no word for."""
+    if scenario.num_devices > 1:
+        return Objection("num_devices", "its command trains on one device")
+    return None
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write its configuration."""
+    line = command(["unsloth", "train", "--config", CONFIG])
+    return Launch((File(CONFIG, as_yaml(config(scenario))),), line, training_notes(scenario))
+
+
+LAUNCHER = Launcher(
+    id="unsloth",
+    name="Unsloth",
+    release="Unsloth 2026.10",
+    install=("unsloth",),
+    tasks=("finetune", "lora", "qlora"),
+    backends=frozenset({"cuda", "rocm", "xpu"}),
+    choices={
+        "precision": ("bf16-mixed", "fp16-mixed", "bf16", "fp16"),
+        "optimizer": ("adamw-8bit",),
+        "checkpointing": tuple(CHECKPOINTING),
+        "quant": ("none", "nf4"),
+        "offload": ("none", "activations"),
+        "attention": ("flash",),
+        "dropout": (None, 0.0),
+    },
+    objection=objection,
+    write=write,
+)
