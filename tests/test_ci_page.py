@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -110,3 +112,44 @@ def test_the_exit_code_alone_says_no(arguments: list[str], capfd: pytest.Capture
     assert main([*arguments, "--check", "--quiet"]) == 4
     assert capfd.readouterr() == ("", "")
     assert main([*arguments, "-q"]) == 0
+
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_hooks_of_pre_commit_are_commands_that_fail_where_something_is_broken(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
+    (named,) = yaml.safe_load(file(".pre-commit-config.yaml"))["repos"]
+    assert {hook["id"] for hook in named["hooks"]} == set(hooks)
+    check = hooks["llmfeas-check"]
+    assert re.search(check["files"], "feasibility.yaml") and not re.search(check["files"], "other.yaml")
+    words = shlex.split(check["entry"])[1:]
+    assert main([*words, "feasibility.yaml"]) == 0
+    broken(repository)
+    assert main([*words, "feasibility.yaml"]) == 4
+    (repository / "llmfeas.yaml").write_text("devices: [{extends: rtx-4090, memory_gib: nonsense}]\n", encoding="utf-8")
+    assert main([*shlex.split(hooks["llmfeas-catalog"]["entry"])[1:], "llmfeas.yaml"]) == 3
+
+
+def test_the_action_runs_what_it_is_told(repository: Path, tmp_path: Path) -> None:
+    """Its last step under bash, with llmfeas from here; expressions of GitHub stand in the steps' environment alone."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    *_, last = action["runs"]["steps"]
+    assert all("${{" not in step.get("run", "") for step in action["runs"]["steps"])
+    steps = yaml.safe_load(file(".github/workflows/action.yml"))["jobs"]["check"]["steps"]
+    (called,) = [step for step in steps if "with" in step]
+    assert set(called["with"]) <= set(action["inputs"])
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "FILES": "feasibility.yaml", "ARGUMENTS": called["with"]["arguments"]}
+    assert subprocess.run(["bash", "-ec", last["run"]], cwd=repository, env=environment, check=False).returncode == 0
+    broken(repository)
+    assert subprocess.run(["bash", "-ec", last["run"]], cwd=repository, env=environment, check=False).returncode == 4
+
+
+def test_the_container_copies_what_the_wheel_is_made_of() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    copied = {word for line in text.splitlines() if line.startswith("COPY ") for word in line.split()[1:-1]}
+    assert copied and all((ROOT / word).exists() for word in copied)
+    assert {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src", "data"} <= copied

@@ -100,6 +100,8 @@ def test_completion_scripts(run: Run, shell: str) -> None:
         ("llmfeas estimate --device rtx-407", "rtx-4070ti"),
         ("llmfeas estimate -m gpt2-x", "gpt2-xl"),
         ("llmfeas devices show rtx-409", "rtx-4090"),
+        ("llmfeas estimate -d 8xh1", "8xh100-sxm"),
+        ("llmfeas launch --engine llama-", "llama-factory"),
     ],
 )
 def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, expected: str) -> None:
@@ -107,3 +109,16 @@ def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, expec
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     assert f"plain,{expected}" in run().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["estimate -m ./mod", "estimate -m mod/e", "estimate -o fi", "estimate --catalog ca", "sweep sc", "learn lo"],
+)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_files_are_completed_by_the_shell(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, shell: str) -> None:
+    line = f"llmfeas {words}".split()
+    monkeypatch.setenv("_LLMFEAS_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(line))
+    monkeypatch.setenv("COMP_CWORD", line[-1] if shell == "fish" else str(len(line) - 1))
+    assert run().out.replace("\n", ",").startswith(f"file,{line[-1]}")

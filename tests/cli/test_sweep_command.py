@@ -287,3 +287,47 @@ def test_a_broken_first_line_is_answered_like_any_other(
 def test_an_empty_list_crosses_to_nothing_and_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="2: 'device' is an empty list"):
         items(tmp_path, "model: [a, b]\ndevice: []\n")
+
+
+TABLE = "id,model,device,micro-batch\na,x,rtx-4070ti,4\n\nb,x,rtx-4070ti,\n"
+
+
+@pytest.mark.parametrize(
+    "text", [TABLE, TABLE.replace(",", ";"), TABLE.replace(",", "\t"), "\ufeff" + TABLE.replace("\n", "\r\n")]
+)
+@pytest.mark.parametrize("name", ["in.csv", "in.txt"])
+def test_a_table_is_a_scenario_a_row(sweep: Callable[..., Outcome], text: str, name: str) -> None:
+    result = sweep(text, name=name)
+    assert (result.code, result.err) == (0, "")
+    assert [row["id"] for row in lines(result)] == ["a", "b"]
+
+
+def test_cells_of_a_table_are_settings_and_empty_ones_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text('model,device,context\n"gpt2, small",t4,"8k"\ngpt2,t4\n', encoding="utf-8")
+    (found,) = source(str(path)).arrivals
+    first, second = found
+    assert isinstance(first, Item) and first.request == {"model": "gpt2, small", "device": "t4", "context": "8k"}
+    assert isinstance(second, Item) and (second.id, second.request) == (2, {"model": "gpt2", "device": "t4"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model,device,contxt\nx,t4,1\n", "'contxt' is no setting"),
+        ("model,device,model\nx,t4,x\n", "twice"),
+        ("\x1b[31m,model\nx,y\n", "is no setting"),
+    ],
+)
+def test_a_table_under_a_bad_header_is_refused(sweep: Callable[..., Outcome], text: str, said: str) -> None:
+    result = sweep(text, name="in.csv")
+    assert result.code == 3 and said in result.err and "\x1b" not in result.err
+
+
+@pytest.mark.parametrize(
+    "row", ["x,t4,1,2,3", '"' + "y" * 200_000 + '",t4', "\0,t4", "x" * (MAX_LINE_BYTES + 9) + ",t4"]
+)
+def test_a_bad_row_of_a_table_spoils_no_other(sweep: Callable[..., Outcome], row: str) -> None:
+    result = sweep(f"model,device\n{row}\nx,rtx-4070ti\n", name="in.csv")
+    rows = lines(result)
+    assert result.code == 3 and "error" in rows[0] and rows[-1]["result"]

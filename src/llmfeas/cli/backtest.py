@@ -11,7 +11,7 @@ import click
 from ..contract import Note, Published, envelope, given
 from ..errors import DataError, LlmfeasError, UsageError
 from .output import write
-from .parameters import DRAWN, Command, Grouped, Output, outputs
+from .parameters import DRAWN, Command, Grouped, Output, outputs, paths
 
 if TYPE_CHECKING:
     from ..evidence.own import Narrowed
@@ -172,7 +172,7 @@ def _envelope(result: Published, values: dict[str, Any], errors: Sequence[Llmfea
 command = Command(
     "backtest",
     params=[
-        click.Argument(["file"], required=False, metavar="[FILE]"),
+        click.Argument(["file"], required=False, metavar="[FILE]", shell_complete=paths),
         Grouped(["kinds", "--kind"], multiple=True, group=GROUP, metavar="KIND", help="training, decode, prefill, ..."),
         Grouped(
             ["backends", "--backend"],

@@ -15,7 +15,7 @@ from ..text import printable
 from . import terminal
 from .app import subgroup
 from .output import write as written
-from .parameters import Command, Output, outputs
+from .parameters import Command, Output, outputs, paths
 
 TEMPLATE = """# One's own entries over the catalog of llmfeas. Fields and units: the headers of its own files;
 # examples: 'llmfeas devices show ID --yaml', 'llmfeas models show ID --yaml'.
@@ -133,8 +133,8 @@ def _init(file: str | None, **values: Any) -> None:
     output.note(f"Wrote {printable(path, 120)}. See it with 'llmfeas catalog path', check it with 'catalog check'.")
 
 
-_FILES = click.Argument(["files"], nargs=-1, metavar="[FILE]...")
-_FILE = click.Argument(["file"], required=False)
+_FILES = click.Argument(["files"], nargs=-1, metavar="[FILE]...", shell_complete=paths)
+_FILE = click.Argument(["file"], required=False, shell_complete=paths)
 command = subgroup(
     "catalog",
     "One's own entries: where they are looked for, checked, begun.",

@@ -11,7 +11,7 @@ from ..contract import envelope, given
 from ..errors import CheckFailedError, UsageError
 from ..text import printable
 from .output import write as written
-from .parameters import FORMATS, Command, Grouped, Output, outputs
+from .parameters import FORMATS, Command, Grouped, Output, outputs, paths
 
 EXAMPLE = "llmfeas check feasibility.yaml"
 TEMPLATE = """\
@@ -108,7 +108,7 @@ def _write_example(files: tuple[str, ...], output: Output) -> None:
 command = Command(
     "check",
     params=[
-        click.Argument(["files"], nargs=-1, metavar="FILE...|-"),
+        click.Argument(["files"], nargs=-1, metavar="FILE...|-", shell_complete=paths),
         Grouped(["init", "--init"], is_flag=True, help="Write a commented example, to FILE or to stdout."),
         *outputs((*FORMATS, "junit", "github")),
     ],

@@ -8,7 +8,7 @@ import click
 
 from ..contract import envelope, given
 from ..errors import CheckFailedError
-from .parameters import Command, Grouped, Output, outputs
+from .parameters import Command, Grouped, Output, outputs, paths
 
 EXAMPLE = "llmfeas diff before.json after.json"
 
@@ -40,8 +40,8 @@ def run(before: str, after: str, check: bool, **values: Any) -> None:
 command = Command(
     "diff",
     params=[
-        click.Argument(["before"], metavar="A.json"),
-        click.Argument(["after"], metavar="B.json"),
+        click.Argument(["before"], metavar="A.json", shell_complete=paths),
+        click.Argument(["after"], metavar="B.json", shell_complete=paths),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if anything changed."),
         *outputs(),
     ],

@@ -16,7 +16,7 @@ from ..errors import DataError, UsageError
 from ..record import replace
 from ..text import printable
 from .output import write_folder
-from .parameters import Command, Grouped, Output, outputs, settings
+from .parameters import Command, Grouped, Output, outputs, paths, settings
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -177,7 +177,7 @@ def _engines(ctx: click.Context, parameter: click.Parameter, incomplete: str) ->
 command = Command(
     "launch",
     params=[
-        click.Argument(["source"], required=False, metavar="[RECIPE|-]"),
+        click.Argument(["source"], required=False, metavar="[RECIPE|-]", shell_complete=paths),
         Grouped(
             ["engine", "--engine"],
             metavar="ENGINE",

@@ -13,7 +13,7 @@ import click
 from ..contract import Note, envelope, given
 from ..errors import DataError, UsageError
 from ..text import printable
-from .parameters import Command, Grouped, Output, outputs, settings
+from .parameters import Command, Grouped, Output, outputs, paths, settings
 
 if TYPE_CHECKING:
     from ..evidence.learn import LearnedRun
@@ -98,7 +98,7 @@ KEEP = "Keep what was measured as your own, in the user's folder; it narrows fur
 command = Command(
     "learn",
     params=[
-        click.Argument(["log"], metavar="LOG"),
+        click.Argument(["log"], metavar="LOG", shell_complete=paths),
         Grouped(["keep", "--keep"], is_flag=True, group=GROUP, help=KEEP),
         *settings(),
         *outputs(),

@@ -23,8 +23,23 @@ OUTPUT_GROUP = "Output"
 CATALOG_GROUP = "Catalog"
 
 
+FILES = ("FILE", "DIR")
+"""What the value of an option is called that is a path."""
+
+
+def paths(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete a path itself."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
 class Grouped(click.Option):
     """An option that stands under a heading of its own in the help."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What may stand at the cursor: a path where one is wanted."""
+        return paths(ctx, self, incomplete) if self.metavar in FILES else super().shell_complete(ctx, incomplete)
 
     def __init__(self, *args: Any, group: str = OUTPUT_GROUP, everyday: bool = False, **rest: Any) -> None:
         super().__init__(*args, **rest)
@@ -186,9 +201,18 @@ def _completion(row: Option) -> Callable[[click.Context, click.Parameter, str], 
     def items(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(name) for name in _values(row) if name.startswith(incomplete) and name.isprintable()]
+        count, name = _counted(incomplete) if row.name == "device" else ("", incomplete)
+        found = [CompletionItem(count + each) for each in _values(row) if each.startswith(name) and each.isprintable()]
+        return found or (paths(ctx, parameter, incomplete) if row.name == "model" else [])
 
     return items
+
+
+def _counted(text: str) -> tuple[str, str]:
+    """A count before a device (`8xh1`), with its x, and the rest."""
+    digits = len(text) - len(text.lstrip("0123456789"))
+    whole = digits > 0 and text[digits : digits + 1] == "x"
+    return (text[: digits + 1], text[digits + 1 :]) if whole else ("", text)
 
 
 def _values(row: Option) -> list[str]:

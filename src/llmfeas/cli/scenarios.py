@@ -1,4 +1,4 @@
-"""Scenarios from a file or a pipe, one after the other: NDJSON, one object a line, or YAML whose lists are crossed."""
+"""Scenarios from a file or a pipe, one after the other: NDJSON, an object a line, CSV, or YAML with crossed lists."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ MAX_LINE_BYTES = 1_000_000
 BLOCK_BYTES, BLOCK_SCENARIOS = 1 << 16, 256
 LINES = (".ndjson", ".jsonl")
 """Endings of files that hold one object a line."""
+TABLES = (".csv", ".tsv")
+"""Endings of files that are tables."""
 MAX_CROSSED = 10_000_000
 """Scenarios that a YAML file may expand to."""
 
@@ -53,7 +55,8 @@ class Source:
 def source(path: str) -> Source:
     """Open a file of scenarios; `-` is stdin. NDJSON begins with `{` in its first line, or a broken one and its second.
 
-    What is called .ndjson or .jsonl is NDJSON too, everything else YAML.
+    What is called .ndjson or .jsonl is NDJSON too; what is called .csv or .tsv, or begins with names of settings, is a
+    table; everything else YAML.
 
     Raises:
         DataError: no such file, unreadable, no YAML or none of it, or a product of more than 10,000,000 scenarios.
@@ -65,11 +68,20 @@ def source(path: str) -> Source:
         first = stream.readline(MAX_LINE_BYTES + 1)
     if not first or _is_object(first):
         return Source(_from_lines(first, stream))
+    if path.endswith(TABLES) or _may_be_header(first):
+        from .table_scenarios import from_table, is_header
+
+        if path.endswith(TABLES) or is_header(first):
+            return Source(from_table(first, stream, name))
     second = stream.readline(MAX_LINE_BYTES + 1)
     if _is_object(second) or path.endswith(LINES):
         return Source(_from_lines(first + second, stream))
     first += second
     return _crossed_source(first, stream, name)
+
+
+def _may_be_header(line: bytes) -> bool:
+    return any(separator in line for separator in (b",", b";", b"\t")) and b":" not in line
 
 
 def _is_object(line: bytes) -> bool:

@@ -12,7 +12,7 @@ from ..errors import CheckFailedError, DataError, UsageError
 from ..text import printable
 from . import output
 from .failure import BugError
-from .parameters import Command, Grouped, Output, outputs
+from .parameters import Command, Grouped, Output, outputs, paths
 from .terminal import bar
 
 FORMATS = ("ndjson", "csv")
@@ -73,7 +73,7 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
 command = Command(
     "sweep",
     params=[
-        click.Argument(["file"], metavar="FILE|-"),
+        click.Argument(["file"], metavar="FILE|-", shell_complete=paths),
         Grouped(
             ["jobs", "--jobs"], type=click.IntRange(1, 256), metavar="N", default=1, help="Processes at work.  [1]"
         ),
@@ -82,7 +82,7 @@ command = Command(
         *outputs(FORMATS, "ndjson"),
     ],
     callback=run,
-    help="Estimate many scenarios: NDJSON, one object of settings a line, or YAML in which lists are crossed; - reads "
-    "stdin. Writes one line for each scenario, its id first, and goes on after bad ones.",
+    help="Estimate many scenarios: NDJSON, one object of settings a line, CSV, or YAML in which lists are crossed; - "
+    "reads stdin. Writes one line for each scenario, its id first, and goes on after bad ones.",
     epilog='For example: echo \'{"id": 1, "model": "gpt2", "device": "rtx-4090"}\' | llmfeas sweep -',
 )
