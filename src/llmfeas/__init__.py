@@ -18,7 +18,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 """As `typing` has it, which takes long to import."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["DataError", "LlmfeasError", "UsageError", "__version__", "compare", "estimate", "plan", "solve", "sweep"]
 
 if TYPE_CHECKING:
