@@ -49,7 +49,15 @@ def write(scenario: Scenario) -> Launch:
     return Launch((), f"rapid serve --model {scenario.model.id}")
 
 
-LAUNCHER = Launcher(id="rapid", name="Rapid", tasks=("inference",), backends=frozenset({"cuda"}), write=write)
+LAUNCHER = Launcher(
+    id="rapid",
+    name="Rapid",
+    release="Rapid 1",
+    install=("rapid",),
+    tasks=("inference",),
+    backends=frozenset({"cuda"}),
+    write=write,
+)
 '''
 SERVED = ("-m", "llama-3-8b", "-d", "rtx-4090", "-t", "inference", "--engine", "rapid")
 TRAINED = ("-m", "gpt2-xl", "-d", "8xh100-sxm", "--engine", "steady")

@@ -14,7 +14,8 @@ import pytest
 from command_line import INFEASIBLE, Outcome, stored, stored_answer
 
 from llmfeas.cli import scenarios
-from llmfeas.cli.scenarios import MAX_LINE_BYTES, Item, ScenarioLine, item_of_line, source
+from llmfeas.cli.scenario_items import MAX_LINE_BYTES, Item, ScenarioLine
+from llmfeas.cli.scenarios import item_of_line, source
 from llmfeas.cli.workers import SweepOptions, answers
 from llmfeas.errors import DataError
 

@@ -9,38 +9,21 @@ import sys
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from ..errors import DataError, LlmfeasError
+from ..errors import DataError
 from ..record import dataclass
 from ..text import printable
 from ..units import json_integer
+from .scenario_items import BLOCK_SCENARIOS, MAX_LINE_BYTES, Item, ScenarioLine
 
-MAX_LINE_BYTES = 1_000_000
-BLOCK_BYTES, BLOCK_SCENARIOS = 1 << 16, 256
+BLOCK_BYTES = 1 << 16
 LINES = (".ndjson", ".jsonl")
 """Endings of files that hold one object a line."""
 TABLES = (".csv", ".tsv")
 """Endings of files that are tables."""
 MAX_CROSSED = 10_000_000
 """Scenarios that a YAML file may expand to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One scenario as read: its id (else its number), its line, and its settings or why there are none."""
-
-    id: object
-    line: int
-    request: Mapping[str, object]
-    error: LlmfeasError | None = None
-
-
-class ScenarioLine(NamedTuple):
-    """One line of NDJSON with its number, not read yet; a tuple, since many of them go to other processes."""
-
-    raw: bytes
-    number: int
 
 
 @dataclass(frozen=True, slots=True)

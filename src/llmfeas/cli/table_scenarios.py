@@ -10,7 +10,7 @@ from io import BufferedReader
 from ..errors import DataError
 from ..options import BY_NAME
 from ..text import printable
-from .scenarios import BLOCK_SCENARIOS, MAX_LINE_BYTES, Item, ScenarioLine
+from .scenario_items import BLOCK_SCENARIOS, MAX_LINE_BYTES, Item, ScenarioLine
 
 MOST_COLUMNS = 200
 

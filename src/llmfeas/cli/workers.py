@@ -9,7 +9,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from ..errors import DataError, LlmfeasError
 from ..record import dataclass
 from .failure import as_bug, fails
-from .scenarios import Item, ScenarioLine, item_of_line
+from .scenario_items import Item, ScenarioLine
+from .scenarios import item_of_line
 
 EXTRAS = ("ladder", "remedies", "uses")
 """What a line holds beside its estimate where it is wanted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...errors import UsageError
 from ...record import replace
 from ...scenario import Scenario
 from .launcher import File, Launch, Launcher
@@ -112,7 +113,15 @@ CLUSTERS: Mapping[str, Callable[[Launcher, Scenario, Launch], tuple[File, str]]]
 
 
 def on_cluster(name: str, engine: Launcher, scenario: Scenario, launch: Launch) -> Launch:
-    """A launch with the job that starts it."""
+    """A launch with the job that starts it.
+
+    Raises:
+        UsageError: on several machines the engine does not take the same command on each.
+    """
+    alike = "NODE_RANK" in launch.command and not any("on all but the first" in each for each in launch.notes)
+    if nodes_of(scenario).several and not alike:
+        message = f"--on {name} runs the same command on each machine, and {engine.name} does not take that."
+        raise UsageError("engine-cannot", message, "Ask for one machine, or leave --on out and see the notes.")
     file, note = CLUSTERS[name](engine, scenario, launch)
     notes = tuple(each for each in launch.notes if not each.startswith("run the command on each"))
     return replace(launch, files=(*launch.files, file), notes=(*notes, note))

@@ -45,7 +45,8 @@ def write(scenario: Scenario) -> Launch:
         "OLLAMA_SCHED_SPREAD": int(scenario.num_devices > 1),
     }
     settings = " ".join(f"{key}={value}" for key, value in variables.items())
-    line = f"{settings} ollama serve &\nollama create {name} -f {MODELFILE}\nollama run {name} --verbose"
+    waits = "until ollama list > /dev/null 2>&1; do sleep 1; done"
+    line = f"{settings} ollama serve &\n{waits}\nollama create {name} -f {MODELFILE}\nollama run {name} --verbose"
     serves = "a server that runs already has its own settings: stop it first (systemctl stop ollama)"
     return Launch((File(MODELFILE, modelfile(scenario)),), line, (*llama_cpp.notes(scenario), serves))
 
