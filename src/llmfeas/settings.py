@@ -73,6 +73,7 @@ Setting = Literal[
     "kv_dtype",
     "n_cpu_moe",
     "gpu_layers",
+    "ubatch",
     "gpu_memory_utilization",
     "max_num_seqs",
     "max_num_batched_tokens",
@@ -212,6 +213,8 @@ class Settings(TypedDict, total=False):
     """llama.cpp: as many layers keep their experts in main memory; --cpu-moe: all."""
     gpu_layers: int | str
     """llama.cpp: layers on the device, the rest on the host."""
+    ubatch: int | str
+    """llama.cpp: tokens of prompts that pass through the layers at once."""
     gpu_memory_utilization: float | str
     """Share of a device that a server takes for weights, passes and cache."""
     max_num_seqs: int | str
