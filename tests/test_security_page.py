@@ -51,19 +51,24 @@ def test_other_numbers_of_the_page() -> None:
     assert f"{holds.CPU_SECONDS:g} seconds of CPU and {holds.MEMORY_BYTES / 1e6:.0f} MB of memory" in text
 
 
-def test_no_room_opens_a_connection_or_a_pickle_and_one_starts_programs() -> None:
+def test_no_room_opens_a_connection_or_a_pickle_one_listens_and_one_starts_programs() -> None:
     """Of what modules import, whatever they do with it."""
     forbidden = {"socket", "http", "urllib", "requests", "ftplib", "ssl", "pickle", "marshal", "shelve"}
-    starting = set()
+    starting, listening = set(), set()
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             roots = {name.split(".")[0] for name in names}
+            assert "http.client" not in names
+            if "http.server" in names:
+                listening.add(path.name)
+                roots.discard("http")
             assert not roots & forbidden, path.name
             if "subprocess" in roots:
                 starting.add(path.name)
     assert starting == {"probe.py"}
+    assert listening == {"page.py"}
 
 
 def test_pages_link_here_and_ci_attacks() -> None:

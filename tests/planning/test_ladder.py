@@ -22,7 +22,9 @@ from llmfeas.planning.answer import answer, bare_answer
 def test_a_setting_that_means_nothing_to_the_task_takes_no_rung_away(asked: dict[str, object]) -> None:
     found = answer({"model": "distilgpt2", "device": "rtx-3090", **asked})
     assert len(found.ladder) == 7
-    assert {rung.status for rung in found.ladder} == {"feasible"}
+    # Megatron's adapters have a base in 16 bits
+    status = {rung.status for rung in found.ladder if (rung.task, asked.get("engine")) != ("qlora", "megatron")}
+    assert status == {"feasible"}
 
 
 ASKS: tuple[dict[str, object], ...] = (

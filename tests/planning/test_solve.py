@@ -395,12 +395,20 @@ def test_the_fewest_devices_of_a_pretraining_are_the_fewest_in_any_layout() -> N
 
 
 def test_where_a_clusters_engine_is_needed_it_is_tried_on_few_devices_and_named() -> None:
-    asked: Ask = {"model": "longcat-flash", "device": "h200", "task": "qlora"}
+    asked: Ask = {"model": "longcat-flash", "device": "h200", "task": "lora"}
     found = solved("min-devices", asked, catalog())
     count, engine = found.answer["num_devices"], found.answer["engine"]
-    assert count < 8 and f"--engine {engine}" in found.notes[0]
+    assert count == 16 and f"--engine {engine}" in found.notes[0]
     again = {**asked, "engine": engine}
     assert bare_answer({**again, "num_devices": count}).verdict.status in ("feasible", "tight")
-    assert bare_answer({**again, "num_devices": count - 1}).verdict.status == "infeasible"
+    assert bare_answer({**again, "num_devices": count - 8}).verdict.status == "infeasible"
     remedies = answer({**asked, "num_devices": 64}, ladder=False, uses=False).remedies
     assert {"engine": engine} in [dict(each.changes) for each in remedies]
+
+
+def test_an_engine_of_clusters_is_not_taken_for_a_base_that_it_does_not_hold() -> None:
+    """LoRA and DoRA alone under Megatron: QLoRA on many devices stays with the public code."""
+    many: Ask = {"model": "llama-3-70b", "device": "128xh100-sxm"}
+    assert bare_answer({**many, "task": "qlora"}).scenario.engine == "pytorch"
+    assert bare_answer({**many, "task": "qlora", "engine": "nemo"}).verdict.software == "unsupported"
+    assert bare_answer({**many, "task": "lora"}).verdict.software == "supported"

@@ -234,7 +234,7 @@ def test_the_time_to_the_first_token_is_told_where_there_is_a_prompt(prompt: int
 
 
 def test_no_word_of_a_long_rung_is_broken() -> None:
-    from llmfeas.cli.estimate import report_of
+    from llmfeas.cli.estimated import report_of
     from llmfeas.planning.answer import answer
 
     found = answer({"model": "qwen3-30b-a3b", "device": "rtx-4070ti", "task": "inference"}, remedies=False)

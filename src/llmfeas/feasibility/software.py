@@ -60,7 +60,7 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
     """Yield what the engine by itself limits: formats, objectives, architectures."""
     engine, model = scenario.engine_record, scenario.model
     name = engine.name or engine.id
-    if not scenario.is_training and scenario.quant != "none":
+    if scenario.quant != "none":
         form = scenario.tables.quantization.format(scenario.quant, engine.speaks)
         case = engine.format_support(form, scenario.device)
         if case.status != "supported":

@@ -176,9 +176,18 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
 
 
 def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | None:
+    """The engine that people take on many devices; none where it does not hold the format of a frozen base."""
     if draft.values["task"] == "inference" or draft.values["num_devices"] <= MANY_DEVICES:
         return None
-    return next((engine.id for engine in catalog.engines.values() if device.backend in engine.training.clusters), None)
+    base = str(draft.given.get("quant") or "nf4") if draft.method == "qlora" else "none"
+
+    def able(engine: Engine) -> bool:
+        form = catalog.tables.quantization.format(base, engine.speaks)
+        return (
+            device.backend in engine.training.clusters and engine.format_support(form, device).status != "unsupported"
+        )
+
+    return next((engine.id for engine in catalog.engines.values() if able(engine)), None)
 
 
 def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str:
