@@ -13,8 +13,8 @@ import click
 from . import hostile
 from .holds import answered, faults
 
-NEVER = ("detect", "this")
-"""What asks the machine beneath, which is no matter of words."""
+NEVER = ("detect", "this", "mcp")
+"""What asks the machine beneath, or talks to another program by its own protocol, which is no matter of words."""
 MODELS = ("gpt2", "gpt2-xl", "llama-3-8b", "mixtral-8x7b", "qwen3-0.6b", "gemma-3-27b", "deepseek-v3", "mamba-2.8b")
 DEVICES = (
     "rtx-4090",
@@ -113,7 +113,7 @@ def words(chance: Random) -> list[str]:
     often = chance.random() * 0.3
     for parameter in command.params:
         required = parameter.name in ("model", "device") or isinstance(parameter, click.Argument)
-        if parameter.name == "jobs" or chance.random() >= (0.9 if required else often):
+        if parameter.name in ("jobs", "serve") or chance.random() >= (0.9 if required else often):
             continue
         if isinstance(parameter, click.Argument):
             line += [_value(parameter, chance) for _ in range(1 if parameter.nargs == 1 else chance.randint(1, 3))]

@@ -27,8 +27,12 @@ def test_parts_that_are_alike_are_counted(text: str, device: str, count: int) ->
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        ("rtx-4090+2xrtx-3090", "unequal-devices", "GeForce RTX 4090 and GeForce RTX 3090 together are not computed"),
-        ("rtx-4090+rx-7900xtx", "unequal-devices", "run by different software"),
+        (
+            "rtx-4090+2xrtx-3090",
+            "unequal-devices",
+            "devices that differ are not computed together",
+        ),
+        ("rtx-4090+rx-7900xtx", "unequal-devices", "devices of different software are not joined"),
         ("rtx-4090+nothing-like-it", "unknown-device", "unknown device"),
         ("+".join(["rtx-4090"] * 17), "unknown-device", "unknown device"),
     ],

@@ -85,10 +85,12 @@ def _together(text: str, catalog: Catalog) -> Hardware | None:
         return Hardware(found[0].device, count)
     names = " and ".join(each.name for each in devices.values())
     if len({each.backend for each in devices.values()}) > 1:
-        problem = f"{names} run by different software: no engine joins them to serve one model"
+        problem = f"devices of different software are not joined ({names}): no engine serves one model on them"
         raise UsageError("unequal-devices", problem, "ask for the devices of one kind", tuple(devices))
     least = min(devices.values(), key=lambda each: (each.memory_bytes, each.bandwidth_bytes_per_s))
-    problem = f"{names} together are not computed: each would hold and read a part of its own size"
+    problem = (
+        f"devices that differ are not computed together ({names}): each would hold and read a part of its own size"
+    )
     hint = f"as if all were the smallest of them, which is no more than they can: --device {count}x{least.id}"
     raise UsageError("unequal-devices", problem, hint, tuple(devices))
 

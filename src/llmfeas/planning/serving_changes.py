@@ -12,7 +12,7 @@ from ..workload.serving import replicas
 from .change import AUTO, Change, Source, change
 
 FORMATS = {
-    8: ("q8_0", "int8", "fp8"),
+    8: ("q8_0", "int8", "fp8", "w8a8-int8"),
     6: ("q6_k",),
     5: ("q5_k_m",),
     4: ("q4_k_m", "awq-int4", "gptq-int4", "nf4"),
@@ -30,6 +30,8 @@ LOSS = {
     2: "2-bit weights: a large loss of quality",
 }
 """What weights of so many bits give up."""
+
+STATUSES = ("supported", "limited", "unsupported")
 
 FEW_REQUESTS = 16
 """Requests at once that a server is limited to where its cache finds too little room."""
@@ -52,12 +54,11 @@ def common_format(bits: int, scenario: Scenario, catalog: Catalog) -> str:
     An engine of training stands for the one that people serve with on its device.
     """
     backend, device = catalog.backends[scenario.device.backend], scenario.device
-    order = ("supported", "limited", "unsupported")
 
     def limits(quant: str) -> int:
         engine = catalog.tables.engine(default_engine(backend, device, "inference", quant))
         cases = (support(backend, device, quant), engine.support(backend, device))
-        return sum(order.index(case.status) for case in cases)
+        return sum(STATUSES.index(case.status) for case in cases)
 
     server = scenario.engine_record
     if "serving" not in server.does:
@@ -65,7 +66,7 @@ def common_format(bits: int, scenario: Scenario, catalog: Catalog) -> str:
     own = [quant for quant in server.serving.usual if width(scenario, quant) == bits]
     works = [quant for quant in own if support(backend, device, quant).status != "unsupported"]
     return (
-        min(works, key=lambda quant: order.index(support(backend, device, quant).status))
+        min(works, key=lambda quant: STATUSES.index(support(backend, device, quant).status))
         if works
         else min(FORMATS[bits], key=limits)
     )
@@ -86,16 +87,24 @@ def quant_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def _formats(scenario: Scenario, catalog: Catalog) -> Iterator[tuple[int, str]]:
-    """Yield the first format of each width that the engine reads, the widest first."""
-    engine, formats = scenario.engine_record, scenario.tables.quantization
-    backend = catalog.backends[scenario.device.backend]
+    """Yield the first format of each width that the engine reads, the widest first; of a server, without limits."""
+    engine, formats, device = scenario.engine_record, scenario.tables.quantization, scenario.device
+    backend = catalog.backends[device.backend]
+
+    def limits(quant: str) -> int:
+        return STATUSES.index(engine.format_support(formats.format(quant, engine.speaks), device).status)
+
     for bits, common in FORMATS.items():
         usual = [quant for quant in engine.serving.usual if width(scenario, quant) == bits]
-        for quant in dict.fromkeys((*usual, *common)):
-            runs = engine.reads(formats.format(quant, engine.speaks)) or not engine.formats
-            if runs and support(backend, scenario.device, quant).status != "unsupported":
-                yield bits, quant
-                break
+        able = [
+            quant
+            for quant in dict.fromkeys((*usual, *common))
+            if (engine.reads(formats.format(quant, engine.speaks)) or not engine.formats)
+            and support(backend, device, quant).status != "unsupported"
+        ]
+        best = min(able, key=limits, default=None)
+        if best is not None and (engine.serving.automatic or limits(best) == 0):
+            yield bits, best
 
 
 def _run_by(scenario: Scenario, quant: str, catalog: Catalog) -> dict[str, object]:

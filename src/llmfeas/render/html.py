@@ -84,7 +84,7 @@ def _heading(report: Report | Heading, level: str) -> Iterator[str]:
 
 def figure(picture: Picture) -> str:
     """A picture under its title."""
-    return f'<figure class="wide"><figcaption>{_text(picture.title)}</figcaption>{picture.svg()}</figure>'
+    return f'<figure class="wide" tabindex="0"><figcaption>{_text(picture.title)}</figcaption>{picture.svg()}</figure>'
 
 
 def _block(block: Topic | Table | Verbatim | Heading) -> Iterator[str]:
@@ -131,7 +131,8 @@ def _table(table: Table) -> str:
     for row in table.rows:
         cells = (_cell(cell, column) for column, cell in zip(table.columns, row, strict=True))
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    inner = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<div class="wide" tabindex="0"><table>{inner}</table></div>'
 
 
 def _number(figures: bool) -> str:
