@@ -49,8 +49,9 @@ def test_devices_stand_beside_one_another() -> None:
     assert all(name in html for name in ("rtx-4070ti", "t4", "m4-max"))
 
 
-def test_memory_over_length_is_a_picture() -> None:
-    assert ask("lengths", ASK)["result"].startswith("<figure")
+def test_a_question_is_followed_further_in_pictures() -> None:
+    drawn = ask("curves", ASK)["result"]
+    assert drawn.startswith("<figure") and drawn.count("<figure") > 2
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import pytest
 
 import llmfeas
 from llmfeas.catalog.store import catalog
-from llmfeas.planning.curves import memory_over_length
+from llmfeas.planning.curves import memory_over_length, speed_over_batch
 from llmfeas.render import html, svg
-from llmfeas.render.drawing import Axis
+from llmfeas.render.curves import further
+from llmfeas.render.drawing import Axis, Picture
 from llmfeas.render.pictures import pictures
 from llmfeas.render.report import Bar, Column, Heading, Pair, Phrase, Report, Table, Topic, Verbatim
 
@@ -106,6 +107,34 @@ def test_every_picture_stands_alone_and_says_in_words_what_it_shows() -> None:
     ranking = llmfeas.compare(["gpt2"], ["t4", "a100-sxm-40gb", "h100-sxm"], task="lora")
     shown = (*pictures(cluster.to_dict()), *pictures(ranking.to_dict()))
     assert [picture.name for picture in shown] == ["memory", "layout", "devices"]
+    stand_alone(shown)
+
+
+@pytest.mark.parametrize(
+    ("ask", "names"),
+    [
+        ({"model": "llama-3-8b", "device": "rtx-4090", "task": "qlora"}, ["step", "length", "speed", "roofline"]),
+        (
+            {"model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "concurrency": 16},
+            ["length", "speed", "waits", "roofline"],
+        ),
+        ({"model": "qwen3-8b", "device": "8xh100-sxm", "task": "grpo"}, ["step", "length", "speed", "roofline"]),
+        ({"model": "bge-m3", "device": "rtx-4090", "task": "inference"}, ["length", "roofline"]),
+        (
+            {"model": "qwen3-8b", "device": "rtx-4070ti", "task": "inference", "gpu_layers": 0},
+            ["length", "speed", "waits"],
+        ),
+    ],
+    ids=["qlora", "server", "grpo", "encoder", "host"],
+)
+def test_a_question_is_followed_further(ask: dict[str, Any], names: list[str]) -> None:
+    shown = (*further(ask, llmfeas.estimate(**ask), catalog()),)
+    assert [picture.name for picture in shown] == names
+    stand_alone(shown)
+
+
+def stand_alone(shown: tuple[Picture, ...]) -> None:
+    """Hold that each picture is whole by itself and stays within its frame."""
     for picture in shown:
         root = ElementTree.fromstring(svg.rendered(shown, picture.name))
         title, words, style, *marks = root
@@ -129,7 +158,11 @@ def test_a_picture_is_asked_for_by_its_name(run: Any, tmp_path: Path) -> None:
     ask = ("estimate", "-m", "gpt2", "-d", "t4", "-t", "lora", "--picture")
     assert "Memory over tokens" in run(*ask, "length", "-f", "svg").out
     missing = run(*ask, "beauty", "-f", "svg", "-o", str(tmp_path / "x.svg"))
-    assert missing.code == 2 and "There is memory, length." in missing.err and not [*tmp_path.iterdir()]
+    assert (
+        missing.code == 2
+        and "There is memory, step, length, speed, roofline." in missing.err
+        and not [*tmp_path.iterdir()]
+    )
     assert run(*ask, "memory").code == 2
     assert run("compare", "-m", "gpt2", "-d", "t4", "-f", "svg").code == 2
 
@@ -160,6 +193,14 @@ def test_memory_grows_with_the_length(ask: dict[str, Any]) -> None:
     """All else stays as the answer has it: the format of the weights, the layout, the batch."""
     found = llmfeas.estimate(**ask)
     name, points = memory_over_length(ask, found, catalog())
-    sizes = [peak.expected for _, peak in points]
+    sizes = [memory.peak_bytes.expected for _, memory in points]
     assert len(points) > 4 and sizes == sorted(sizes)
-    assert dict(points)[float(getattr(found.scenario, name))] == found.memory.peak_bytes
+    assert dict(points)[float(getattr(found.scenario, name))] == found.memory
+
+
+def test_what_is_worked_on_at_once_ends_where_memory_does() -> None:
+    ask = {"model": "llama-3-8b", "device": "rtx-4090", "task": "lora"}
+    found = llmfeas.estimate(**ask)
+    name, answers = speed_over_batch(ask, found, catalog())
+    assert name == "micro_batch" and dict(answers)[float(found.scenario.micro_batch)].memory == found.memory
+    assert all(one.memory.peak_bytes.expected <= one.memory.usable_bytes for _, one in answers)

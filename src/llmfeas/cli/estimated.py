@@ -52,11 +52,11 @@ def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
 
 
 def pictures_of(answer: Estimate, request: Mapping[str, object]) -> tuple[Picture, ...]:
-    """Pictures for which the question is asked again at other lengths."""
+    """Pictures for which the question is followed further."""
     from ..catalog.store import catalog
-    from ..render.pictures import over_length
+    from ..render.curves import further
 
-    return over_length(request, answer, catalog())
+    return tuple(further(request, answer, catalog()))
 
 
 def checked(verdict: Verdict, strict: bool) -> None:

@@ -246,7 +246,9 @@ def outputs(formats: Sequence[str] = FORMATS, default: str = "table") -> list[cl
 
 
 _PICTURE = Grouped(
-    ["picture", "--picture"], metavar="NAME", help="With --format svg, the picture: memory, length ...  [the first]"
+    ["picture", "--picture"],
+    metavar="NAME",
+    help="With --format svg, the picture: memory, step, length, speed ...  [the first]",
 )
 
 

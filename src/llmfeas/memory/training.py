@@ -95,6 +95,12 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     return found
 
 
+def fullest_rank(scenario: Scenario) -> Rank:
+    """The rank whose peak is the highest."""
+    sizes = scenario.sequences, -(-scenario.seq_len // scenario.cp)
+    return max(training_plan(scenario).ranks, key=lambda rank: rank.peak(*sizes).bytes)
+
+
 def _counted(plan: TrainingPlan, sequences: int, seq_len: int) -> TensorMemory:
     peaks = [rank.peak(sequences, seq_len) for rank in plan.ranks]
     worst = peaks[0] if len(peaks) == 1 else max(peaks, key=lambda peak: peak.bytes)

@@ -17,8 +17,9 @@ from ..planning.compare import chosen_devices, comparison
 from ..planning.plan import plan
 from ..render import compare as compared
 from ..render import estimate as estimated
+from ..render.curves import further
 from ..render.html import figure, fragment, style
-from ..render.pictures import over_length, pictures
+from ..render.pictures import pictures
 from ..render.words import flags
 
 MOST_FOUND = 12
@@ -81,9 +82,9 @@ def answered(settings: Settings) -> dict[str, Any]:
     }
 
 
-def lengths(settings: Settings) -> str:
-    """The picture of memory over length, as HTML; empty where there is none."""
-    return "".join(map(figure, over_length(settings, bare_answer(settings), catalog())))
+def curves(settings: Settings) -> str:
+    """The pictures for which the question is followed further, as HTML."""
+    return "".join(map(figure, further(settings, bare_answer(settings), catalog())))
 
 
 def ways(settings: Settings) -> list[dict[str, Any]]:
@@ -123,7 +124,7 @@ CALLS: Mapping[str, Callable[..., Any]] = {
     "start": start,
     "found": found,
     "answered": answered,
-    "lengths": lengths,
+    "curves": curves,
     "ways": ways,
     "beside": beside,
 }

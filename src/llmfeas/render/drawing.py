@@ -10,6 +10,8 @@ from ..record import dataclass
 from ..text import printable
 
 WIDTH = 720
+LEFT, RIGHT = 76, WIDTH - 20
+"""Where diagrams begin and end."""
 SERIES = 8
 """Colours that can be told apart, those of Okabe and Ito (2008); shapes or numbers say the same."""
 STYLE = """
@@ -65,12 +67,21 @@ def box(x: float, y: float, width: float, height: float, series: int) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="var(--c{series % SERIES})"/>'
 
 
-def number_on(x: float, y: float, series: int) -> str:
-    """The number of a series on a box of its colour, from 1 on."""
-    return text(x, y, series + 1, kind="on-light" if series % SERIES in _LIGHT else "on", anchor="middle")
+def number_on(x: float, y: float, number: int, series: int) -> str:
+    """A number on a box in the colour of a series."""
+    return text(x, y, number, kind="on-light" if series % SERIES in _LIGHT else "on", anchor="middle")
 
 
 _LIGHT = (1, 3, 4, 6)
+
+
+def legend(labels: Sequence[tuple[int, str]], top: float, columns: int = 3) -> tuple[list[str], float]:
+    """Names under the colours of their series, numbered in their order; and where a picture that they close ends."""
+    marks: list[str] = []
+    for place, (series, label) in enumerate(labels):
+        x, y = 20 + place % columns * 705 // columns, top + place // columns * 24
+        marks += [box(x, y - 11, 13, 13, series), text(x + 20, y, f"{place + 1}  {label}")]
+    return marks, top + (len(labels) - 1) // columns * 24 + 16
 
 
 def path(points: Sequence[tuple[float, float]], series: int) -> str:
@@ -79,10 +90,12 @@ def path(points: Sequence[tuple[float, float]], series: int) -> str:
     return f'<polyline points="{joined}" fill="none" stroke="var(--c{series % SERIES})" stroke-width="2.5"/>'
 
 
-def band(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], series: int) -> str:
-    """The area between two lines, faint: a range."""
+def band(
+    upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], series: int, opacity: float = 0.25
+) -> str:
+    """The area between two lines: a range, faint, or a part of a stack."""
     joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*upper, *reversed(lower)])
-    return f'<polygon points="{joined}" fill="var(--c{series % SERIES})" opacity="0.25"/>'
+    return f'<polygon points="{joined}" fill="var(--c{series % SERIES})" opacity="{opacity:g}"/>'
 
 
 def whisker(x1: float, y1: float, x2: float, y2: float, series: int | None = None) -> str:

@@ -6,16 +6,27 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..catalog.store import Catalog
 from ..contract import Json
-from ..feasibility.result import Estimate
-from ..planning.curves import memory_over_length
-from ..ranges import Range
-from ..units import GIB, format_bytes, format_count, format_duration, format_usd
-from .drawing import WIDTH, Axis, Picture, band, box, framed, line, mark, number_on, path, powers_around, text, whisker
+from ..units import format_bytes, format_count, format_duration, format_usd
+from .drawing import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Axis,
+    Picture,
+    box,
+    framed,
+    legend,
+    line,
+    mark,
+    number_on,
+    path,
+    powers_around,
+    text,
+    whisker,
+)
 from .words import COMPONENTS
 
-LEFT, RIGHT = 76, WIDTH - 20
 MOST_POINTS = 24
 """Rows of a comparison that are named in its picture."""
 MOST_CELLS = 32
@@ -37,27 +48,20 @@ def _estimate(envelope: Json) -> Iterator[Picture]:
         yield layout
 
 
-def over_length(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> tuple[Picture, ...]:
-    """The picture for which the question is asked again at other lengths; none where there are none."""
-    name, points = memory_over_length(request, found, catalog)
-    if len(points) < 2:
-        return ()
-    label = "tokens of context" if name == "context" else "tokens in one sequence"
-    return (curve(points, found.memory.usable_bytes, getattr(found.scenario, name), label),)
-
-
 def memory(found: Json) -> Picture:
     """What is alive at the peak on one device, part by part, beside what can be used."""
     peak, usable, capacity = found["peak_bytes"], found["usable_bytes"], found["capacity_bytes"]
-    parts = [(label, found["components"].get(name) or 0.0) for name, label in COMPONENTS.items()]
-    parts = sorted(((label, size) for label, size in parts if size > 0), key=lambda part: -part[1])
+    sizes = [
+        (series, label, found["components"].get(name) or 0.0) for series, (name, label) in enumerate(COMPONENTS.items())
+    ]
+    parts = sorted((part for part in sizes if part[2] > 0), key=lambda part: -part[2])
     scale = Axis(0, max(peak["high"], capacity, usable) * 1.06, 20, RIGHT)
     marks, end, top = [], 0.0, 42
-    for series, (_, size) in enumerate(parts):
+    for number, (series, _, size) in enumerate(parts, 1):
         start, width = scale(end), scale(end + size) - scale(end)
         marks.append(box(start, top, width, 44, series))
         if width > 16:
-            marks.append(number_on(start + width / 2, top + 27, series))
+            marks.append(number_on(start + width / 2, top + 27, number, series))
         end += size
     marks.append(whisker(scale(peak["low"]), top + 56, scale(peak["high"]), top + 56))
     needed = f"needs {format_bytes(peak['expected'])} ({format_bytes(peak['low'])} to {format_bytes(peak['high'])})"
@@ -68,13 +72,10 @@ def memory(found: Json) -> Picture:
     near_the_end = scale(usable) > WIDTH / 2
     beside = f"usable {format_bytes(usable)}" + ("" if usable == capacity else f" of {format_bytes(capacity)}")
     marks.append(text(scale(usable), top - 18, beside, anchor="end" if near_the_end else "start"))
-    legend = top + 106
-    for series, (label, size) in enumerate(parts):
-        x, y = 20 + series % 3 * 235, legend + series // 3 * 24
-        marks += [box(x, y - 11, 13, 13, series), text(x + 20, y, f"{series + 1}  {label}, {format_bytes(size)}")]
-    words = "; ".join(f"{label} {format_bytes(size)}" for label, size in parts)
+    named, height = legend([(series, f"{label}, {format_bytes(size)}") for series, label, size in parts], top + 106)
+    marks += named
+    words = "; ".join(f"{label} {format_bytes(size)}" for _, label, size in parts)
     summary = f"At the peak one device {needed}; {beside}. {words}."
-    height = legend + (len(parts) - 1) // 3 * 24 + 16
     return Picture("memory", "Memory of one device at the peak", summary, height, tuple(marks))
 
 
@@ -93,7 +94,7 @@ def cluster(inputs: Json) -> Picture | None:
             marks.append(box(80 + column * cell, 50 + row * 30, cell - 3, 27, column))
             if cell > 24 and row == 0:
                 middle = 80 + column * cell + (cell - 3) / 2
-                marks.append(number_on(middle, 50 + 18, column))
+                marks.append(number_on(middle, 50 + 18, column + 1, column))
     more = " (the first are shown)" if columns < across or rows < down else ""
     marks.append(text(80, 38, f"{across} pipeline stages{more}" if across > 1 else "all layers"))
     marks.append(text(10, 68, f"{down} devices" if down > 1 else "1 device"))
@@ -103,25 +104,6 @@ def cluster(inputs: Json) -> Picture | None:
     words = f"{side_by_side}, {size['num_devices']} devices in all: {', '.join(parts)}"
     marks.append(text(80, below, words))
     return Picture("layout", "How the devices divide the model", f"{words}.", below + 16, tuple(marks))
-
-
-def curve(points: Sequence[tuple[float, Range]], usable_bytes: float, asked: float, label: str) -> Picture:
-    """Memory of one device over a length, with its range and what can be used."""
-    across = powers_around([length for length, _ in points], LEFT, RIGHT)
-    highest = max(max(peak.high for _, peak in points), usable_bytes) / GIB
-    up = Axis(0, highest * 1.08, 330, 40)
-    marks = [*framed(across, up, label, "GiB", format_count, lambda value: f"{value:g}")]
-    upper, lower, middle = (
-        [(across(length), up(getattr(peak, name) / GIB)) for length, peak in points]
-        for name in ("high", "low", "expected")
-    )
-    level = up(usable_bytes / GIB)
-    marks += [band(upper, lower, 0), path(middle, 0), line(LEFT, level, RIGHT, level, "limit")]
-    marks += [mark(*place, 0, hollow=length != asked) for place, (length, _) in zip(middle, points, strict=True)]
-    marks.append(text(LEFT + 6, level - 6, f"usable {format_bytes(usable_bytes)}"))
-    fitting = [length for length, peak in points if peak.expected <= usable_bytes]
-    most = f"fits up to {format_count(max(fitting))} of the lengths shown" if fitting else "fits at no length shown"
-    return Picture("length", f"Memory over {label}", f"Expected memory {most}.", 384, tuple(marks))
 
 
 def _compare(envelope: Json) -> Iterator[Picture]:

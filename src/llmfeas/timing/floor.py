@@ -53,12 +53,12 @@ def total_peak_flop_per_s(scenario: Scenario) -> float:
 def least_step_seconds(scenario: Scenario, tokens: float) -> float:
     """The least seconds of an optimizer step of so many tokens, all ranks together."""
     work = tokens * work_flop_per_token(scenario) / total_peak_flop_per_s(scenario)
-    return max(work, scenario.micro_steps * _least_read_seconds(scenario))
+    return max(work, scenario.micro_steps * least_read_bytes(scenario) / scenario.device.bandwidth_bytes_per_s)
 
 
 @cached_across_batches
-def _least_read_seconds(scenario: Scenario) -> float:
-    """Seconds in which a rank reads, in each pass of a micro-step, the weights that one token meets."""
+def least_read_bytes(scenario: Scenario) -> float:
+    """Bytes that a rank must read in a micro-step: in each pass the weights that one token meets."""
     sums = architecture_sums(scenario.model.architecture)
     if scenario.method == "qlora":
         width = packed_bytes(scenario)
@@ -67,4 +67,4 @@ def _least_read_seconds(scenario: Scenario) -> float:
     else:
         width = 1.0 if scenario.precision.startswith("fp8") else 2.0
     held = (sums.active + sums.head_weights) * width / (scenario.tp * scenario.pp)
-    return WEIGHT_READS * held / scenario.device.bandwidth_bytes_per_s
+    return WEIGHT_READS * held

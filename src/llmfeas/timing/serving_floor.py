@@ -54,7 +54,8 @@ def most_flop_per_s(device: Device, precision: str, quant: str, *, integers: boo
 
 
 @cached_across_batches
-def _peaks(scenario: Scenario) -> Peaks:
+def serving_peaks(scenario: Scenario) -> Peaks:
+    """The most that the devices of a replica do in the formats of a scenario."""
     device = scenario.device
     path = inference_path(device, scenario.engine_record.serving.speed)
     integers = path.family == "llama.cpp" or path.backend == "cpu"
@@ -72,14 +73,21 @@ def _peaks(scenario: Scenario) -> Peaks:
     )
 
 
+def device_read_bytes(scenario: Scenario, positions: float, cache: float) -> float:
+    """Bytes that one device must read of its own memory for a pass of some positions, and for a cache."""
+    peaks, dense = serving_peaks(scenario), weights_read_bytes(scenario, 0.0)
+    routed = weights_read_bytes(scenario, positions) - dense - host_experts_bytes(scenario, positions)
+    here = (dense + cache) / peaks.ranks + max(0.0, routed) / peaks.expert_ranks
+    return here * (1 - host_share(scenario))
+
+
 def _read_seconds(scenario: Scenario, positions: float, cache: float) -> float:
     """Seconds to read what a pass of some positions through all layers needs, and a cache, where each lies."""
-    peaks, on_host = _peaks(scenario), host_share(scenario)
+    peaks, on_host = serving_peaks(scenario), host_share(scenario)
     dense = weights_read_bytes(scenario, 0.0)
     routed = weights_read_bytes(scenario, positions) - dense
     experts = host_experts_bytes(scenario, positions)
-    here = (dense + cache) / peaks.ranks + max(0.0, routed - experts) / peaks.expert_ranks
-    device = here * (1 - on_host) / peaks.read
+    device = device_read_bytes(scenario, positions, cache) / peaks.read
     host = (dense + cache + routed - experts) * on_host / peaks.host_read
     crossing = 0.0
     if streams_weights(scenario):
@@ -91,7 +99,7 @@ def _read_seconds(scenario: Scenario, positions: float, cache: float) -> float:
 
 def least_decode_seconds(scenario: Scenario, tokens: float, sequences: float) -> float:
     """The least seconds of a decoding step of some sequences of one replica after `tokens` tokens each."""
-    sums, peaks = architecture_sums(scenario.model.architecture), _peaks(scenario)
+    sums, peaks = architecture_sums(scenario.model.architecture), serving_peaks(scenario)
     each, cache = 1.0 + scenario.drafted, cache_bytes(scenario, sums, tokens)
     work = 2 * (sums.active + sums.head_weights) * sequences * each * (1 - host_share(scenario))
     stages = min(float(scenario.pp), sequences)
@@ -105,7 +113,7 @@ def least_decode_seconds(scenario: Scenario, tokens: float, sequences: float) ->
 
 def least_prompt_seconds(scenario: Scenario, tokens: float, length: float) -> float:
     """The least seconds in which one replica reads so many tokens of prompts of a length."""
-    sums, peaks = architecture_sums(scenario.model.architecture), _peaks(scenario)
+    sums, peaks = architecture_sums(scenario.model.architecture), serving_peaks(scenario)
     work = tokens * (2 * sums.active + sums.attention_flop(length)) / (peaks.work * peaks.expert_ranks)
     read = _read_seconds(scenario, tokens, 0.0)
     if scenario.pp > 1:

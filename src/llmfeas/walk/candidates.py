@@ -123,6 +123,10 @@ class PeakCandidates:
                 second, runner_up = top, name
         return self._peak(chosen, micro_batch, seq_len, state, moment, runner_up)
 
+    def filled(self, candidate: Candidate, micro_batch: int, seq_len: int, state: RankState) -> Peak:
+        """One moment with all that is held beside it, whether or not it is the fullest."""
+        return self._peak(candidate, micro_batch, seq_len, state, candidate.moment, "")
+
     def _stacked(self, seq_len: int, state: RankState) -> tuple[float, float]:
         """Kept tensors of the other micro-batches in flight, as a line over the micro-batch."""
         kept, start = _at_length(self.kept.total, seq_len), _at_length(self.start.total, seq_len)

@@ -83,12 +83,12 @@ class _Folded:
                 seen = with_experts(level, experts)
                 found[_total(seen)] = seen
             fullest = _undominated(found, MOST_TRIES)
-            candidates += (_candidate(level, moment, total) for total, level in fullest.items())
+            candidates += (candidate_at(level, moment, total) for total, level in fullest.items())
         return PeakCandidates(
             candidates=tuple(candidates),
-            start=_candidate(start, "forward", _total(start)),
-            kept=_candidate(kept, "forward", _total(kept)),
-            end=_candidate(end, "optimizer", _total(end)),
+            start=candidate_at(start, "forward"),
+            kept=candidate_at(kept, "forward"),
+            end=candidate_at(end, "optimizer"),
             gradient_bytes=end >> GRADIENTS & FIELD_MASK,
             weight_bytes=start & FIELD_MASK,
             inventory=inventory_of([weight_with(weight, experts) for weight in self.weights], self.layers),
@@ -213,5 +213,7 @@ def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple
         yield moment, tuple(_undominated(found, MOST_TRIES).values())
 
 
-def _candidate(level: int, moment: str, total: int) -> Candidate:
+def candidate_at(level: int, moment: str, total: int | None = None) -> Candidate:
+    """A packed level of a walk as a candidate; `total`: its sum, where it is known."""
+    total = _total(level) if total is None else total
     return Candidate(moment, level >> GRADIENTS & FIELD_MASK, packed_fields(total, 0), level)

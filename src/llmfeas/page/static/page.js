@@ -179,7 +179,7 @@ async function more(mine, settings, status) {
     if (found.error) say(found.error.message, true);
     else $("beside").innerHTML = found.result.html.replace(/<(\/?)h1>/g, "<$1h2>");
   }
-  const curve = await ask("lengths", settings);
+  const curve = await ask("curves", settings);
   if (mine !== latest) return;
   $("curve").innerHTML = curve.result ?? "";
   if (status === "feasible") return;
