@@ -94,7 +94,8 @@ def _peak(measurement: Measurement, scenario: Scenario) -> Peak:
     overheads: Overheads
     if scenario.is_training:
         overheads, components = overhead_of(scenario), training_memory(scenario).components
-        job = "sharded" if is_sharded(scenario) else scenario.task
+        adapters = " adapters" if scenario.method in ("lora", "qlora") else ""
+        job = f"sharded{adapters}" if is_sharded(scenario) else scenario.task
     else:
         overheads, components = scenario.engine_record.serving.memory, dict(inference_memory(scenario).components)
         job = "inference"

@@ -53,6 +53,7 @@ class TrainingOverhead:
     log_spread: Fraction = 0.2
     sharded_log_spread: Fraction = 0.2
     adapters_log_spread: Fraction | None = None
+    sharded_adapters_log_spread: Fraction | None = None
     groups: CountOrZero = 0
     rows: CountOrZero = 0
     divided: TrainingOverhead | None = None

@@ -93,11 +93,12 @@ def peak_width(scenario: Scenario) -> float:
 def _log_spread(scenario: Scenario) -> float:
     if not scenario.is_training:
         return scenario.engine_record.serving.memory.log_spread
-    overhead = overhead_of(scenario)
-    if is_sharded(scenario):
-        return overhead.sharded_log_spread
-    adapters = overhead.adapters_log_spread if scenario.method in ("lora", "qlora") else None
-    return overhead.log_spread if adapters is None else adapters
+    overhead, sharded = overhead_of(scenario), is_sharded(scenario)
+    adapters = None
+    if scenario.method in ("lora", "qlora"):
+        adapters = overhead.sharded_adapters_log_spread if sharded else overhead.adapters_log_spread
+    every = overhead.sharded_log_spread if sharded else overhead.log_spread
+    return every if adapters is None else adapters
 
 
 def overhead_of(scenario: Scenario) -> TrainingOverhead:

@@ -40,10 +40,12 @@ class TensorMemory:
 class Rank:
     """One that can be the fullest: its stage, its moments, what it holds, and its levels at the lengths asked for."""
 
-    __slots__ = ("held", "lines", "moments", "setup", "stage")
+    __slots__ = ("held", "lines", "moments", "parts", "setup", "stage")
 
-    def __init__(self, stage: Stage, setup: Setup, moments: PeakCandidates, held: RankState) -> None:
+    def __init__(self, stage: Stage, setup: Setup, moments: PeakCandidates, held: RankState, parts: int = 1) -> None:
         self.stage = stage
+        self.parts = parts
+        """Parts of a local batch of which it holds one at a time."""
         self.setup = setup
         self.moments = moments
         self.held = held
@@ -56,7 +58,7 @@ class Rank:
             if len(self.lines) >= _MAX_LENGTHS:
                 self.lines.clear()
             lines = self.lines[seq_len] = self.moments.lines(seq_len, self.held)
-        return self.moments.peak(micro_batch, seq_len, self.held, lines)
+        return self.moments.peak(-(-micro_batch // self.parts), seq_len, self.held, lines)
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> float:
         """What waits in the memory of the host between forward and backward, of all micro-batches in flight."""
@@ -180,12 +182,21 @@ def _planned(scenario: Scenario) -> TrainingPlan:
             heads=stage.heads,
         )
         moments = peak_candidates(setup)
-        ranks.append(Rank(stage, setup, moments, rank_state(scenario, layout, moments, setup, in_flight)))
+        held = rank_state(scenario, layout, moments, setup, in_flight)
+        ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
     doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
     doubt = doubt or _doubted_objective(scenario, recipe)
     return TrainingPlan(tuple(ranks), host, doubt)
+
+
+def _parts(scenario: Scenario, layout: Layout, stage: Stage) -> int:
+    """Parts of a local batch of which a stage holds one: plain PyTorch's pipeline cuts a batch that comes whole into as
+    many as it has stages, and the last one is done with each before the next (torchtitan, pipeline_parallel.py).
+    """
+    cuts = scenario.pp > 1 and scenario.micro_steps == 1 and layout.scheme.gathers and not layout.scheme.compiled
+    return scenario.pp if cuts and stage.heads else 1
 
 
 def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: bool, *, own: bool) -> str:

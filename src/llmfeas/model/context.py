@@ -82,6 +82,11 @@ class Context:
         return self.recipe.tp if self.recipe.sequence_parallel else 1
 
     @property
+    def apart(self) -> int:
+        """Parts of a sequence whose tokens ranks send to experts apart from each other: those that share none."""
+        return self.recipe.tp // self.recipe.expert_tp if self.recipe.sequence_parallel else 1
+
+    @property
     def stream(self) -> int:
         """Elements of the stream on this rank."""
         return self.sizes.bs * (self.setup.architecture.hidden // self.ranks)

@@ -181,6 +181,7 @@ class ExpertsProgram:
 
     __slots__ = (
         "adapters",
+        "apart",
         "around",
         "beside",
         "context",
@@ -198,6 +199,7 @@ class ExpertsProgram:
         self.around = made.projections
         self.context = context
         self.operator = operator
+        self.apart = context.apart
         self.made = made.parameters
         self.router, self.joint, self.down = (self.made[name] for name in ("router", "expert_up", "expert_down"))
         self.shared_gate = made.projections.get("shared_gate")
@@ -239,8 +241,11 @@ class ExpertsProgram:
         )
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Gather the tokens of this rank's group, route them through the experts, spread them again."""
-        whole = self.context.sizes.bs * self.operator.hidden
+        """Gather the tokens of the ranks that share an expert, route them through the experts, spread them again.
+
+        Ranks that hold experts of their own each send the rows of their part of the tokens, and get as many.
+        """
+        whole = self.context.sizes.bs * (self.operator.hidden // self.apart)
         recorder = self.context.recorder
         return respread(recorder, self._forward(respread(recorder, x, whole)), x.n)
 
@@ -249,7 +254,8 @@ class ExpertsProgram:
         context, recorder = self.context, self.context.recorder
         router = merged_router(recorder, self.adapters[2]) if self.adapters else self.router
         tokens = context.sizes.bs
-        routing = Routing(recorder, router, self.made.get("router.bias"), x, tokens, self.operator.top_k * tokens)
+        chosen = -(-self.operator.top_k // self.apart) * tokens
+        routing = Routing(recorder, router, self.made.get("router.bias"), x, tokens, chosen)
         weights, index = ROUTERS[context.traits.router](routing)
         if context.traits.gate_up == "kernel":
             weights = cast(recorder, weights, x.width)
@@ -260,8 +266,10 @@ class ExpertsProgram:
         return out if self.shared is None else add(recorder, out, self._shared(self.shared, x))
 
     def _shared(self, shared: FeedForwardProgram, x: Tensor) -> Tensor:
+        """The shared experts, which tensor-parallel ranks divide, so that each of them sees all tokens."""
         recorder = self.context.recorder
-        out = shared(x)
+        out = shared(respread(recorder, x, self.context.sizes.bs * self.operator.hidden))
+        out = respread(recorder, out, x.n)
         if self.shared_gate is None:
             return out
         return mul(recorder, unary_of_output(recorder, self.context.apply(self.shared_gate, x)), out)
@@ -270,7 +278,7 @@ class ExpertsProgram:
         """Rows in the order of their experts, through gate, up and down, back into the order of tokens."""
         hidden_width, recorder = self.operator.inner, self.context.recorder
         # The others pass an identity.
-        routed = min(weights.n, round(self.operator.real) * self.context.sizes.bs)
+        routed = min(weights.n, -(-round(self.operator.real) // self.apart) * self.context.sizes.bs)
         factors = [adapter.factors() for adapter in self.adapters[:2]] if self.adapters else []
         if self.context.traits.experts_one_by_one:
             return self._one_by_one(x, weights, routed, factors)
