@@ -71,6 +71,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("zero-stage deepspeed-stage stage zero-optimization sharding-strategy", "--zero"),
     ("cpu-offload offload-optimizer offload-params cpu-offload-gb offload-param offload-to-cpu", "--offload"),
     ("vram gpu-memory gpu-vram unified-memory memory-size device-memory mem", "--memory"),
+    ("reserve-vram reserved-vram vram-reserve gpu-overhead fit-target", "--reserve"),
     ("ram system-ram cpu-memory cpu-ram host-ram main-memory", HEADS),
     ("backend framework runtime software launcher", "--engine"),
     ("max-steps steps train-iters iterations iters num-train-steps", STEPS),

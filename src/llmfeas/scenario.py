@@ -54,6 +54,8 @@ class Scenario:
     network_bytes_per_s: float | None = None
     memory_bytes: float
     """Whole memory of one device, as given or by the catalog."""
+    reserve_bytes: float = 0.0
+    """What a screen and other programs hold of each device's memory."""
     host_memory_bytes: float
     host_gb_per_s: float | None = None
     """Bandwidth of the host's memory as given; None: by its size."""

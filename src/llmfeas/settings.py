@@ -82,6 +82,7 @@ Setting = Literal[
     "engine_version",
     "transformers",
     "memory",
+    "reserve",
     "host_memory",
     "host_bandwidth",
     "devices_per_node",
@@ -231,6 +232,8 @@ class Settings(TypedDict, total=False):
     """Release of transformers: 4 loops over experts, 5 stacks them."""
     memory: float | str
     """What one device really has, such as 16GiB."""
+    reserve: float | str
+    """What a screen and other programs hold of each device's memory."""
     host_memory: float | str
     """Main memory of one machine."""
     host_bandwidth: float | str

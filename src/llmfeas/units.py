@@ -79,11 +79,13 @@ def _parsed(value: Number, units: Mapping[str, float], what: str, kind: str, exa
         match = _QUANTITY.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
         if match is None:
             raise _refusal(value, what, f"is no {kind}", example)
-        unit = match[2].lower()
+        plain, unit = float(match[1].replace(",", "").replace("_", "")), match[2].lower()
+        if not (plain or unit):
+            return 0.0
         if unit not in units:
             problem = f"has an unknown unit '{printable(unit, 20)}'" if unit else f"has no unit, which a {kind} needs"
             raise _refusal(value, what, problem, example)
-        number = float(match[1].replace(",", "").replace("_", "")) * units[unit]
+        number = plain * units[unit]
     if not math.isfinite(number):
         raise _refusal(value, what, "is not a finite number", example)
     return number
@@ -148,7 +150,7 @@ def json_integer(text: str) -> int:
 def parse_bytes(
     value: Number, what: str = "memory", minimum: float = 1, maximum: float = 2**60, example: str = "16GiB or 16GB"
 ) -> float:
-    """Read an amount of memory in bytes: `16GiB` (2^30) and `16GB` (10^9) differ; only a number may lack the unit.
+    """Read an amount of memory in bytes: `16GiB` (2^30) and `16GB` (10^9) differ; only a number and 0 may lack the unit.
 
     Raises:
         UsageError: no amount, a string without unit, or outside `minimum` to `maximum`.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from llmfeas.catalog.store import catalog
+from llmfeas.feasibility.core import estimate
 from llmfeas.memory.usable import usable_bytes
+from llmfeas.settle import resolution
 from llmfeas.units import GIB, MIB
 from serving_rows import serving
 
@@ -32,3 +35,41 @@ def test_a_cpu_leaves_a_tenth_to_the_system() -> None:
 def test_unified_memory_is_shared_with_the_system() -> None:
     found = usable_bytes(serving(ASKED, device="gb10"))
     assert found == pytest.approx(0.9 * 128 * GIB, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("asked", "mib"),
+    [
+        ({"device": "rtx-4090"}, 600),
+        ({"device": "2xrtx-3090"}, 600),
+        ({"device": "4xrtx-3090"}, 0),
+        ({"device": "h100-sxm"}, 0),
+        ({"device": "m2-ultra"}, 0),
+        ({"device": "colab"}, 0),
+        ({"device": "rtx-4090", "reserve": 0}, 0),
+        ({"device": "h100-sxm", "reserve": "2GiB"}, 2048),
+    ],
+    ids=str,
+)
+def test_a_screen_holds_some_of_a_desktop_card(asked: dict[str, object], mib: int) -> None:
+    scenario = resolution({"model": "gpt2", **asked}, catalog()).scenario
+    assert scenario.reserve_bytes == mib * MIB
+    bare = resolution({"model": "gpt2", **asked, "reserve": 0}, catalog()).scenario
+    assert usable_bytes(bare) - usable_bytes(scenario) == mib * MIB
+
+
+def test_a_share_that_stands_for_an_unknown_figure_has_room_for_a_screen_already() -> None:
+    scenario = resolution({"model": "gpt2", "device": "rx-7900xt"}, catalog()).scenario
+    assert scenario.device.reported_bytes is None
+    assert usable_bytes(scenario) == 0.97 * 20 * GIB
+
+
+def test_who_holds_all_leaves_nothing() -> None:
+    scenario = resolution({"model": "gpt2", "device": "rtx-4090", "reserve": "80GiB"}, catalog()).scenario
+    assert usable_bytes(scenario) == 0.0
+
+
+def test_a_server_finds_less_free_beside_a_screen() -> None:
+    asked = {"model": "qwen2.5-7b", "device": "rtx-4090", "task": "inference", "engine": "vllm", "quant": "awq-int4"}
+    rooms = [estimate(resolution({**asked, "reserve": held}, catalog())).serving for held in ("0", "4GiB")]
+    assert [room is not None and room.starts for room in rooms] == [True, False]

@@ -8,19 +8,30 @@ from typing import Any, ClassVar, Final
 from ..ranges import Range
 from ..record import dataclass, field, replace
 from ..text import printable
-from .device import BackendId
+from .device import BackendId, DeviceClass
 from .efficiency import Efficiency
 from .engine import Engine
 from .implementation import Implementations
 from .quantization import Quantization, expanded
 from .records import built
-from .types import STRICT, Fraction, Identifier, PositiveOrZero
+from .types import STRICT, Count, Fraction, Identifier, PositiveOrZero
 
 PUBLIC_CODE: Final = ("eager", "frameworks")
 """Kernels of an engine that are those of the model's public code."""
 
 MOST_ASKED: Final = 256
 """Engines that were asked for, which are kept: anybody may make up names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """What a screen and other programs hold of a card in one's own machine."""
+
+    __pydantic_config__: ClassVar = STRICT
+    held: Mapping[DeviceClass, PositiveOrZero] = field(default_factory=dict)
+    """Bytes, by the kind of the card; kinds without a number drive no screen."""
+    most_devices: Count = 1
+    """More of them stand in a machine without a screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +46,7 @@ class Runtime:
     """Share of a device's memory that one process can take where the driver's own figure is not known."""
     unseen: Mapping[BackendId, PositiveOrZero] = field(default_factory=dict)
     """Bytes of what the driver reports that no process sees."""
+    screen: Screen = field(default_factory=Screen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..contract import ABSENT
 from ..memory.training import training_plan
+from ..memory.usable import usable_part
 from ..scenario import Scenario
 from ..timing.decode import sequences_per_replica
 from ..walk.live import live_tensors
@@ -59,9 +60,13 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     text += f"; kernels: {_kernels(scenario)}" if scenario.is_training else ""
     yield term("memory.peak_bytes", text, formula, summands, peak, "bytes")
     whole = setting(scenario, "memory", memory.capacity_bytes, "bytes")
-    share = number("share", memory.usable_bytes / memory.capacity_bytes, "", "device")
-    text = "what a process may use of the device's memory"
-    yield term("memory.usable_bytes", text, "memory * share", (whole, share), memory.usable_bytes, "bytes")
+    text, formula, held = "what a process may use of the device's memory", "memory * share", 0.0
+    if estimate.serving is None and memory.usable_bytes < usable_part(scenario.tables.runtime, scenario.device, memory.capacity_bytes):
+        held = min(scenario.reserve_bytes, memory.capacity_bytes - memory.usable_bytes)
+        text, formula = f"{text}, less what a screen and other programs hold", f"{formula} - reserve"
+    share = number("share", (memory.usable_bytes + held) / memory.capacity_bytes, "", "device")
+    reserve = [setting(scenario, "reserve", held, "bytes")] if held else []
+    yield term("memory.usable_bytes", text, formula, (whole, share, *reserve), memory.usable_bytes, "bytes")
 
 
 def _kernels(scenario: Scenario) -> str:

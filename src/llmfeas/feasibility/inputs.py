@@ -13,6 +13,7 @@ from ..units import GB
 
 _FIELDS = {
     "memory": "memory_bytes",
+    "reserve": "reserve_bytes",
     "host_memory": "host_memory_bytes",
     "host_bandwidth": "host_gb_per_s",
     "price": "price_usd_per_hour",

@@ -17,7 +17,7 @@ from ..workload.serving import pool_of, replicas
 from ..workload.stages import stages
 from .inference import InferenceMemory
 from .runtime import NORMAL_90, own_memory
-from .usable import usable_part
+from .usable import reported_bytes, usable_part
 
 GRAPH_STEP = 8
 """Graphs are captured for every so many sequences."""
@@ -60,9 +60,7 @@ def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
     if device.kind in ("unified", "apu") or device.backend == "cpu":
         counted = runtime.usable["seen"] if device.backend == "cuda" else 0.0
         return max(counted * capacity, usable_part(runtime, device, capacity))
-    reported = device.reported_bytes
-    whole = reported if reported is not None and capacity == device.memory_bytes else capacity
-    return whole - runtime.unseen.get(device.backend, 0.0)
+    return reported_bytes(device, capacity) - runtime.unseen.get(device.backend, 0.0)
 
 
 def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
@@ -101,6 +99,8 @@ class _Held:
 
     seen: float
     context: float
+    held_by_others: float
+    """What a screen and other programs hold."""
     joined: float
     """Communication, before the server looks what is free."""
     surely_joined: float
@@ -128,6 +128,7 @@ class _Held:
         return cls(
             seen=seen_bytes(runtime, scenario.device, scenario.memory_bytes),
             context=runtime.contexts[scenario.device.backend],
+            held_by_others=scenario.reserve_bytes,
             joined=joined,
             surely_joined=joined if linked else 0.0,
             weights=parts["weights_bytes"],
@@ -148,7 +149,7 @@ class _Held:
     @property
     def free(self) -> float:
         """What is free when the server looks."""
-        return self.seen - self.context - self.joined
+        return self.seen - self.context - self.held_by_others - self.joined
 
     def spare(self, pool: ServingPool) -> float:
         """What must stay free beside the share: graphs it does not count, gaps that the allocator may leave."""
@@ -202,7 +203,8 @@ def _room(scenario: Scenario, pool: ServingPool, held: _Held, room: Range, left:
 
 def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
     """Say when less is free than the server's share of the device."""
-    free, share = held.seen - held.context - held.surely_joined, scenario.gpu_memory_utilization or 1.0
+    free = held.seen - held.context - held.held_by_others - held.surely_joined
+    share = scenario.gpu_memory_utilization or 1.0
     if not pool.needs_free or free >= share * held.seen:
         return None
     text = (

@@ -11,8 +11,19 @@ from ..workload.serving import draws_on_host
 
 @cached_across_batches
 def usable_bytes(scenario: Scenario) -> float:
-    """The usable bytes of one device."""
-    return usable_part(scenario.tables.runtime, scenario.device, scenario.memory_bytes)
+    """The usable bytes of one device: what a process may take, and no more than others leave; 0 where they hold all.
+
+    A share that stands for an unknown figure of the driver, or that a system sets, has room for others already.
+    """
+    device, capacity = scenario.device, scenario.memory_bytes
+    left = reported_bytes(device, capacity) - scenario.reserve_bytes
+    return max(min(usable_part(scenario.tables.runtime, device, capacity), left), 0.0)
+
+
+def reported_bytes(device: Device, capacity: float) -> float:
+    """What the driver reports where the catalog has it and nobody said another size; else the capacity."""
+    reported = device.reported_bytes
+    return reported if reported is not None and capacity == device.memory_bytes else capacity
 
 
 def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
@@ -22,9 +33,8 @@ def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
     unified memory), and on Metal the recommended working set: 2/3 of the RAM up to 36 GiB, 3/4 above. A memory size
     that the user gave replaces the capacity. Source: data/runtime.yaml.
     """
-    reported = device.reported_bytes
-    if reported is not None and capacity == device.memory_bytes:
-        return reported
+    if device.reported_bytes is not None and capacity == device.memory_bytes:
+        return device.reported_bytes
     shares = runtime.usable
     if device.backend == "metal":
         small = capacity <= shares["metal_limit_gib"] * GIB

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..objectives import OBJECTIVES
 from ..text import printable
-from ..units import digits, format_count
+from ..units import digits, format_bytes, format_count
 from .report import Column, Phrase, Table, Topic, glued
 from .words import TASKS, setting
 
@@ -123,8 +123,16 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = ()) -> Topic:
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. {_meaning({warning['code'] for warning in warnings})}"
-    paragraphs = [*((Phrase(reason, "dim"),) for reason in _chosen_to_fit(inputs)), (Phrase(text, "dim"),)]
+    paragraphs = [*((Phrase(reason, "dim"),) for reason in (*_left_free(inputs), *_chosen_to_fit(inputs))), (Phrase(text, "dim"),)]
     return Topic(label="Assumed", paragraphs=tuple(paragraphs))
+
+
+def _left_free(inputs: Json) -> Iterator[str]:
+    """Yield what of a card in one's own machine is left to others."""
+    reserve = inputs.get("reserve", {})
+    if reserve.get("value") and reserve["origin"] != "given":
+        size = glued(format_bytes(reserve["value"]))
+        yield f"{size} of a card's memory belong to the screen and other programs (--reserve)."
 
 
 def _chosen_to_fit(inputs: Json) -> Iterator[str]:

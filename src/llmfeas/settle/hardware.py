@@ -6,6 +6,7 @@ from ..catalog.device import Device, Price
 from ..catalog.hardware import Hardware
 from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
+from ..catalog.tables import Screen
 from ..errors import UsageError
 from ..options import BY_NAME
 from ..units import GB, GIB, parse_integer
@@ -134,7 +135,7 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     network = draft.given.get("network") if draft.origin_of_given("network") == "given" else None
     draft.values["network_bytes_per_s"] = None if network is None else network * GB
     draft.origins["network"] = "default" if network is None else "given"
-    _settle_memory(draft, match)
+    _settle_memory(draft, match, catalog)
     draft.values["session_hours"] = offer.hours_per_session if offer else None
     draft.values["weekly_hours"] = offer.hours_per_week if offer else None
     _settle_price(draft, match, catalog)
@@ -159,7 +160,13 @@ def _settle_failures(draft: Draft) -> None:
     draft.values["storage_gb_per_s"] = draft.values.pop("storage")
 
 
-def _settle_memory(draft: Draft, match: Hardware) -> None:
+def _screen_bytes(draft: Draft, match: Hardware, screen: Screen) -> float:
+    """What a screen holds of the fullest card, where nobody says: nothing of what is rented or lent."""
+    at_home = match.offer is None and match.provider is None and draft.values["num_devices"] <= screen.most_devices
+    return screen.held.get(match.device.kind, 0.0) if at_home else 0.0
+
+
+def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     device, offer = match.device, match.offer
     memory = draft.given.get("memory")
     lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
@@ -167,6 +174,8 @@ def _settle_memory(draft: Draft, match: Hardware) -> None:
     named = None if match.memory_gib is None else match.memory_gib * GIB
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
+    draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device")
+    draft.values["reserve_bytes"] = draft.values.pop("reserve")
     host = draft.given.get("host_memory")
     if host is None:
         together = min(draft.values["num_devices"], draft.values["devices_per_node"])
