@@ -64,3 +64,16 @@ class CheckFailedError(LlmfeasError):
     """The answer exists but breaks an expectation (`--check`, `check`): exit code 4."""
 
     exit_code = 4
+
+
+class BugError(LlmfeasError):
+    """Something that no input should bring about: exit code 1."""
+
+    exit_code = 1
+
+
+def as_bug(error: BaseException) -> BugError:
+    """The error that stands for one that was not foreseen."""
+    what = printable(f"{type(error).__name__}: {error}", LONGEST_NAME)
+    hint = "It is not your input's fault. Please report it; LLMFEAS_DEBUG=1 shows where it happened."
+    return BugError("bug", f"this is a bug of llmfeas ({what}).", hint)

@@ -150,7 +150,7 @@ def json_integer(text: str) -> int:
 def parse_bytes(
     value: Number, what: str = "memory", minimum: float = 1, maximum: float = 2**60, example: str = "16GiB or 16GB"
 ) -> float:
-    """Read an amount of memory in bytes: `16GiB` (2^30) and `16GB` (10^9) differ; only a number and 0 may lack the unit.
+    """Read an amount of memory in bytes: `16GiB` (2^30) and `16GB` (10^9) differ; a number may lack the unit, and 0.
 
     Raises:
         UsageError: no amount, a string without unit, or outside `minimum` to `maximum`.

@@ -75,11 +75,14 @@ def test_the_ceiling_is_what_is_usable_of_the_device_that_is_tried() -> None:
         scenario = resolution({"model": "gpt2", **asked}, catalog()).scenario
         return usable_bytes(scenario) - scenario.tables.runtime.contexts[scenario.device.backend]
 
+    def ceiling(**tried: object) -> float:
+        return memory_upper_bound(tried, scenario, catalog())
+
     scenario = resolution({"model": "gpt2", "device": "m2-ultra", "memory": "64GiB"}, catalog()).scenario
-    assert memory_upper_bound({}, scenario, catalog()) == usable(device="m2-ultra", memory="64GiB")
-    assert memory_upper_bound({"memory": "128GiB"}, scenario, catalog()) == usable(device="m2-ultra", memory="128GiB")
+    assert ceiling() == usable(device="m2-ultra", memory="64GiB")
+    assert ceiling(memory="128GiB") == usable(device="m2-ultra", memory="128GiB")
     for device in ("rtx-4090", "epyc-9654", "m3-ultra-60c"):
-        assert memory_upper_bound({"device": device, "memory": "auto"}, scenario, catalog()) == usable(device=device)
+        assert ceiling(device=device, memory="auto") == usable(device=device, reserve=0) >= usable(device=device)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_no_machine_holds_less_than_its_floor_wherever_layers_lie(quant: str, de
         scenario, held = found.scenario, found.memory.host_bytes + found.memory.peak_bytes.expected
         least = machine_lower_bound({}, scenario, catalog())
         assert 0 < least <= held * scenario.num_devices, model
-        ceiling = scenario.host_memory_bytes + scenario.num_devices * usable_bytes(scenario)
+        ceiling = scenario.host_memory_bytes + scenario.num_devices * (usable_bytes(scenario) + scenario.reserve_bytes)
         assert machine_upper_bound({}, scenario, catalog()) <= ceiling, model
 
 

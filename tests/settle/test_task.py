@@ -50,12 +50,12 @@ def test_nothing_else_implies_another_task_than_pretraining(said: dict[str, obje
     assert bare_answer({"model": "gpt2", "device": "rtx-4090", **said}).scenario.task == "pretrain"
 
 
-def test_what_reads_and_writes_nothing_is_taken_to_embed_texts() -> None:
+def test_what_reads_and_writes_nothing_embeds_texts_first_and_has_the_same_default() -> None:
     found = answer({"model": "bert-base", "device": "rtx-3060"})
-    assert found.scenario.task == "inference"
+    assert found.scenario.task == "pretrain"
     assert isinstance(found.uses, tuple)
-    assert [use.label for use in found.uses] == ["embedding", "LoRA", "full fine-tuning"]
-    assert bare_answer({"model": "bert-base", "device": "rtx-3060", "seq_len": 128}).scenario.task == "finetune"
+    assert [use.label for use in found.uses] == ["embedding", "LoRA", "full fine-tuning", "pre-training"]
+    assert bare_answer({"model": "bert-base", "device": "rtx-3060", "prompt": 128}).scenario.task == "inference"
 
 
 def test_a_server_that_is_asked_for_gets_no_list_of_uses() -> None:

@@ -24,7 +24,7 @@ MOST_ASKED: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class ScreenShare:
     """What a screen and other programs hold of a card in one's own machine."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -46,7 +46,7 @@ class Runtime:
     """Share of a device's memory that one process can take where the driver's own figure is not known."""
     unseen: Mapping[BackendId, PositiveOrZero] = field(default_factory=dict)
     """Bytes of what the driver reports that no process sees."""
-    screen: Screen = field(default_factory=Screen)
+    screen: ScreenShare = field(default_factory=ScreenShare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

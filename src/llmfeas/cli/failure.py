@@ -14,7 +14,7 @@ from click.exceptions import BadOptionUsage, BadParameter, ClickException, Missi
 from click.exceptions import UsageError as ClickUsageError
 
 from ..elsewhere import ours
-from ..errors import CheckFailedError, LlmfeasError, UsageError
+from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug
 from ..text import printable
 from . import output, terminal
 from .ending import code_and_message
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from ..feasibility.result import Verdict
 
 INTERRUPTED = 130
-
-
-class BugError(LlmfeasError):
-    """Something that no input should bring about: exit code 1."""
-
-    exit_code = 1
 
 
 def report_error(error: BaseException, arguments: Sequence[str]) -> int:
@@ -71,15 +65,6 @@ def as_text(error: LlmfeasError) -> str:
 
 def _ended(sentence: str) -> str:
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
-
-
-def as_bug(error: BaseException) -> BugError:
-    """The error that stands for one that was not foreseen."""
-    from ..text import printable
-
-    what = printable(f"{type(error).__name__}: {error}", 200)
-    hint = "It is not your input's fault. Please report it; LLMFEAS_DEBUG=1 shows where it happened."
-    return BugError("bug", f"this is a bug of llmfeas ({what}).", hint)
 
 
 def _from_system(error: BaseException) -> LlmfeasError | None:

@@ -186,8 +186,9 @@ def _one_at_a_time() -> Any:
 
 def _answered(tool: Tool, arguments: Json) -> tuple[str, Json, bool]:
     """Text for the reader, the answer or the error as JSON has it, and whether it is an error."""
+    from ..errors import as_bug
     from ..render.markdown import rendered
-    from .failure import as_bug, as_text
+    from .failure import as_text
 
     try:
         _check(tool, arguments)

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from ..errors import CheckFailedError, DataError, UsageError
+from ..errors import BugError, CheckFailedError, DataError, UsageError
 from ..text import printable
 from . import output
-from .failure import BugError
 from .parameters import Command, Grouped, Output, outputs, paths
 from .terminal import bar
 

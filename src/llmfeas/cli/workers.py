@@ -6,9 +6,9 @@ import functools
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
-from ..errors import DataError, LlmfeasError
+from ..errors import DataError, LlmfeasError, as_bug
 from ..record import dataclass
-from .failure import as_bug, fails
+from .failure import fails
 from .scenario_items import Item, ScenarioLine
 from .scenarios import item_of_line
 

@@ -61,7 +61,8 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     yield term("memory.peak_bytes", text, formula, summands, peak, "bytes")
     whole = setting(scenario, "memory", memory.capacity_bytes, "bytes")
     text, formula, held = "what a process may use of the device's memory", "memory * share", 0.0
-    if estimate.serving is None and memory.usable_bytes < usable_part(scenario.tables.runtime, scenario.device, memory.capacity_bytes):
+    alone = usable_part(scenario.tables.runtime, scenario.device, memory.capacity_bytes)
+    if estimate.serving is None and memory.usable_bytes < alone:
         held = min(scenario.reserve_bytes, memory.capacity_bytes - memory.usable_bytes)
         text, formula = f"{text}, less what a screen and other programs hold", f"{formula} - reserve"
     share = number("share", (memory.usable_bytes + held) / memory.capacity_bytes, "", "device")

@@ -10,7 +10,7 @@ from typing import Any
 from .. import __version__
 from ..catalog.search import search
 from ..catalog.store import Records, catalog
-from ..errors import LlmfeasError
+from ..errors import LlmfeasError, as_bug
 from ..options import BY_NAME, OPTIONS, TASKS, Option
 from ..planning.answer import answer, bare_answer
 from ..planning.compare import chosen_devices, comparison
@@ -139,6 +139,5 @@ def called(name: str, arguments: str) -> str:
     except RecursionError:
         raise
     except Exception as error:
-        message = f"this is a bug of llmfeas ({type(error).__name__}: {error})"
-        result = {"error": {"code": "bug", "message": message, "hint": "Please report it.", "candidates": []}}
+        result = {"error": as_bug(error).to_dict()}
     return json.dumps(result, ensure_ascii=False)

@@ -28,6 +28,7 @@ READING: tuple[tuple[str, Task], ...] = (
     ("embedding", "inference"),
     ("LoRA", "lora"),
     ("full fine-tuning", "finetune"),
+    ("pre-training", "pretrain"),
 )
 """Of a model that reads and writes nothing."""
 
@@ -36,6 +37,7 @@ LEANER: tuple[Settings, ...] = (
     {"checkpointing": "full"},
     {"optimizer": "adamw-8bit"},
     {"precision": "bf16"},
+    {"optimizer": "adafactor"},
 )
 """What makes a training leaner, one after the other on top of those before: what costs least comes first."""
 

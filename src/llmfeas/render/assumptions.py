@@ -123,8 +123,8 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = ()) -> Topic:
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. {_meaning({warning['code'] for warning in warnings})}"
-    paragraphs = [*((Phrase(reason, "dim"),) for reason in (*_left_free(inputs), *_chosen_to_fit(inputs))), (Phrase(text, "dim"),)]
-    return Topic(label="Assumed", paragraphs=tuple(paragraphs))
+    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs), text)
+    return Topic(label="Assumed", paragraphs=tuple((Phrase(sentence, "dim"),) for sentence in sentences))
 
 
 def _left_free(inputs: Json) -> Iterator[str]:

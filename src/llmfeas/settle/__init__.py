@@ -206,7 +206,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
-    settle_task(draft, asked, model, catalog)
+    settle_task(draft, asked, catalog)
     _unused(draft, asked)
     recipe.settle_objective(draft, model)
     count_pools(draft)

@@ -6,7 +6,7 @@ from ..catalog.device import Device, Price
 from ..catalog.hardware import Hardware
 from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
-from ..catalog.tables import Screen
+from ..catalog.tables import ScreenShare
 from ..errors import UsageError
 from ..options import BY_NAME
 from ..units import GB, GIB, parse_integer
@@ -160,7 +160,7 @@ def _settle_failures(draft: Draft) -> None:
     draft.values["storage_gb_per_s"] = draft.values.pop("storage")
 
 
-def _screen_bytes(draft: Draft, match: Hardware, screen: Screen) -> float:
+def _screen_bytes(draft: Draft, match: Hardware, screen: ScreenShare) -> float:
     """What a screen holds of the fullest card, where nobody says: nothing of what is rented or lent."""
     at_home = match.offer is None and match.provider is None and draft.values["num_devices"] <= screen.most_devices
     return screen.held.get(match.device.kind, 0.0) if at_home else 0.0

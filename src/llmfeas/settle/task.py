@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..catalog.architecture import Model
 from ..catalog.search import engine_named
 from ..catalog.store import Catalog
 from ..contract import Note
@@ -15,22 +14,16 @@ from .draft import Draft
 
 ORDER = ("pretrain", "inference", *(task for task in TASKS if task not in ("pretrain", "inference")))
 """What is meant first where several tasks could be."""
-READING = ("inference", "finetune", "lora")
-"""The same of a model that writes nothing and that others have made."""
 
 
-def settle_task(draft: Draft, asked: Iterable[str], model: Model, catalog: Catalog) -> None:
+def settle_task(draft: Draft, asked: Iterable[str], catalog: Catalog) -> None:
     """Settle `task`, and say so where settings decide it."""
     implied = None if draft.was_given("task") else implied_task(draft.given, asked, catalog)
-    reads = model.architecture.encoder
-    if implied is not None:
+    if implied is None:
+        draft.settle("task", "pretrain")
+    else:
         draft.settle("task", implied[0], "derived")
         draft.warnings.append(implied[1])
-    elif reads and not draft.was_given("task"):
-        able = _able(draft.given, asked, catalog)
-        draft.settle("task", next((task for task in READING if task in able), "pretrain"), "model")
-    else:
-        draft.settle("task", "pretrain")
 
 
 def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalog) -> tuple[str, Note] | None:
@@ -39,18 +32,13 @@ def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalo
     None where that is pre-training, or no task is one.
     """
     names = list(asked)
-    able = _able(given, names, catalog)
+    able = EVERY_TASK.intersection(*(_tasks(name, given.get(name), catalog) for name in names))
     task = next((task for task in ORDER if task in able), "pretrain")
     if task == "pretrain":
         return None
     why = next(name for name in names if "pretrain" not in _tasks(name, given.get(name), catalog))
     what = f"--engine {given[why]}" if why == "engine" else flag_of(why)
     return task, Note("task-implied", f"{what} is not about pre-training: --task {task} was taken")
-
-
-def _able(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalog) -> frozenset[str]:
-    """The tasks to which all that was said means something."""
-    return EVERY_TASK.intersection(*(_tasks(name, given.get(name), catalog) for name in asked))
 
 
 def _tasks(name: str, value: Any, catalog: Catalog) -> frozenset[str]:
