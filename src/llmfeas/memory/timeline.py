@@ -9,7 +9,7 @@ from ..walk.fold import candidate_at
 from ..walk.step import walked_step
 from .training import fullest_rank
 
-MOST_MOMENTS = 240
+MOST_MOMENTS = 150
 """Moments of a timeline; of more, neighbours are told by the fullest among them."""
 
 
