@@ -18,13 +18,17 @@ def run(**values: Any) -> None:
     Raises:
         UsageError: nothing at all was found out.
     """
-    output, as_yaml = Output.taken(values), values.pop("yaml_")
+    output, as_yaml, measures = Output.taken(values), values.pop("yaml_"), values.pop("measure")
     from ..catalog.store import catalog
     from ..errors import UsageError
     from ..machine import detected, matched, this_machine
     from ..render.detect import report, stranger
 
     machine = this_machine()
+    if measures:
+        from ..machine.measure import measured
+
+        machine = measured(machine)
     matches = [matched(device, catalog()) for device in machine.devices]
     if not matches:
         raise UsageError("nothing-detected", "nothing could be found out about this machine.", "Name a device.")
@@ -60,9 +64,12 @@ def _entries(matches: list[Matched]) -> list[object]:
 
 
 _YAML = Grouped(["yaml_", "--yaml"], is_flag=True, help="Write entries for a catalog file of one's own.")
+_MEASURE = Grouped(
+    ["measure", "--measure"], is_flag=True, help="Measure how fast main memory is read: a second or two."
+)
 command = Command(
     "detect",
-    params=[_YAML, *outputs()],
+    params=[_YAML, _MEASURE, *outputs()],
     callback=run,
     help="Find out what this machine has: accelerators, processor, memory. `--device this` uses it everywhere.",
 )

@@ -171,6 +171,7 @@ def differences(probed: Found, entry: Device) -> tuple[Deviation, ...]:
         ("memory_channels", entry.memory_channels, probed.memory_channels),
         ("memory_type", entry.memory_type, memory_type(probed)),
         ("power_w", entry.power_w, probed.power_w),
+        ("bandwidth_gb_per_s", entry.bandwidth_gb_per_s, probed.measured_gb_per_s),
     ]
     unlike = [Deviation(name, ours, here) for name, ours, here in pairs if here is not None and here != ours]
     return (*_memory_difference(probed, entry), *unlike)

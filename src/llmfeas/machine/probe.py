@@ -49,6 +49,8 @@ class Found:
     memory_type: str | None = None
     memory_channels: int | None = None
     memory_mt_per_s: float | None = None
+    measured_gb_per_s: float | None = None
+    """What its cores were measured to read from the main memory."""
     power_w: float | None = None
     driver: str | None = None
     source: str = ""

@@ -43,7 +43,9 @@ def memory_type(probed: Found) -> str | None:
 
 
 def bandwidth_gb_per_s(probed: Found) -> float | None:
-    """The bandwidth that channels and transfers a second make (8 bytes a transfer), in 10^9 bytes a second."""
+    """The bandwidth as measured, else as channels and transfers (8 bytes each) make it, in 10^9 bytes a second."""
+    if probed.measured_gb_per_s is not None:
+        return probed.measured_gb_per_s
     if probed.memory_channels is None or probed.memory_mt_per_s is None:
         return None
     return probed.memory_channels * probed.memory_mt_per_s * 8 / 1000
@@ -80,9 +82,14 @@ def _by_rule(probed: Found, catalog: Catalog) -> Device:
         cores=cores,
         clock_ghz=clock,
         simd=simd,
-        by_rule=BY_RULE,
+        by_rule=_by_rule_alone(probed),
         notes=f"what its cores, clock and vector units give{f'; assumed: {assumed}' if assumed else ''}",
     )
+
+
+def _by_rule_alone(probed: Found) -> tuple[str, ...]:
+    """What nothing but the rule tells of a processor."""
+    return BY_RULE if probed.measured_gb_per_s is None else BY_RULE[:1]
 
 
 def _usual_gb_per_s(cores: int) -> float:
@@ -117,8 +124,9 @@ def _scaled(probed: Found, base: Device, *, known: bool) -> Device:
         clock = probed.clock_ghz / base.clock_ghz
     same = share == 1 and clock == 1
     bandwidth = base.bandwidth_gb_per_s
-    if probed.memory_channels and probed.memory_mt_per_s:
-        bandwidth = probed.memory_channels * probed.memory_mt_per_s * 8 / 1000
+    stated = bandwidth_gb_per_s(probed)
+    if stated is not None:
+        bandwidth = stated
     elif share < 1:
         bandwidth = min(bandwidth, max(bandwidth * share, CORE_GB_PER_S * cores))
     size = (probed.memory_bytes or base.memory_bytes) / GIB
@@ -135,6 +143,7 @@ def _scaled(probed: Found, base: Device, *, known: bool) -> Device:
         tflop_per_s=base.tflop_per_s if same else base.tflop_per_s.scaled(share * clock),
         power_w=base.power_w if same or base.power_w is None else base.power_w * min(1.0, share),
         prices=base.prices if known and same else (),
-        by_rule=base.by_rule if known else BY_RULE,
+        launch_usd=base.launch_usd if known and same else None,
+        by_rule=base.by_rule if known else _by_rule_alone(probed),
         notes=base.notes if known else f"rates of {base.id} by cores and clock",
     )
