@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-import recorded
 
+import recorded
 from llmfeas.catalog.store import catalog
 from llmfeas.machine import Machine, device_of, matched, measure
 from llmfeas.machine.cpu import parse_cpuinfo
