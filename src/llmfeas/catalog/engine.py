@@ -118,6 +118,8 @@ class TrainingTraits:
     pre-training is divided (`frameworks`)."""
     checkpointing: Literal["none", "selective", "full"] = "none"
     """What pre-training and full fine-tuning recompute where nobody says."""
+    autocast: bool = True
+    """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     splits_experts: bool = True
     """Tensor-parallel ranks share an expert's matrices where expert parallelism leaves them."""
     clusters: tuple[BackendId, ...] = ()

@@ -214,7 +214,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     recipe.settle_offload(draft, draft.values["device"])
     engine = engines.settle_engine(draft, model, catalog)
     backend = catalog.backends[draft.values["device"].backend]
-    recipe.settle_precision(draft, model, draft.values["device"])
+    recipe.settle_precision(draft, model, draft.values["device"], engine)
     recipe.settle_formats(draft, model, engine, catalog)
     recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
     for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):

@@ -89,8 +89,8 @@ COLOCATED_SHARE = 0.3
 """Of a device, which a server takes that writes answers beside a training (trl 1.16, vllm_gpu_memory_utilization)."""
 
 
-def settle_precision(draft: Draft, model: Model, device: Device) -> None:
-    """Settle `precision`: the widest-spread one that the device runs at full rate.
+def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine) -> None:
+    """Settle `precision`: the widest-spread one that the engine trains in and the device runs at full rate.
 
     Raises:
         UsageError: for a training-only precision in inference.
@@ -114,7 +114,8 @@ def settle_precision(draft: Draft, model: Model, device: Device) -> None:
         default = "fp16-mixed"
     else:
         default = "fp32"
-    precision = draft.settle("precision", default, "device")
+    narrow = default == "bf16-mixed" and not engine.training.autocast
+    precision = draft.settle("precision", "bf16" if narrow else default, "engine" if narrow else "device")
     if precision.startswith("bf16") and rates.bf16 is None:
         draft.warn(
             "no-bf16",

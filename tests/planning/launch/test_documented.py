@@ -184,6 +184,15 @@ def of_litgpt(launch: Launch) -> list[str]:
     return unknown_options(options(words(launch)), documented("litgpt")["flags"])
 
 
+def of_torchtune(launch: Launch) -> list[str]:
+    table, line = documented("torchtune"), words(launch)
+    recipe, (_, configuration) = line[line.index("--config") - 1], line[line.index("--config") :][:2]
+    keys = [word.partition("=")[0] for word in line if "=" in word]
+    wrong = [name for name in (recipe,) if name not in table["recipes"]]
+    wrong += [name for name in (configuration,) if name not in table["configurations"]]
+    return wrong + [name for name in keys if name not in (*table["keys"], *table["adapter_keys"])]
+
+
 def of_ktransformers(launch: Launch) -> list[str]:
     flags = {**documented("sglang")["flags"], **documented("ktransformers")["flags"]}
     return unknown_options(options(words(launch)), flags)
@@ -207,6 +216,7 @@ CHECKS = {
     "tensorrt-llm": of_tensorrt_llm,
     "litgpt": of_litgpt,
     "ktransformers": of_ktransformers,
+    "torchtune": of_torchtune,
 }
 
 

@@ -27,7 +27,18 @@ def refused(engine: str, /, **request: object) -> UsageError:
 def test_the_engines_of_the_command_line_are_all_there() -> None:
     assert list(LAUNCHERS) == [
         *("accelerate", "axolotl", "deepspeed", "ktransformers", "litgpt", "llama-factory", "llama.cpp", "maxtext"),
-        *("megatron", "mlx-lm", "ollama", "sglang", "tensorrt-llm", "torchrun-fsdp", "trl", "unsloth", "vllm"),
+        *(
+            "megatron",
+            "mlx-lm",
+            "ollama",
+            "sglang",
+            "tensorrt-llm",
+            "torchrun-fsdp",
+            "torchtune",
+            "trl",
+            "unsloth",
+            "vllm",
+        ),
     ]
 
 
@@ -218,3 +229,12 @@ def test_a_path_that_does_not_show_is_refused(tmp_path: Path) -> None:
 def test_mlx_converts_into_its_modes_of_blocks() -> None:
     found = launched("mlx-lm", model="llama-3-8b", device="m4-max", task="inference", quant="mlx-nvfp4")
     assert "--q-mode nvfp4" in found.script().text
+
+
+def test_torchtune_takes_the_configuration_of_the_devices() -> None:
+    one = words(launched("torchtune", model="llama-3.1-8b", device="rtx-4090", task="qlora"))
+    assert one[:5] == ["tune", "run", "lora_finetune_single_device", "--config", "llama3_1/8B_qlora_single_device"]
+    several = words(launched("torchtune", model="llama-3.1-8b", device="8xh100-sxm", task="finetune"))
+    assert several[2:7] == ["--nproc_per_node", "8", "full_finetune_distributed", "--config", "llama3_1/8B_full"]
+    assert "dtype=bf16" in several and "enable_activation_checkpointing=True" in several
+    assert "it ships no configuration" in refused("torchtune", model="gpt2", device="rtx-4090", task="lora").message
