@@ -115,7 +115,7 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
     else:
         default = "fp32"
     narrow = default == "bf16-mixed" and not engine.training.autocast
-    precision = draft.settle("precision", "bf16" if narrow else default, "engine" if narrow else "device")
+    precision = draft.settle("precision", "bf16" if narrow else default, "derived" if narrow else "device")
     if precision.startswith("bf16") and rates.bf16 is None:
         draft.warn(
             "no-bf16",

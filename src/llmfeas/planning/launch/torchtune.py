@@ -1,4 +1,4 @@
-"""torchtune: its recipes under `tune run`, on the configurations that it ships, with what a scenario says laid over them."""
+"""torchtune: its recipes under `tune run`, on the configurations that it ships, with the scenario laid over them."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def write(scenario: Scenario) -> Launch:
 def _weights(scenario: Scenario) -> tuple[str, ...]:
     name = model_name(scenario) if repository(scenario) else "REPOSITORY"
     return (
-        f"the configuration reads weights and tokenizer from a folder in /tmp: tune download {name} --output-dir FOLDER, and "
-        "name another one with checkpointer.checkpoint_dir and tokenizer.path",
+        f"the configuration reads weights and tokenizer from a folder in /tmp: tune download {name} --output-dir FOLDER, "
+        "and name another one with checkpointer.checkpoint_dir and tokenizer.path",
         "its configurations compute the loss in eight parts: logits take less memory than estimated",
     )
 
