@@ -113,7 +113,7 @@ def write(scenario: Scenario) -> Launch:
 def _weights(scenario: Scenario) -> tuple[str, ...]:
     name = model_name(scenario) if repository(scenario) else "REPOSITORY"
     return (
-        f"the configuration reads weights and tokenizer from a folder in /tmp: tune download {name} --output-dir FOLDER, "
+        f"the configuration reads weights and tokenizer from a folder in /tmp: tune download {name} --output-dir DIR, "
         "and name another one with checkpointer.checkpoint_dir and tokenizer.path",
         "its configurations compute the loss in eight parts: logits take less memory than estimated",
     )
