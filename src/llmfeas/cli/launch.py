@@ -39,9 +39,11 @@ def run(**values: Any) -> None:
     Raises:
         UsageError: the engine cannot express it, or it cannot be written.
         DataError: no JSON of a plan or an estimate.
+        CheckFailedError: with `--verify`, where the engine does not read it.
     """
     output = Output.taken(values)
-    source, force, name, cluster = (values.pop(each) for each in ("source", "force", "engine", "cluster"))
+    names = ("source", "force", "engine", "cluster", "verify")
+    source, force, name, cluster, verify = (values.pop(each) for each in names)
     if name is None:
         raise UsageError("missing-option", "--engine is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
@@ -57,7 +59,8 @@ def run(**values: Any) -> None:
     if output.path not in (None, "-"):
         request["model"] = _whole_path(request["model"])
     recipe = prepared(request, engine, catalog(), cluster)
-    answer = _envelope(recipe, engine.id)
+    read_by = _reader(recipe, engine.id, output) if verify else None
+    answer = _envelope(recipe, engine.id, read_by)
     for warning in (each for each in recipe.warnings if each.code not in ABOUT_RANGES):
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
@@ -73,6 +76,15 @@ def run(**values: Any) -> None:
         return report(answer, engine.name, scenario.model.name, device)
 
     replace(output, path=None).write(answer, report)
+
+
+def _reader(recipe: Prepared, engine: str, output: Output) -> str | None:
+    """Who read the recipe; says whether anybody did."""
+    from ..planning.launch.verify import verified
+
+    read_by = verified(engine, recipe.launch)
+    output.note(f"Not verified: {engine} is not installed here." if read_by is None else f"Read by {read_by}.")
+    return read_by
 
 
 def _write(recipe: Prepared, output: Output, *, force: bool) -> None:
@@ -94,12 +106,12 @@ def _whole_path(model: object) -> object:
     return {**model, "value": whole} if isinstance(model, Mapping) else whole
 
 
-def _envelope(recipe: Prepared, engine: str) -> dict[str, Any]:
+def _envelope(recipe: Prepared, engine: str, read_by: str | None) -> dict[str, Any]:
     from ..feasibility.inputs import inputs
     from ..planning.launch import LaunchResult
 
     written, estimated = recipe.launch, recipe.estimate
-    result = LaunchResult(engine, written.files, written.command, written.notes)
+    result = LaunchResult(engine, written.files, written.command, written.notes, read_by)
     return envelope("launch", estimated.catalog, inputs(estimated.scenario), result, recipe.warnings)
 
 
@@ -192,12 +204,14 @@ command = Command(
             help="Also the job of a scheduler that starts it on each machine.",
         ),
         *settings(hidden=("engine",)),
+        Grouped(["verify", "--verify"], is_flag=True, help="Let the engine's own parser read it, if installed here."),
         Grouped(["force", "--force"], is_flag=True, help="Overwrite files."),
         Grouped(["path", "-o", "--output"], metavar="DIR", help="Write the files and run.sh there, all or none."),
         *(each for each in outputs(("table", "json", "markdown")) if each.name != "path"),
     ],
     callback=run,
     help="The recipe in the words of the engine that runs it: files and a command. From the same options as estimate, "
-    "or from the JSON of a plan or an estimate (a file, or - for stdin). Nothing is executed.",
+    "or from the JSON of a plan or an estimate (a file, or - for stdin). Nothing is executed but, "
+    "with --verify, the parser of the engine.",
     epilog=f"For example: {EXAMPLE}",
 )

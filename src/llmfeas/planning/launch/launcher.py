@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ...contract import Published
+from ...contract import Added, Published
 from ...options import BY_NAME, flag_of
 from ...record import dataclass, field
 from ...scenario import Scenario, Task
@@ -53,6 +53,8 @@ class LaunchResult(Published):
     """For a shell on each machine."""
     notes: tuple[str, ...]
     """What to know."""
+    read_by: Added[str | None] = None
+    """The engine that was asked whether it reads this, with its version; null where none was asked or is here."""
 
 
 @dataclass(frozen=True, slots=True)
