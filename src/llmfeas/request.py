@@ -149,7 +149,7 @@ def _quantity(option: Option, raw: Number) -> int | float:
         case "bytes":
             return parse_bytes(raw, what, low, high)
         case "duration":
-            return parse_duration(raw, what, low, high)
+            return parse_duration(raw, what, low, high, "500ms or 2s" if (low or 1.0) < 1e-3 else "30d or 12h")
         case "fraction":
             return parse_fraction(raw, what, low, high, "0.45 or 45%" if high >= 1 else "0.1 or 10%")
         case "money":

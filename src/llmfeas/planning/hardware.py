@@ -30,7 +30,8 @@ OWN = ("memory", "reserve", "price", "purchase_price", "devices_per_node")
 
 RAM_GIB = (64, 128, 256, 512, 1024)
 MOST_TRAINING, MOST_SERVING = 3, 4
-"""Sizes that are tried: who runs experts on the processor buys more than who trains."""
+"""Sizes that are tried: who runs experts on the processor buys more than who trains. A server's count is doubled no more
+often either: few buy more than sixteen times what they meant to."""
 SHARED = ("cpu", "unified", "apu")
 
 
@@ -65,6 +66,7 @@ def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     node, now = max(1, scenario.devices_per_node), scenario.num_devices
     copies = {"tp": scenario.tp, "pp": scenario.pp} if estimate.verdict.load in ("missed", "overloaded") else {}
     doublings, hard = MORE.get(scenario.device.kind, HARDLY_MORE)
+    doublings = min(doublings, MOST_SERVING) if scenario.task == "inference" else doublings
     for step in range(doublings):
         count = now * 2 ** (step + 1)
         machines = -(-count // node)
