@@ -83,3 +83,13 @@ def test_a_use_that_lacks_main_memory_alone_names_what_would_be_enough() -> None
     assert bare_answer({**ask, **chat.part}).verdict.status == "feasible"
     said = {**ask, "host_memory": "48GiB"}
     assert uses_of(answer(said, ladder=False, remedies=False))[0].part is None
+
+
+def test_a_machine_that_is_sold_with_more_memory_says_from_where_on_it_works() -> None:
+    ask: dict[str, object] = {"model": "llama-3.3-70b", "device": "m4-max", "quant": "q4_k_m"}
+    chat = uses_of(answer(ask, ladder=False, remedies=False))[0]
+    assert chat.verdict.memory == "exceeds"
+    assert chat.part == {"task": "inference", "memory": "64GiB"}
+    assert bare_answer({**ask, **chat.part}).verdict.status in ("feasible", "tight")
+    said = {**ask, "memory": "48GiB"}
+    assert uses_of(answer(said, ladder=False, remedies=False))[0].part is None

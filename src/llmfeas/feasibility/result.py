@@ -187,7 +187,8 @@ class Use(Published):
     total_seconds: float | None
     decode_tokens_per_second: float | None
     part: Added[Mapping[str, object] | None] = None
-    """Where it does not work for want of main memory alone: the settings with as much as would do."""
+    """Where it does not work for want of memory alone: the settings with as much as would do, of what the machine is
+    sold with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,8 @@ OWN = ("memory", "reserve", "price", "purchase_price", "devices_per_node")
 
 RAM_GIB = (64, 128, 256, 512, 1024)
 MOST_TRAINING, MOST_SERVING = 3, 4
-"""Sizes that are tried: who runs experts on the processor buys more than who trains. A server's count is doubled no more
-often either: few buy more than sixteen times what they meant to."""
+"""Sizes that are tried: who runs experts on the processor buys more than who trains. A server's count is doubled
+no more often either: few buy more than sixteen times what they meant to."""
 SHARED = ("cpu", "unified", "apu")
 
 

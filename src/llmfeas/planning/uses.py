@@ -10,7 +10,8 @@ from ..memory.usable import usable_bytes
 from ..options import BY_NAME
 from ..scenario import Task
 from .asked import Asked
-from .hardware import host_memory_changes
+from .change import Source
+from .hardware import host_memory_changes, memory_changes
 from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
@@ -129,15 +130,26 @@ def _formats(plain: Estimate) -> Iterator[dict[str, object]]:
 
 
 def _part(asked: Settings, found: Estimate, beside: Asked) -> Settings | None:
-    """The main memory with which a use works that lacks nothing else; None where it works, or lacks more."""
+    """The main memory, or the size that the machine is sold in, with which a use works that lacks nothing else.
+
+    None where it works, or lacks more.
+    """
     short = {reason.code for reason in found.verdict.reasons if reason.code.endswith("-exceeds")}
-    if short != {"host-memory-exceeds"} or found.scenario.was_given("host_memory"):
+    source = LARGER_PARTS.get(frozenset(short))
+    if source is None or found.scenario.was_given(source[0]):
         return None
-    for change in host_memory_changes(found, beside.catalog):
+    for change in source[1](found, beside.catalog):
         tried = beside.estimate({**asked, **change.settings})
         if tried is not None and tried.verdict.status in ("feasible", "tight"):
             return change.settings
     return None
+
+
+LARGER_PARTS: Mapping[frozenset[str], tuple[str, Source]] = {
+    frozenset({"host-memory-exceeds"}): ("host_memory", host_memory_changes),
+    frozenset({"memory-exceeds"}): ("memory", memory_changes),
+}
+"""By what alone is too small: the setting that says its size, and its larger ones."""
 
 
 def _use(label: str, changes: Settings, found: Estimate, part: Settings | None) -> Use:
