@@ -86,7 +86,7 @@ def test_a_use_that_lacks_main_memory_alone_names_what_would_be_enough() -> None
 
 
 def test_a_machine_that_is_sold_with_more_memory_says_from_where_on_it_works() -> None:
-    ask: dict[str, object] = {"model": "llama-3.3-70b", "device": "m4-max", "quant": "q4_k_m"}
+    ask: dict[str, object] = {"model": "llama3.3:70b", "device": "m4-max"}
     chat = uses_of(answer(ask, ladder=False, remedies=False))[0]
     assert chat.verdict.memory == "exceeds"
     assert chat.part == {"task": "inference", "memory": "64GiB"}
