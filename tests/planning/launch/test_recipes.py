@@ -26,7 +26,7 @@ def test_trainer_gets_batch_length_steps_and_recomputation() -> None:
     training = recipe["training"]
     assert (training["per_device_train_batch_size"], training["gradient_accumulation_steps"]) == (2, 4)
     assert (training["max_steps"], recipe["data"]["seq_len"]) == (STEPS, 1024)
-    assert (training["bf16"], training["fp16"], training["gradient_checkpointing"]) == (True, False, True)
+    assert (training["bf16"], training["fp16"], training["activation_checkpointing"]) == (True, False, True)
     assert recipe["model"]["options"] == {"dtype": "float32", "attn_implementation": "sdpa"}
     assert (training["optim"], recipe["lora"], recipe["quantization"]) == ("adamw_torch_fused", None, None)
     assert words(launch) == ["accelerate", "launch", "--config_file", "accelerate.yaml", "train.py", "recipe.json"]

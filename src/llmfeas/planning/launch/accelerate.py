@@ -70,7 +70,7 @@ def write(scenario: Scenario) -> Launch:
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
     if trainer.is_sharded(scenario):
-        arguments |= {"gradient_checkpointing": False, "gradient_checkpointing_kwargs": None}
+        arguments |= {"activation_checkpointing": False, "activation_checkpointing_kwargs": None}
     line = command(
         ["accelerate", "launch", "--config_file", CONFIG],
         *machine_options(nodes),

@@ -16,7 +16,7 @@ CONFIG = "llama_factory.yaml"
 ATTENTION = {"flash": "sdpa", "eager": "disabled"}
 
 
-TAKEN = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "use_liger_kernel")
+TAKEN = ("activation_checkpointing", "activation_checkpointing_kwargs", "use_liger_kernel")
 """Arguments of Trainer that it sets by words of its own."""
 
 

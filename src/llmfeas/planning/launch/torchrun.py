@@ -27,7 +27,7 @@ def write(scenario: Scenario) -> Launch:
     arguments = trainer.training(scenario)
     if trainer.is_sharded(scenario):
         arguments |= {"fsdp": True, "fsdp_config": trainer.fsdp(scenario)}
-        arguments |= {"gradient_checkpointing": False, "gradient_checkpointing_kwargs": None}
+        arguments |= {"activation_checkpointing": False, "activation_checkpointing_kwargs": None}
     line = command(["torchrun"], *processes(nodes), [trainer.PROGRAM, trainer.RECIPE])
     files = (trainer.recipe(scenario, arguments), trainer.program())
     return Launch(files, line, (*trainer.notes(scenario), *nodes_note(nodes)))

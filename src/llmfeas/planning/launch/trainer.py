@@ -113,7 +113,7 @@ def training(scenario: Scenario) -> dict[str, object]:
         "optim": optimizer(scenario),
         "bf16": scenario.precision == "bf16-mixed",
         "fp16": scenario.precision == "fp16-mixed",
-        "gradient_checkpointing": scenario.checkpointing == "full",
+        "activation_checkpointing": scenario.checkpointing == "full",
         "report_to": "none",
     }
     if scenario.precision == "tf32":
@@ -129,13 +129,13 @@ def training(scenario: Scenario) -> dict[str, object]:
     if scenario.optimizer == "sgd-momentum":
         arguments["optim_args"] = "momentum=0.9"
     if scenario.checkpointing == "full":
-        arguments["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+        arguments["activation_checkpointing_kwargs"] = {"use_reentrant": False}
     if scenario.device.backend == "cpu":
         arguments["use_cpu"] = True
     return arguments
 
 
-PACKAGES = ("torch", "transformers>=5", "accelerate", "datasets", "peft")
+PACKAGES = ("torch", "transformers>=5.23", "accelerate", "datasets", "peft")
 """What the program on Trainer takes."""
 
 

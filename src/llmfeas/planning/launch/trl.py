@@ -45,8 +45,8 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= _rollouts(scenario) if scenario.response_length else {}
         settings |= {"precompute_ref_log_probs": True} if scenario.reference == "precomputed" else {}
     if trainer.is_sharded(scenario):
-        settings["gradient_checkpointing"] = False
-        settings.pop("gradient_checkpointing_kwargs", None)
+        settings["activation_checkpointing"] = False
+        settings.pop("activation_checkpointing_kwargs", None)
     if scenario.method in ("lora", "qlora"):
         settings |= {
             "use_peft": True,

@@ -150,10 +150,13 @@ def _torchrun(launch: Launch, folder: Path) -> None:
 
 def _trl(launch: Launch, folder: Path) -> None:
     _accelerate(launch, folder)
-    name = next(path.name for path in folder.iterdir() if path.name not in ("accelerate.yaml",))
+    name = words(launch)[words(launch).index("--config") + 1]
     script = _module(f"trl.scripts.{name.removesuffix('.yaml')}")
     here = folder / "here.yaml"
-    here.write_text(json.dumps({**_yaml(folder, name), **ANYWHERE}), encoding="utf-8")
+    settings, processes = _yaml(folder, name), _yaml(folder, "accelerate.yaml")["num_processes"]
+    # one process stands for all of them
+    settings["gradient_accumulation_steps"] *= processes
+    here.write_text(json.dumps({**settings, **ANYWHERE}), encoding="utf-8")
     script.make_parser().parse_args_and_config(["--config", str(here)], fail_with_unknown_args=True)
 
 
