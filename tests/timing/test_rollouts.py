@@ -61,3 +61,15 @@ def test_a_prompt_is_read_once_for_its_group() -> None:
 def test_other_tasks_write_nothing(task: str) -> None:
     found = resolution({"model": "gpt2", "device": "rtx-4090", "task": task}, catalog()).scenario
     assert rollout_of(found) is None
+
+
+@pytest.mark.parametrize("model", ["qwen2.5-0.5b", "qwen2.5-7b", "qwen3-30b-a3b"])
+@pytest.mark.parametrize("device", ["rtx-4090", "8xh100-sxm", "8xb200"])
+def test_no_speed_of_answers_and_no_end_of_a_range_beats_the_peaks_of_the_devices(model: str, device: str) -> None:
+    scenario = settled(model=model, device=device, adapters="lora", colocate="true", gpu_memory_utilization=0.7)
+    found = rollout_of(scenario)
+    assert found is not None
+    assert found.read <= found.most_read
+    assert found.written <= found.most_written
+    time = training_time(scenario)
+    assert time.step_seconds.low >= found.least_seconds

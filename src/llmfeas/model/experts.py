@@ -241,10 +241,7 @@ class ExpertsProgram:
         )
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Gather the tokens of the ranks that share an expert, route them through the experts, spread them again.
-
-        Ranks that hold experts of their own each send the rows of their part of the tokens, and get as many.
-        """
+        """Gather the tokens of the ranks that share experts, route them, spread them; ranks apart route their own."""
         whole = self.context.sizes.bs * (self.operator.hidden // self.apart)
         recorder = self.context.recorder
         return respread(recorder, self._forward(respread(recorder, x, whole)), x.n)
@@ -267,9 +264,8 @@ class ExpertsProgram:
 
     def _shared(self, shared: FeedForwardProgram, x: Tensor) -> Tensor:
         """The shared experts, which tensor-parallel ranks divide, so that each of them sees all tokens."""
-        recorder = self.context.recorder
-        out = shared(respread(recorder, x, self.context.sizes.bs * self.operator.hidden))
-        out = respread(recorder, out, x.n)
+        recorder, whole = self.context.recorder, self.context.sizes.bs * self.operator.hidden
+        out = respread(recorder, shared(respread(recorder, x, whole)), x.n)
         if self.shared_gate is None:
             return out
         return mul(recorder, unary_of_output(recorder, self.context.apply(self.shared_gate, x)), out)

@@ -10,6 +10,7 @@ from ..memory.training_layout import packed_bytes
 from ..model.sums import architecture_sums
 from ..scenario import Scenario, cached_across_batches
 from .rates import peak_flop_per_s
+from .rollouts import least_rollout_seconds
 from .work import ADAPTER_TASKS, forwards_beside
 
 WEIGHT_READS = 2
@@ -53,7 +54,9 @@ def total_peak_flop_per_s(scenario: Scenario) -> float:
 def least_step_seconds(scenario: Scenario, tokens: float) -> float:
     """The least seconds of an optimizer step of so many tokens, all ranks together."""
     work = tokens * work_flop_per_token(scenario) / total_peak_flop_per_s(scenario)
-    return max(work, scenario.micro_steps * least_read_bytes(scenario) / scenario.device.bandwidth_bytes_per_s)
+    reading = scenario.micro_steps * least_read_bytes(scenario) / scenario.device.bandwidth_bytes_per_s
+    # what is learned from is written before
+    return max(work, reading) + least_rollout_seconds(scenario)
 
 
 @cached_across_batches

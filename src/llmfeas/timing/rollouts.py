@@ -5,7 +5,9 @@ from __future__ import annotations
 from ..memory.rollouts import answers_at_once, rollout_tp
 from ..record import dataclass, replace
 from ..scenario import Scenario
+from .decode import cached_tokens, readers, replicas, sequences_per_replica
 from .inference import inference_time
+from .serving_floor import least_decode_seconds, least_prompt_seconds
 
 WRITER = "vllm"
 """The server that writes answers beside a training (trl 1.16)."""
@@ -23,11 +25,22 @@ class Rollout:
     """Answers that are written together."""
     read: float
     written: float
+    most_read: float
+    """What the stated peaks of the devices let be read and written at most, tokens a second."""
+    most_written: float
 
     @property
     def seconds(self) -> float:
         """Prompts are read once a group (vLLM keeps what they share), answers written to their full length."""
-        return self.prompts * self.prompt / self.read + self.answers * self.length / self.written
+        return self._seconds(self.read, self.written)
+
+    @property
+    def least_seconds(self) -> float:
+        """The same at the stated peaks."""
+        return self._seconds(self.most_read, self.most_written)
+
+    def _seconds(self, read: float, written: float) -> float:
+        return self.prompts * self.prompt / read + self.answers * self.length / written
 
 
 def rollout_of(scenario: Scenario) -> Rollout | None:
@@ -40,7 +53,10 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
         return None
     answers = scenario.micro_steps * scenario.sequences * scenario.dp
     together = min(answers, answers_at_once(scenario))
-    time = inference_time(_writing(scenario, together, length))
+    writing = _writing(scenario, together, length)
+    time, sequences, prompt = inference_time(writing), sequences_per_replica(writing), float(scenario.seq_len - length)
+    reading = least_prompt_seconds(writing, prompt * sequences, prompt) / (prompt * sequences)
+    step = least_decode_seconds(writing, cached_tokens(writing), sequences)
     return Rollout(
         answers=answers,
         length=length,
@@ -49,6 +65,8 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
         at_once=together,
         read=time.prefill_tokens_per_second.expected,
         written=time.decode_tokens_per_second.expected,
+        most_read=readers(writing) / reading,
+        most_written=replicas(writing) * sequences / step,
     )
 
 
@@ -56,6 +74,12 @@ def rollout_seconds(scenario: Scenario) -> float:
     """Seconds of the answers of one optimizer step; 0 where none are written."""
     rollout = rollout_of(scenario)
     return 0.0 if rollout is None else rollout.seconds
+
+
+def least_rollout_seconds(scenario: Scenario) -> float:
+    """The least seconds of the answers of one optimizer step; 0 where none are written."""
+    rollout = rollout_of(scenario)
+    return 0.0 if rollout is None else rollout.least_seconds
 
 
 def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
