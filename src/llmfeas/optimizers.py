@@ -10,6 +10,10 @@ from .record import dataclass
 
 LOW_RANK: Final = 128
 """Rank to which GaLore and APOLLO project gradients (transformers' optim_args, where nothing is said)."""
+LONGEST_SIDE: Final = 10_000
+"""Sides of a matrix for which SOAP has a preconditioner (max_precond_dim)."""
+BLOCK_SIDE: Final = 1024
+"""Sides of the blocks into which Shampoo cuts a matrix (max_preconditioner_dim)."""
 QUANTIZATION_BLOCK: Final = 256
 """Elements that share one fp32 scale in 8-bit states."""
 
@@ -41,6 +45,12 @@ class TrainedWeights:
     """Elements of the largest trained tensor."""
     iterated: int = 0
     """Elements that an orthogonalising iteration holds at once for the largest matrix."""
+    side_squares: int = 0
+    """Of all matrices, each the squares of its sides, as far as they have a preconditioner in SOAP."""
+    block_squares: int = 0
+    """Of the blocks of all matrices, each the squares of its sides (Shampoo)."""
+    turned: int = 0
+    """Of the matrix for which it is most: the square of its longest side with a preconditioner, and its elements."""
 
 
 Bytes = Callable[[TrainedWeights, int], float]
@@ -117,6 +127,24 @@ def _projected(*, decomposed: bool) -> Bytes:
     return states
 
 
+def _soap(weights: TrainedWeights, width: int) -> float:
+    """AdamW's two states, and of each side the mean of squared gradients and its eigenvectors (Vyas 2024)."""
+    return width * (2.0 * weights.trained + 2.0 * weights.side_squares)
+
+
+def _soap_step(weights: TrainedWeights, width: int) -> float:
+    """Gradient, momentum and step in both bases; in every tenth step the eigenvectors are made anew (QR).
+
+    Tracked on squares and oblongs (pytorch_optimizer 4.1, torch 2.13): 12, 20 and, of a table, 5 times the elements.
+    """
+    return 6.0 * width * max(weights.largest, weights.turned)
+
+
+def _shampoo(weights: TrainedWeights, width: int) -> float:
+    """Momentum and the grafted second moment; of each block's sides the factor and its inverse root, in fp32."""
+    return width * 2.0 * weights.trained + 4.0 * 2.0 * weights.block_squares
+
+
 def _two_largest(weights: TrainedWeights, width: int) -> float:
     return 2.0 * weights.largest * width
 
@@ -155,6 +183,23 @@ OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "galore": Optimizer(states=_projected(decomposed=True), temporaries=_two_largest, step_bytes=40.0),
     # Zhu 2024; a random projection.
     "apollo": Optimizer(states=_projected(decomposed=False), temporaries=_two_largest, step_bytes=40.0),
+    # Eight products with both sides a step: statistics, two projections and one back (nikhilvyas/SOAP, soap.py).
+    "soap": Optimizer(
+        states=_soap,
+        temporaries=_soap_step,
+        least_states=2.0,
+        step_bytes=60.0,
+        flop_per_width=18.0,
+    ),
+    # In blocks, grafted from AdamW, as its authors run it in Adam's place (facebookresearch/optimizers,
+    # distributed_shampoo/README.md); roots are made anew every hundred steps. Products are with a block's sides alone.
+    "shampoo": Optimizer(
+        states=_shampoo,
+        temporaries=_two_largest,
+        least_states=2.0,
+        step_bytes=60.0,
+        flop_per_width=4.0,
+    ),
     "muon": Optimizer(
         states=_muon,
         temporaries=lambda weights, width: 2.0 * weights.iterated,

@@ -10,7 +10,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.optimizers import OPTIMIZERS
 from llmfeas.walk.fold import peak_candidates
-from llmfeas.walk.inventory import Inventory
+from llmfeas.walk.inventory import Inventory, RankWeight, inventory_of
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -72,3 +72,29 @@ def test_states_of_a_low_rank_are_those_of_projected_gradients(name: str) -> Non
     for width, held in projection.items():
         assert OPTIMIZERS[name].states(weights, width) == width * (moments + held)
     assert OPTIMIZERS[name].states(weights, 2) < 0.2 * OPTIMIZERS["adamw"].states(weights, 2)
+
+
+def trained(*shapes: tuple[int, int]) -> Inventory:
+    weights = [RankWeight(shape=shape, width=4, place=1, routed=False, trains=True, gradient=0) for shape in shapes]
+    return inventory_of(weights, [1])
+
+
+def test_soap_holds_the_squares_of_sides_that_are_not_too_long() -> None:
+    """As pytorch_optimizer's SOAP (4.1) held them: 28 and 8.1707 bytes an element; 12 and 5 elements more in a step."""
+    soap = OPTIMIZERS["soap"]
+    for shape, bytes_an_element, most in (
+        ((512, 1024), 28, 99),
+        ((12000, 256), 8.170666666666667, 6),
+        ((512, 512), 24, 12),
+    ):
+        weights = trained(shape)
+        assert soap.states(weights, 4) / weights.trained == pytest.approx(bytes_an_element)
+        assert soap.temporaries(weights, 4) / weights.largest <= 4 * most
+
+
+def test_shampoo_cuts_matrices_into_blocks() -> None:
+    found, one, small = OPTIMIZERS["shampoo"], trained((4096, 2048)), trained((512, 256))
+    assert found.states(one, 4) / one.trained == 8 + 8 * 2
+    assert found.states(small, 4) == 8 * 512 * 256 + 8 * (512**2 + 256**2)
+    rest = trained((1024 + 512, 1024))
+    assert found.states(rest, 4) == 8 * rest.trained + 8 * (1024**2 + 512**2 + 2 * 1024**2)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from ..autograd.storage import BLOCK_BYTES
-from ..optimizers import TrainedWeights
+from ..optimizers import BLOCK_SIDE, LONGEST_SIDE, TrainedWeights
 from ..record import dataclass
 
 SMALL_TENSOR = 4096
@@ -68,41 +68,68 @@ def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int]) -> Invent
 
 def _trained(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
     """The sums over weights that train, each with its elements and in how many layers it is."""
-    width, largest, iterated, count, routed, rounded = 4, 0, 0, 0, 0, 0
-    tensors = matrices = tables = small = factored = short = long = squares = 0
+    width, largest, count, routed, rounded, tensors, small = 4, 0, 0, 0, 0, 0, 0
     for weight, one, times in weights:
-        shape, n = weight.shape, one * times
+        n = one * times
         width, largest = weight.width, max(largest, one)
         count, tensors = count + n, tensors + times
         routed += n if weight.routed else 0
         rounded += -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times
         small += n if one < SMALL_TENSOR else 0
-        if len(shape) < 2:
-            factored += n
-            continue
-        rows, columns = shape[-2:]
-        factored += one // (rows * columns) * (rows + columns) * times
-        if weight.place == 0:
-            tables += n
-        else:
-            matrices += n
-            side, stacked = min(rows, columns), n // (rows * columns)
-            short, long = short + stacked * side, long + stacked * max(rows, columns)
-            squares += stacked * side * side
-            iterated = max(iterated, 2 * rows * columns + 2 * side * side)
     return {
         "trained": count,
         "trained_experts": routed,
         "trained_bytes": rounded,
         "trained_width": width,
         "trained_tensors": tensors,
+        "trained_small": small,
+        "largest": largest,
+        **_matrices(weights),
+    }
+
+
+def _matrices(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
+    """The sums over sides of matrices that train."""
+    matrices = tables = factored = short = long = squares = iterated = sides = blocks = turned = 0
+    for weight, one, times in weights:
+        n = one * times
+        if len(weight.shape) < 2:
+            factored += n
+            continue
+        rows, columns = weight.shape[-2:]
+        copies, turning = n // (rows * columns), [side for side in (rows, columns) if side <= LONGEST_SIDE]
+        factored += copies * (rows + columns)
+        sides += copies * sum(side * side for side in turning)
+        blocks += copies * _block_squares(rows, columns)
+        turned = max(turned, max(turning, default=0) ** 2 + rows * columns if len(turning) == 2 else 0)
+        if weight.place == 0:
+            tables += n
+            continue
+        matrices += n
+        side = min(rows, columns)
+        short, long = short + copies * side, long + copies * max(rows, columns)
+        squares += copies * side * side
+        iterated = max(iterated, 2 * rows * columns + 2 * side * side)
+    return {
         "trained_matrices": matrices,
         "trained_tables": tables,
-        "trained_small": small,
+        "factored": factored,
         "short_sides": short,
         "long_sides": long,
         "short_squares": squares,
-        "factored": factored,
-        "largest": largest,
         "iterated": iterated,
+        "side_squares": sides,
+        "block_squares": blocks,
+        "turned": turned,
     }
+
+
+def _block_squares(rows: int, columns: int) -> int:
+    """Of the blocks of a matrix, the sum of the squares of their sides."""
+
+    def cut(side: int) -> tuple[int, int]:
+        whole, rest = divmod(side, BLOCK_SIDE)
+        return whole * BLOCK_SIDE**2 + rest**2, whole + bool(rest)
+
+    (tall, down), (wide, across) = cut(rows), cut(columns)
+    return tall * across + wide * down
