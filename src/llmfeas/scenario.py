@@ -90,6 +90,7 @@ class Scenario:
     """None: as the model publishes; a number replaces all its dropout rates."""
     lora_rank: int = 16
     lora_targets: Literal["all-linear", "attention"] = "all-linear"
+    lora_kind: Literal["lora", "rslora", "dora"] = "lora"
     lora_dropout: float = 0.0
     zero: int = 0
     tp: int = 1
@@ -148,6 +149,8 @@ class Scenario:
     lifetime_seconds: float | None = None
     electricity_usd_per_kwh: float | None = None
     pue: float = 1.0
+    region: str | None = None
+    """Where it runs; None: its CO2 is not counted."""
     device_mtbf_seconds: float | None = None
     """Mean time between failures of one device; None where failures are not counted."""
     storage_gb_per_s: float | None = None

@@ -48,6 +48,7 @@ Setting = Literal[
     "dropout",
     "lora_rank",
     "lora_targets",
+    "lora_kind",
     "lora_dropout",
     "zero",
     "tp",
@@ -95,6 +96,7 @@ Setting = Literal[
     "lifetime",
     "electricity",
     "pue",
+    "region",
     "deadline",
     "budget",
 ]
@@ -150,6 +152,8 @@ class Settings(TypedDict, total=False):
         "adam-mini",
         "galore",
         "apollo",
+        "soap",
+        "shampoo",
         "muon",
         "auto",
     ]
@@ -164,6 +168,8 @@ class Settings(TypedDict, total=False):
     """Rank of the adapters."""
     lora_targets: Literal["all-linear", "attention", "auto"]
     """Matrices that get an adapter."""
+    lora_kind: Literal["lora", "rslora", "dora", "auto"]
+    """LoRA as published, with scaling by the root of the rank, or with magnitudes (DoRA)."""
     lora_dropout: float | str
     """Dropout rate before the adapters."""
     zero: int | str
@@ -258,6 +264,8 @@ class Settings(TypedDict, total=False):
     """Price of electricity."""
     pue: float | str
     """Energy of the building per energy of its machines."""
+    region: str
+    """Where it runs: a country such as DE, or world; its CO2 is then counted."""
     deadline: float | str
     """Longest time allowed, such as 30d."""
     budget: float | str

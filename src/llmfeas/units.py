@@ -60,6 +60,7 @@ BYTE_SCALE: Final[Scale] = ((1, "B"), (KIB, "KiB"), (MIB, "MiB"), (GIB, "GiB"), 
 BANDWIDTH_SCALE: Final[Scale] = ((1, "B/s"), (KB, "kB/s"), (MB, "MB/s"), (GB, "GB/s"), (TB, "TB/s"))
 FLOP_RATE_SCALE: Final[Scale] = ((GIGA, "GFLOP/s"), (TERA, "TFLOP/s"), (PETA, "PFLOP/s"), (10**18, "EFLOP/s"))
 ENERGY_SCALE: Final[Scale] = ((1, "kWh"), (KILO, "MWh"), (MEGA, "GWh"), (GIGA, "TWh"))
+MASS_SCALE: Final[Scale] = ((1e-6, "mg"), (1e-3, "g"), (1, "kg"), (KILO, "t"), (MEGA, "kt"))
 DURATION_SCALE: Final[Scale] = (
     *((1e-6, "µs"), (1e-3, "ms"), (1, "s"), (MINUTE, "min")),
     *((HOUR, "h"), (DAY, "days"), (YEAR, "years")),
@@ -263,6 +264,11 @@ def format_energy(kwh: float) -> str:
     return _written(kwh, _unit_for(kwh, ENERGY_SCALE))
 
 
+def format_mass(kg: float) -> str:
+    """Write a mass: `350 g`, `24 kg`, `1.2 t`."""
+    return _written(kg, _unit_for(kg, MASS_SCALE))
+
+
 def format_flop(flop: float) -> str:
     """Write a count of floating-point operations: `2.9e20`."""
     mantissa, exponent = f"{flop:.2e}".split("e")
@@ -304,6 +310,7 @@ _SCALES: Final[Mapping[Callable[[float], str], tuple[Scale, Sequence[float] | No
     format_count: (COUNT_SCALE, None),
     format_duration: (DURATION_SCALE, _DURATION_STEPS),
     format_energy: (ENERGY_SCALE, None),
+    format_mass: (MASS_SCALE, None),
     format_flop_rate: (FLOP_RATE_SCALE, None),
     format_bandwidth: (BANDWIDTH_SCALE, None),
     format_percent: (((0.01, "%"),), None),

@@ -192,6 +192,7 @@ class Engine:
     brings: tuple[Identifier, ...] = ()
     """Tasks and formats that it does by itself, whatever the libraries of a backend lack."""
     objectives: tuple[Identifier, ...] = ()
+    adapters: tuple[Literal["lora", "rslora", "dora"], ...] = ("lora",)
     """Tasks with an objective of their own that it has trainers for."""
     launchers: tuple[Identifier, ...] = ()
     """What `llmfeas launch` writes for it."""

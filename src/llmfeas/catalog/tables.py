@@ -67,6 +67,8 @@ class Power:
     __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     power_share: Mapping[str, PowerShare]
+    grid_as_of: str = ""
+    grid_g_per_kwh: Mapping[str, PositiveOrZero] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,9 @@ class Tables:
     """Share of its power limit that a device draws, by what binds it."""
     changes: ChangeOrder
     """What is tried first where a request does not work."""
+    grids: Mapping[str, float] = field(default_factory=dict)
+    """Grams of CO2 equivalents of a kilowatt-hour, by country."""
+    grids_as_of: str = ""
     _asked: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
     _faults: dict[Engine, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
@@ -177,4 +182,6 @@ def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, E
         plain=built(Engine, {"id": "plain", **raw("engines")["plain"]}),
         changes=built(ChangeOrder, raw("changes")),
         power_shares={name: Range(each.low, each.expected, each.high) for name, each in power.power_share.items()},
+        grids=power.grid_g_per_kwh,
+        grids_as_of=power.grid_as_of,
     )

@@ -16,8 +16,7 @@ from ..timing.inference import InferenceTime, inference_time
 from ..timing.training import TrainingTime, training_time
 from ..timing.work import forwards_beside
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
-from ..workload.kernels import traits_of
-from ..workload.parameters import Parameters, parameters
+from ..workload.parameters import Parameters, parameters_of
 from .cost import serving_cost, training_cost
 from .load_verdict import load_verdict
 from .long_run import long_run
@@ -31,10 +30,7 @@ ADAPTERS = ("lora", "qlora")
 @cached_across_batches
 def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
-    architecture = scenario.model.architecture
-    if scenario.method in ADAPTERS:
-        return parameters(architecture, scenario.lora_rank, scenario.lora_targets, traits=traits_of(scenario))
-    counts = parameters(architecture)
+    counts = parameters_of(scenario)
     return counts if scenario.is_training else _frozen(counts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ranges import Range
 from ..scenario import Scenario
 from .purchase import SECONDS_PER_HOUR, Purchase, purchase
-from .result import Cost, Rent
+from .result import Cost, Emission, Rent
 
 JOULE_PER_KWH = 3.6e6
 MILLION = 1e6
@@ -73,11 +73,30 @@ def _cost(
     whole_job: bool,
 ) -> Cost:
     hourly = scenario.price_usd_per_hour
+    each = energy.expected / millions if energy and millions else None
     return Cost(
         usd=money if whole_job else None,
         energy_kwh=energy if whole_job else None,
         usd_per_million_tokens=money.expected / millions if money and millions else None,
-        energy_kwh_per_million_tokens=energy.expected / millions if energy and millions else None,
+        energy_kwh_per_million_tokens=each,
         price=None if hourly is None else Rent(hourly, scenario.price_provider, scenario.price_as_of),
         purchase=bought,
+        co2=_emission(
+            scenario, energy if whole_job else None, energy.expected / millions if energy and millions else None
+        ),
+    )
+
+
+def _emission(scenario: Scenario, energy: Range | None, kwh_per_million: float | None) -> Emission | None:
+    """The CO2 equivalents of an energy, kg: kWh x g/kWh / 1000; None where no region is named or no energy known."""
+    if scenario.region is None or (energy is None and kwh_per_million is None):
+        return None
+    tables = scenario.tables
+    kg_per_kwh = tables.grids[scenario.region] / 1000
+    return Emission(
+        region=scenario.region,
+        as_of=tables.grids_as_of,
+        g_per_kwh=tables.grids[scenario.region],
+        kg=None if energy is None else energy.scaled(kg_per_kwh),
+        kg_per_million_tokens=None if kwh_per_million is None else kwh_per_million * kg_per_kwh,
     )

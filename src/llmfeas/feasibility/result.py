@@ -71,6 +71,18 @@ class Rent(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Emission(Published):
+    """CO2 equivalents of the energy, by the mean of a year of the region's electricity."""
+
+    region: str
+    as_of: str
+    g_per_kwh: float
+    kg: Range | None
+    """Of the whole job (training)."""
+    kg_per_million_tokens: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost(Published):
     """Rent and electricity of the whole job (training) or per million generated tokens (inference)."""
 
@@ -81,6 +93,8 @@ class Cost(Published):
     price: Rent | None
     purchase: Added[Purchase | None] = None
     """What is bought, where something is; `usd` then counts its wear, not the rent."""
+    co2: Added[Emission | None] = None
+    """What the energy stands for where it is generated, where a region was named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..scenario import Scenario
-from ..workload.kernels import traits_of
-from ..workload.parameters import parameters
+from ..workload.parameters import parameters_of
 from .training import training_plan
 from .training_layout import layout_of, rank_bytes
 
@@ -19,6 +18,4 @@ def checkpoint_bytes(scenario: Scenario) -> float:
     inventory, adapted = rank.moments.inventory, scenario.method in ("lora", "qlora")
     if adapted:
         weights = float(inventory.trained * inventory.trained_width)
-    lora_rank = scenario.lora_rank if adapted else None
-    counts = parameters(scenario.model.architecture, lora_rank, scenario.lora_targets, traits=traits_of(scenario))
-    return counts.trainable * (weights + states) / inventory.trained
+    return parameters_of(scenario).trainable * (weights + states) / inventory.trained

@@ -10,8 +10,8 @@ from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..ranges import Range
 from ..scenario import Scenario
-from ..workload.kernels import runs_fused, traits_of
-from ..workload.parameters import parameters
+from ..workload.kernels import runs_fused
+from ..workload.parameters import parameters_of
 from .usable import usable_bytes
 
 MemoryKind = Literal["allocated", "reserved", "device"]
@@ -111,9 +111,7 @@ def divided_bytes(scenario: Scenario) -> float:
     """The bytes that can be under way at once where ranks divide gradients (ZeRO 2) or weights too (ZeRO 3), else 0."""
     if not is_sharded(scenario):
         return 0.0
-    adapters = scenario.method in ("lora", "qlora")
-    rank = scenario.lora_rank if adapters else None
-    counts = parameters(scenario.model.architecture, rank, scenario.lora_targets, traits=traits_of(scenario))
+    counts = parameters_of(scenario)
     elements = counts.trainable + (counts.total if scenario.zero >= 3 else 0)
     return 4.0 * elements / (scenario.tp * scenario.pp)
 

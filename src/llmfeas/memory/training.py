@@ -151,7 +151,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         (s.method, s.loss, s.reference),
         (s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
         (s.engine, s.transformers),
-        (s.lora_rank, s.lora_targets, s.lora_dropout > 0),
+        (s.lora_rank, s.lora_targets, s.lora_kind == "dora", s.lora_dropout > 0),
         (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),
         has_host(s),
         a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
@@ -242,7 +242,6 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     adapted, mixed = scenario.method in ("lora", "qlora"), precision.endswith("-mixed")
     sixteen = adapted or not (full or mixed) or layout.pure
     seq_len = -(-scenario.seq_len // scenario.cp)
-    drop = scenario.dropout
     eager = scenario.attention == "eager" or traits.eager_only
     width = 2 if sixteen and not full else 4
     fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
@@ -254,13 +253,14 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         fp8=fp8,
         adapters=scenario.lora_rank if adapted else 0,
         adapter_dropout=adapted and scenario.lora_dropout > 0,
+        magnitudes=adapted and scenario.lora_kind == "dora",
         adapt_mlp=scenario.lora_targets == "all-linear",
         eager=eager,
         single=eager and scenario.sequences == 1,
         checkpointing=layout.checkpointing,
-        drop_embedding=traits.drops_embedding and _drops(drop, a.dropout, a.dropout.embedding),
-        drop_attention=traits.drops_attention and _drops(drop, a.dropout, a.dropout.attention),
-        drop_residual=traits.drops_residual and _drops(drop, a.dropout, a.dropout.residual),
+        drop_embedding=traits.drops_embedding and _drops(scenario.dropout, a.dropout, a.dropout.embedding),
+        drop_attention=traits.drops_attention and _drops(scenario.dropout, a.dropout, a.dropout.attention),
+        drop_residual=traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual),
         windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
         tp=scenario.tp,
         expert_tp=scenario.expert_tp,

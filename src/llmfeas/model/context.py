@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..autograd.adapted import adapted_linear, adapted_over_ranks
 from ..autograd.basic import add, cast, copied, dropout, scaled
+from ..autograd.decomposed import decomposed
 from ..autograd.graph import AccumulateGrad, Parameter, Tensor
 from ..autograd.products import linear
 from ..autograd.recorder import Recorder
@@ -21,13 +22,14 @@ _ADAPTED_ANYWAY = frozenset(("relative", "project_in", "project_out", "ngram_pro
 class Linear:
     """A projection, with LoRA adapters where the recipe adapts it."""
 
-    __slots__ = ("bias", "down", "ranks", "up", "weight")
+    __slots__ = ("bias", "down", "magnitude", "ranks", "up", "weight")
 
     def __init__(self, weight: Parameter, bias: Parameter | None) -> None:
         self.weight = weight
         self.bias = bias
         self.down: Parameter | None = None
         self.up: Parameter | None = None
+        self.magnitude: Parameter | None = None
         self.ranks = 1
         """Sequence-parallel ranks that an adapted projection itself gathers from (negative: scatters to)."""
 
@@ -141,6 +143,7 @@ class Context:
             return layer
         if self.traits.adapters != "parallel":
             layer.down, layer.up = self.adapter(recipe.adapters, n_in), self.adapter(n_out, recipe.adapters)
+            layer.magnitude = self.adapter(n_out) if recipe.magnitudes else None
             return layer
         # Each factor is divided where the projection is not (ParallelLinearAdapter).
         first = -(-recipe.adapters // recipe.tp) if reads else recipe.adapters
@@ -165,6 +168,9 @@ class Context:
         # Beside a base in few bits autocast alone chooses the types; a compiler sees that the fp32 copy is only read in
         # 2 bytes again.
         wide = x if recorder.autocast and (packed or recorder.compiled) else cast(recorder, x, 4)
+        if layer.magnitude is not None:
+            adapted = layer.weight, layer.down, layer.up, layer.magnitude
+            return cast(recorder, decomposed(recorder, wide, y, adapted, self.recipe.adapter_dropout), y.width)
         z = linear(recorder, dropout(recorder, wide, self.recipe.adapter_dropout), layer.down)
         z = scaled(recorder, linear(recorder, z, layer.up))
         if packed and not recorder.autocast:

@@ -18,6 +18,8 @@ class Recipe:
     """LoRA rank; 0: all weights train."""
     adapt_mlp: bool = True
     adapter_dropout: bool = False
+    magnitudes: bool = False
+    """Adapters have a magnitude of their own for each output (DoRA)."""
     eager: bool = False
     single: bool = False
     """One sequence in eager code: heads are batched as they lie, without a copy."""

@@ -72,10 +72,14 @@ class Weight:
         """Whether the LoRA targets reach it."""
         return self.adapter == "attention" or (self.adapter in ("linear", "stacked") and targets == "all-linear")
 
-    def lora_elements(self, rank: int, targets: LoraTargets) -> int:
-        """Parameters of its low-rank pairs, `rank (in + out)` each; 0 where the targets do not reach it."""
+    def lora_elements(self, rank: int, targets: LoraTargets, *, magnitudes: bool = False) -> int:
+        """Parameters of its low-rank pairs, `rank (in + out)` each; 0 where the targets do not reach it.
+
+        `magnitudes`: one more for each output (DoRA).
+        """
         copies = 1 if self.shares_pair else self.copies
-        return self.pairs * rank * sum(self.shape) * copies if self.takes_adapter(targets) else 0
+        pair = rank * sum(self.shape) + (self.shape[0] if magnitudes else 0)
+        return self.pairs * pair * copies if self.takes_adapter(targets) else 0
 
 
 def column_linear(

@@ -14,6 +14,7 @@ from ..units import (
     format_duration,
     format_energy,
     format_flop,
+    format_mass,
     format_percent,
     format_usd,
 )
@@ -206,7 +207,7 @@ def _cost(cost: Json, inputs: Json) -> list[Topic]:
     if bought:
         sections.append(Topic(label="Buying", paragraphs=((Phrase(_buying(cost)),),), apart=False))
     if energy:
-        sections.append(Topic(label="Energy", paragraphs=((Phrase(energy),),), apart=False))
+        sections.append(Topic(label="Energy", paragraphs=((Phrase(energy + _emitted(cost)),),), apart=False))
     return sections
 
 
@@ -258,6 +259,19 @@ def _energy(cost: Json) -> str:
         return figure(cost["energy_kwh"], format_energy)
     per_million = cost["energy_kwh_per_million_tokens"]
     return "" if per_million is None else glued(f"{format_energy(per_million)} a million tokens")
+
+
+def _emitted(cost: Json) -> str:
+    """The CO2 of the energy, where a region was named."""
+    co2 = cost.get("co2")
+    if not co2:
+        return ""
+    place = "the mean of the world" if co2["region"] == "world" else co2["region"]
+    rate = glued(f"{co2['g_per_kwh']:.0f} g a kWh")
+    grid = f"({rate}, {place}, {co2['as_of']})"
+    if co2["kg"]:
+        return f", {figure(co2['kg'], format_mass)} of CO2 {grid}"
+    return f", {glued(format_mass(co2['kg_per_million_tokens']))} of CO2 {grid}"
 
 
 def _machine(sizes: list[Json] | None, *, told: bool = True) -> Topic | None:

@@ -9,6 +9,7 @@ from ..catalog.store import Catalog
 from ..catalog.tables import ScreenShare
 from ..errors import UsageError
 from ..options import BY_NAME
+from ..text import printable
 from ..units import GB, GIB, parse_integer
 from .draft import Draft
 
@@ -142,12 +143,34 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     _settle_purchase(draft)
     draft.values["electricity_usd_per_kwh"] = draft.given.get("electricity")
     draft.values["pue"] = draft.given.get("pue") or 1.0
+    draft.values["region"] = _region(draft, catalog)
     _settle_failures(draft)
     draft.values["deadline_seconds"] = draft.given.get("deadline")
     draft.values["budget_usd"] = draft.given.get("budget")
-    for name in ("electricity", "pue", "deadline", "budget"):
+    for name in ("electricity", "pue", "region", "deadline", "budget"):
         draft.origins[name] = draft.origin_of_given(name) if draft.was_given(name) else "default"
     return device
+
+
+def _region(draft: Draft, catalog: Catalog) -> str | None:
+    """The country that was asked for, as the catalog calls it.
+
+    Raises:
+        UsageError: one whose electricity the catalog does not know.
+    """
+    asked = draft.given.get("region")
+    if asked is None:
+        return None
+    known = {name.lower(): name for name in catalog.tables.grids}
+    name = known.get(str(asked).strip().lower())
+    if name is None:
+        raise UsageError(
+            "unknown-region",
+            f"unknown region '{printable(str(asked), 40)}'",
+            f"Regions: {', '.join(known.values())}.",
+            tuple(known.values()),
+        )
+    return name
 
 
 def _settle_failures(draft: Draft) -> None:

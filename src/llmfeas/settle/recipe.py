@@ -19,6 +19,7 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
+OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 
 
@@ -44,14 +45,14 @@ def settle_objective(draft: Draft, model: Model) -> None:
             losses,
         )
     asked = "qlora" if draft.given.get("quant", "none") != "none" else "none"
-    if asked == "none" and any(draft.was_given(name) for name in ("lora_rank", "lora_targets", "lora_dropout")):
+    if asked == "none" and any(draft.was_given(name) for name in OF_ADAPTERS):
         asked = "lora"
     adapters = draft.settle("adapters", asked, "derived" if asked != "none" else "default")
     if OBJECTIVES[loss].reference:
         draft.settle("reference", OBJECTIVES[loss].default_reference)
     elif draft.was_given("reference"):
         draft.warn("option-unused", f"--loss {loss} needs no model to compare with: --reference was ignored")
-    if adapters == "none" and any(draft.was_given(name) for name in ("lora_rank", "lora_targets", "lora_dropout")):
+    if adapters == "none" and any(draft.was_given(name) for name in OF_ADAPTERS):
         draft.warn("option-unused", "--adapters none trains all weights: what is said of adapters was ignored")
 
 
@@ -271,12 +272,36 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
     draft.settle("dropout", 0.0 if guided else None, "backend" if guided else "model")
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")
+    draft.settle("lora_kind", "lora")
     draft.settle("lora_dropout", 0.0)
     if adapters:
+        _check_kind(draft, model, engine)
         limit = min(model.architecture.hidden, model.architecture.q_width)
         rank = draft.values["lora_rank"]
         if rank > limit:
             draft.warn("rank-above-width", f"LoRA rank {rank} is above the model's width {limit}: no longer low-rank")
+
+
+def _check_kind(draft: Draft, model: Model, engine: Engine) -> None:
+    """Refuse adapters that the engine has not; that of PyTorch's kin has peft's.
+
+    Raises:
+        UsageError: naming those that it has.
+    """
+    kind = draft.values["lora_kind"]
+    if kind not in engine.adapters:
+        raise UsageError(
+            "contradiction",
+            f"--engine {engine.id} has no --lora-kind {kind}",
+            f"it has {', '.join(engine.adapters)}; --engine pytorch, trl, axolotl and llama-factory have all kinds",
+            engine.adapters,
+        )
+    if kind == "dora" and model.architecture.experts is not None and draft.values["lora_targets"] == "all-linear":
+        raise UsageError(
+            "contradiction",
+            "--lora-kind dora has no magnitudes for stacked experts",
+            "use --lora-targets attention, or --lora-kind lora",
+        )
 
 
 def settle_attention(draft: Draft, eager_reason: str) -> None:

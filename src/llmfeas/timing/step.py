@@ -78,9 +78,18 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
     return work.width * work.tokens * width / work.divisor / rates.stream
 
 
+NORM_BYTES = 38.0
+"""Moved for a weight of whose sum with its adapter's product the norm is taken."""
+
+
 def merging_seconds(work: Work, rates: TrainingRates) -> float:
-    """Merge adapters into stacked experts, once for each pass over them (peft: one stack, base and product, a pass)."""
-    return work.merged * work.stage * rates.merged_bytes * (2 + work.replayed) / work.divisor / rates.memory
+    """Merge adapters into stacked experts, once for each pass over them (peft: one stack, base and product, a pass).
+
+    And of adapters with magnitudes the norms, in each forward pass: the identity, the product of the pair, its copy and
+    the base in fp32, both added, each written and read (peft's dora.py).
+    """
+    merged = work.merged * rates.merged_bytes * (2 + work.replayed) + work.normed * NORM_BYTES * (1 + work.replayed)
+    return merged * work.stage / work.divisor / rates.memory
 
 
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
@@ -200,7 +209,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
         "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.method == "qlora" else 0.0,
-        "merging": merging_seconds(work, rates) if work.merged else 0.0,
+        "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
     }
     device = sum(parts.values())
     host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)

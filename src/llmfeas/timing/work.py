@@ -43,6 +43,8 @@ class Work:
     """Bytes of an element between products."""
     met: float = 1.0
     """Experts that compute on a token for each one that it is routed to: all of them where code runs every expert."""
+    normed: float = 0.0
+    """Weights whose norms adapters with magnitudes take in every pass, as if all were adapted."""
     merged: float = 0.0
     """Weights of experts on this rank that adapters are merged into anew in every pass; their gradients are made."""
     forwards: float = 0.0
@@ -94,6 +96,7 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
         width=4.0 if runs_wide(scenario) else 2.0,
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
         merged=sums.routed_weights / scenario.ep if adapted and not looped else 0.0,
+        normed=float(sums.dense_weights) if scenario.method in ADAPTER_TASKS and scenario.lora_kind == "dora" else 0.0,
         expert_calls=sums.moe_layers * sums.experts / scenario.ep * (1 + adapted) if looped else 0.0,
     )
 

@@ -6,9 +6,11 @@ from functools import lru_cache
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.implementation import Implementation
-from ..model.build import build, laid_out
+from ..model.build import Tape, build, laid_out
 from ..model.weight import LoraTargets
 from ..record import dataclass
+from ..scenario import Scenario
+from .kernels import traits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ def parameters(
     lora_targets: LoraTargets = "all-linear",
     *,
     traits: Implementation | None = None,
+    magnitudes: bool = False,
 ) -> Parameters:
     """The parameters of a model.
 
@@ -50,7 +53,8 @@ def parameters(
     a token reaches. With `lora_rank` only the low-rank pairs train, `rank (in + out)` for every projection that the
     targets reach: all but the head, or those of attention. Router and routed experts are stacked tensors, which
     `all-linear` adapts where the adapter library does (`traits`: how the public code lays its weights out, a record of
-    data/implementations.yaml). Equal to the Hugging Face classes (transformers 5.23, peft 0.21), to the unit.
+    data/implementations.yaml); `magnitudes`: DoRA. Equal to the Hugging Face classes (transformers 5.23, peft 0.21), to
+    the unit.
     """
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture)
@@ -65,7 +69,7 @@ def parameters(
     trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
     if lora_rank is not None:
         adapted = tape if traits is None else laid_out(architecture, traits)
-        trainable = sum(n * w.lora_elements(lora_rank, lora_targets) for op, n in adapted.operators for w in op.weights)
+        trainable = _of_adapters(adapted, lora_rank, lora_targets, magnitudes)
     return Parameters(
         total=total,
         active=always + expected,
@@ -74,6 +78,28 @@ def parameters(
         active_without_input_embedding=always + expected - (0 if architecture.tied else table),
         embedding=table,
         trainable=trainable,
+    )
+
+
+def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, magnitudes: bool) -> int:
+    return sum(
+        repeat * weight.lora_elements(rank, targets, magnitudes=magnitudes)
+        for operator, repeat in tape.operators
+        for weight in operator.weights
+    )
+
+
+def parameters_of(scenario: Scenario) -> Parameters:
+    """The parameters of a scenario's model, of which adapters train theirs alone."""
+    architecture = scenario.model.architecture
+    if scenario.method not in ("lora", "qlora"):
+        return parameters(architecture)
+    return parameters(
+        architecture,
+        scenario.lora_rank,
+        scenario.lora_targets,
+        traits=traits_of(scenario),
+        magnitudes=scenario.lora_kind == "dora",
     )
 
 

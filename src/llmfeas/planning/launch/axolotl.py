@@ -57,6 +57,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
         "lora_r": scenario.lora_rank,
         "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
         "lora_dropout": scenario.lora_dropout,
+        **{f"peft_{name}": value for name, value in trainer.LORA_KINDS[scenario.lora_kind].items()},
         **targets,
     }
 

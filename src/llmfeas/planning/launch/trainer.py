@@ -59,6 +59,14 @@ def weights_dtype(scenario: Scenario) -> str:
     return sixteen if sixteen and (pure or scenario.method in ("lora", "qlora")) else "float32"
 
 
+LORA_KINDS: Mapping[str, Mapping[str, object]] = {
+    "lora": {},
+    "rslora": {"use_rslora": True},
+    "dora": {"use_dora": True},
+}
+"""Fields of peft's LoraConfig, and of those who pass them on."""
+
+
 def lora_targets(scenario: Scenario) -> str:
     """Name the matrices that get adapters, as PEFT takes it."""
     return "all-linear" if scenario.lora_targets == "all-linear" else ATTENTION_MATRICES
@@ -73,6 +81,7 @@ def lora(scenario: Scenario) -> dict[str, object] | None:
         "r": scenario.lora_rank,
         "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
         "lora_dropout": scenario.lora_dropout,
+        **LORA_KINDS[scenario.lora_kind],
         "target_modules": lora_targets(scenario),
     }
 

@@ -53,6 +53,7 @@ def config(scenario: Scenario) -> dict[str, object]:
             "lora_r": scenario.lora_rank,
             "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
             "lora_dropout": scenario.lora_dropout,
+            **trainer.LORA_KINDS[scenario.lora_kind],
             "lora_target_modules": [trainer.lora_targets(scenario)],
         }
     if scenario.offload == "activations":

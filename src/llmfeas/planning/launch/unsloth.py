@@ -46,6 +46,8 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what its command has no word for."""
+    if scenario.lora_kind != "lora":
+        return Objection("lora_kind", "its command has no word for it", instead="lora")
     if scenario.num_devices > 1:
         return Objection("num_devices", "its command trains on one device")
     return None
