@@ -220,7 +220,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
     if draft.values["task"] in TRAINING_TASKS:
-        _settle_training(draft, model, engine)
+        _settle_training(draft, model, engine, catalog)
     else:
         _settle_serving(draft, model, backend, engine, catalog)
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
@@ -232,9 +232,9 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
 
-def _settle_training(draft: Draft, model: Model, engine: Engine) -> None:
+def _settle_training(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     layout.check_engine(draft, engine)
-    recipe.settle_training_recipe(draft, model, engine)
+    recipe.settle_training_recipe(draft, model, engine, catalog)
     lengths.settle_sequence(draft, model)
     recipe.settle_rollouts(draft)
     lengths.settle_tokens(draft, model, parameters(model).active)

@@ -261,7 +261,7 @@ def readable(engine: Engine, formats: Quantization) -> Iterator[str]:
         yield f"{name} ({', '.join(some)} ...)" if members else name
 
 
-def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
+def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     """Settle optimizer, checkpointing, dropout and adapters of a training task."""
     adapters = draft.method in ("lora", "qlora")
     draft.settle("optimizer", "adamw")
@@ -275,25 +275,26 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine) -> None:
     draft.settle("lora_kind", "lora")
     draft.settle("lora_dropout", 0.0)
     if adapters:
-        _check_kind(draft, model, engine)
+        _check_kind(draft, model, engine, catalog)
         limit = min(model.architecture.hidden, model.architecture.q_width)
         rank = draft.values["lora_rank"]
         if rank > limit:
             draft.warn("rank-above-width", f"LoRA rank {rank} is above the model's width {limit}: no longer low-rank")
 
 
-def _check_kind(draft: Draft, model: Model, engine: Engine) -> None:
-    """Refuse adapters that the engine has not; that of PyTorch's kin has peft's.
+def _check_kind(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
+    """Refuse adapters that the engine has not.
 
     Raises:
-        UsageError: naming those that it has.
+        UsageError: naming those that it has, and the engines that have them.
     """
     kind = draft.values["lora_kind"]
     if kind not in engine.adapters:
+        able = [each.id for each in catalog.engines.values() if kind in each.adapters and each.launchers]
         raise UsageError(
             "contradiction",
             f"--engine {engine.id} has no --lora-kind {kind}",
-            f"it has {', '.join(engine.adapters)}; --engine pytorch, trl, axolotl and llama-factory have all kinds",
+            f"it has {', '.join(engine.adapters)}; engines that have it: {', '.join(able)}",
             engine.adapters,
         )
     if kind == "dora" and model.architecture.experts is not None and draft.values["lora_targets"] == "all-linear":
