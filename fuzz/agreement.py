@@ -97,12 +97,17 @@ def _ladder(ask: Ask) -> Iterator[str]:
         yield f"no rung for the task that was asked for, {own.task}"
 
 
+SPLIT = 0.01
+"""What buffers on both sides add where layers lie on the host, as they do once a format lets some of them fit."""
+
+
 def _bits(ask: Ask) -> Iterator[str]:
     """Another engine's format is shown where the one at hand has none of a width: those are not compared."""
     rungs = [rung for rung in answer(ask, remedies=False, uses=False).ladder if rung.task == "inference"]
     for wide, narrow in itertools.pairwise(rungs):
         needed, allowed = ((rung.peak_bytes or 0.0) + rung.host_bytes for rung in (narrow, wide))
-        if needed > allowed and _server(ask, narrow) == _server(ask, wide):
+        room = 1 + SPLIT if narrow.host_bytes > wide.host_bytes else 1.0
+        if needed > room * allowed and _server(ask, narrow) == _server(ask, wide):
             yield f"{narrow.label} ({narrow.quant}) needs {needed}, {wide.label} ({wide.quant}) {allowed}"
 
 

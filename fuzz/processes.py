@@ -26,12 +26,22 @@ def processes(chance: Random, folder: Path) -> Iterator[str]:
     """One sweep in a process group of its own, to which something happens."""
     lines = [json.dumps({"id": number, **question(chance)}) for number in range(30)] * 20
     (folder / "in.ndjson").write_text("\n".join(lines) + "\n")
-    jobs = chance.choice(("1", "2"))
-    command = [sys.executable, "-m", "llmfeas", "sweep", "in.ndjson", "--jobs", jobs]
-    to_file = chance.random() < 0.3
-    command += ["-o", "out.ndjson"] if to_file else []
+    jobs, to_file = chance.choice((1, 2)), chance.random() < 0.3
     happening = chance.choice((*SIGNALS, "full disk", "killed worker", "closed pipe"))
     limit = chance.randrange(20_000, 2_000_000) if happening == "full disk" else None
+    moment = chance.uniform(BEFORE_US_SECONDS, LATEST_SECONDS)
+    yield from struck(folder, happening, moment, jobs=jobs, to_file=to_file, limit=limit)
+
+
+def struck(
+    folder: Path, happening: str, moment: float, *, jobs: int, to_file: bool = False, limit: int | None = None
+) -> Iterator[str]:
+    """Yield what does not hold of a sweep of `in.ndjson` to which something happens after so many seconds.
+
+    A signal reaches its first process alone. `limit`: bytes that it may write; with `to_file` it writes `out.ndjson`.
+    """
+    command = [sys.executable, "-m", "llmfeas", "sweep", "in.ndjson", "--jobs", str(jobs)]
+    command += ["-o", "out.ndjson"] if to_file else []
 
     def limited() -> None:
         import resource
@@ -48,7 +58,6 @@ def processes(chance: Random, folder: Path) -> Iterator[str]:
         process = subprocess.Popen(
             command, stdout=out, stderr=errors, start_new_session=True, preexec_fn=limited, cwd=folder
         )
-        moment = chance.uniform(BEFORE_US_SECONDS, LATEST_SECONDS)
         if process.stdout is not None:
             process.stdout.readline()
             process.stdout.close()

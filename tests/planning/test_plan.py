@@ -314,3 +314,11 @@ def test_an_objective_is_kept_and_trained_with_adapters_before_a_host_or_money_h
     assert dict(plan(asked, catalog()).ways[0].settings) == {"adapters": adapters}
     whole = plan({**asked, "adapters": "none"}, catalog())
     assert whole.ways and not any("adapters" in way.settings for way in whole.ways)
+
+
+@pytest.mark.parametrize(("model", "devices"), [("llama-3-8b", 16), ("llama-3-70b", 128)])
+def test_a_pretraining_that_a_desk_cannot_do_rents_machines_and_stays_one(model: str, devices: int) -> None:
+    asked: Ask = {"model": model, "device": "rtx-4090", "task": "pretrain", "tokens": "2T", "deadline": "60d"}
+    first = plan(asked, catalog()).ways[0].estimate
+    assert first.scenario.task == "pretrain" and first.scenario.tokens == 2e12
+    assert first.scenario.device.kind == "datacenter" and first.scenario.num_devices >= devices

@@ -72,3 +72,9 @@ def test_what_runs_it_is_known_before_the_layout() -> None:
     before, whole = before_layout(ask, catalog()), resolution(ask, catalog())
     assert before.scenario.engine == whole.scenario.engine and before.backend == whole.backend
     assert 1 == before.work < whole.work
+
+
+def test_a_layout_counts_by_the_stages_that_are_walked_for_it() -> None:
+    asked = {"model": "llama-3-70b", "device": "64xh100-sxm", "engine": "megatron", "micro_batch": 1}
+    whole, staged = (resolution({**asked, "pp": stages}, catalog()).work for stages in (1, 8))
+    assert staged > 2 * whole

@@ -10,13 +10,15 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..record import dataclass
 from ..units import GIB
-from .change import AUTO, Change, Source, change
+from .change import AUTO, Axis, Change, Source, change
 
 LARGER = 1.001
 MORE = {"datacenter": (7, -1.0), "workstation": (4, 0.0), "consumer": (4, 0.5)}
 """By kind of device: how often a count is doubled, and how much harder than usual it is to have two."""
 HARDLY_MORE = (2, 2.5)
 """The same for Macs, PCs and boards."""
+RENTED = (10, -1.0)
+"""The same for devices of a data center, where none is at hand yet."""
 MOST_ALIKE, MOST_RELATED, MOST_OTHERS = 6, 6, 12
 """Devices that are tried: of the same backend and kind, of that backend alone, of others."""
 GENERATION_YEARS = 3
@@ -60,12 +62,22 @@ def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
     A server that does not keep up with its load gets more copies of the model, not larger ones.
     """
+    yield from _counts(estimate, *MORE.get(estimate.scenario.device.kind, HARDLY_MORE))
+
+
+def rented_groups(estimate: Estimate, catalog: Catalog) -> tuple[Axis, Axis]:
+    """Devices of data centers in larger numbers than there are of the one at hand: two axes that go together."""
+    devices = device_changes(estimate, catalog)
+    rented = (each for each in devices if catalog.devices[str(each.settings["device"])].kind == "datacenter")
+    return Axis("num_devices", tuple(_counts(estimate, *RENTED))), Axis("device", tuple(rented))
+
+
+def _counts(estimate: Estimate, doublings: int, hard: float) -> Iterator[Change]:
     scenario = estimate.scenario
     if scenario.offer is not None:
         return
     node, now = max(1, scenario.devices_per_node), scenario.num_devices
     copies = {"tp": scenario.tp, "pp": scenario.pp} if estimate.verdict.load in ("missed", "overloaded") else {}
-    doublings, hard = MORE.get(scenario.device.kind, HARDLY_MORE)
     doublings = min(doublings, MOST_SERVING) if scenario.task == "inference" else doublings
     for step in range(doublings):
         count = now * 2 ** (step + 1)

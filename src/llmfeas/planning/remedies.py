@@ -9,6 +9,7 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate, Remedy
 from .axes import axes_of
 from .change import Axis, Changes, tier_of, together
+from .hardware import rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
 
@@ -52,6 +53,8 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     if not kept and not larger and hardware:
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
         larger = _least_painful(search, pairs, shown, None)
+    if not kept and not larger and len(hardware) > 1 and scenario.device.kind != "datacenter":
+        larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
     if kept or larger:
         return [*kept, *larger]
     for tier in range(hardware_tier + 1, len(scenario.tables.changes.tiers)):

@@ -12,6 +12,7 @@ from ..scenario import Task
 from .asked import Asked
 from .change import Source
 from .hardware import host_memory_changes, memory_changes
+from .recipe_changes import engine_changes
 from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
@@ -77,7 +78,7 @@ def _best(asked: Settings, plain: Estimate, beside: Asked) -> tuple[Settings, Es
     best: tuple[Settings, Estimate] = ({}, plain)
     if plain.verdict.memory == "fits" or plain.verdict.software == "unsupported":
         return best
-    trials = _formats(plain) if plain.scenario.task == "inference" else _leaner(plain)
+    trials = _formats(plain) if plain.scenario.task == "inference" else _leaner(plain, beside)
     for changes in trials:
         found = _trial({**asked, **changes}, plain, beside)
         if found is None or found.verdict.status not in ("feasible", "tight"):
@@ -95,16 +96,18 @@ def _trial(asked: Settings, plain: Estimate, beside: Asked) -> Estimate | None:
     if settled is None:
         return None
     scenario = settled.scenario
-    if scenario.engine != plain.scenario.engine:
+    if scenario.engine != asked.get("engine", plain.scenario.engine):
         return None
     if scenario.is_training and rank_floor_bytes(scenario) > usable_bytes(scenario):
         return None
     return beside.estimate(asked)
 
 
-def _leaner(plain: Estimate) -> Iterator[dict[str, object]]:
-    """Yield ever leaner trainings; what was said stays, and so does what is lean already."""
+def _leaner(plain: Estimate, beside: Asked) -> Iterator[dict[str, object]]:
+    """Yield leaner engines that cost nothing, then ever leaner recipes; what was said stays, and what is lean already."""
     scenario = plain.scenario
+    if not scenario.was_given("engine"):
+        yield from (dict(each.settings) for each in engine_changes(plain, beside.catalog) if each.tier == 0)
     changes: dict[str, object] = {}
     for step in LEANER:
         new = {n: v for n, v in step.items() if not scenario.was_given(n) and getattr(scenario, n) != v}

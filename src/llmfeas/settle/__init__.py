@@ -18,6 +18,7 @@ from ..contract import Note
 from ..errors import UsageError
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
+from ..memory.training import training_plan
 from ..memory.usable import usable_bytes
 from ..options import BY_NAME
 from ..ranges import Range
@@ -59,7 +60,7 @@ class Resolution:
     open_draft: Draft | None = None
     """What a layout is still chosen from for each batch; None where all is settled."""
     work: int = 1
-    """Layouts that were weighed: what settling cost, whatever was known before."""
+    """Stages of the layouts that were weighed: what settling cost, whatever was known before."""
 
 
 def _is_path(text: str, catalog: Catalog) -> bool:
@@ -267,7 +268,7 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
 
     def peak(candidate: Scenario) -> Range:
         nonlocal work
-        work += 1
+        work += len(training_plan(candidate).ranks)
         return peak_bytes(candidate)
 
     def tokens_per_second(candidate: Scenario) -> float:
