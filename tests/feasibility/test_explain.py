@@ -38,6 +38,11 @@ ASKS: list[dict[str, object]] = [
     {"task": "lora", "offload": "activations", "micro_batch": 1},
     {"device": "64xh100-sxm", "task": "pretrain", "pp": 4, "tp": 2, "engine": "megatron"},
     {"device": "64xh100-sxm", "task": "finetune", "zero": 3},
+    {"device": "rtx-4090", "task": "lora", "mtbf": "90d", "storage": 2},
+    {"model": "llama-3-70b", "device": "256xh100-sxm", "task": "pretrain", "storage": 0.001},
+    {"task": "dpo", "adapters": "lora"},
+    {"model": "qwen2.5-1.5b", "device": "8xh100-sxm", "task": "grpo"},
+    {"task": "inference", "reserve": "2GiB", "rate": 1, "engine": "vllm", "quant": "awq-int4"},
     {"model": "mixtral-8x7b", "device": "64xh100-sxm", "task": "pretrain", "ep": 8, "engine": "megatron"},
     {"device": "4xrtx-4090", "task": "inference", "concurrency": 8, "prompt": 1000, "context": 3000},
     {"model": "llama-2-70b", "task": "inference", "quant": "q4_k_m", "gpu_layers": 40, "prompt": 100},
@@ -122,6 +127,12 @@ def test_the_numbers_on_the_screen_give_the_value_too(ask: dict[str, object]) ->
         largest = max((abs(float(str(entry.value))) for entry in term.inputs), default=0.0)
         tolerance = 1e-6 * largest if "-" in term.formula else 0.0
         assert math.isclose(computed(typed, {}), term.value, rel_tol=2e-6, abs_tol=tolerance), term.quantity
+
+
+def test_checkpoints_and_failures_are_derived_too() -> None:
+    long = {name for name in terms(device="64xh100-sxm", task="pretrain") if name.startswith("long_run.")}
+    found = {"checkpoint_seconds", "failure_seconds", "interval_seconds", "useful_share", "total_seconds", "failures"}
+    assert long == {f"long_run.{name}" for name in found}
 
 
 def test_counts_are_exact_on_the_screen() -> None:

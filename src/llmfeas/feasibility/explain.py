@@ -14,6 +14,7 @@ from ..timing.training import TrainingTime, run_interval, step_tokens
 from ..timing.work import forwards_beside
 from ..workload.flops import Flops
 from ..workload.parameters import block_parameters
+from .explain_long_run import long_run_terms
 from .explain_memory import memory_terms
 from .explain_serving import load_terms, serving_terms
 from .explain_step import step_terms
@@ -23,7 +24,7 @@ from .terms import number, setting, term
 
 def explanation(estimate: Estimate) -> tuple[Term, ...]:
     """Derive every figure of an estimate."""
-    time = estimate.time
+    time, run = estimate.time, estimate.long_run
     return (
         *_parameter_terms(estimate),
         *_flop_terms(estimate),
@@ -34,6 +35,7 @@ def explanation(estimate: Estimate) -> tuple[Term, ...]:
             else _training_terms(estimate, time)
         ),
         *(load_terms(estimate.load) if estimate.load is not ABSENT else ()),
+        *(() if run is ABSENT else long_run_terms(estimate.scenario, run)),
         *_cost_terms(estimate),
     )
 

@@ -202,6 +202,15 @@ def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield change(scenario, kind, {said: "qlora", **fewer}, text, alone=only)
 
 
+def target_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield adapters beside attention alone, where those of experts would be merged into whole stacks of them."""
+    scenario = estimate.scenario
+    adapted = scenario.method in ("lora", "qlora") and not scenario.was_given("lora_targets")
+    if adapted and scenario.lora_targets == "all-linear" and scenario.model.architecture.experts is not None:
+        text = "experts stay as they are: adapters change the attention alone"
+        yield change(scenario, "adapters-attention", {"lora_targets": "attention"}, text)
+
+
 def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield none where there is one, then activations, optimizer states, then weights and states in main memory."""
     scenario = estimate.scenario
@@ -372,6 +381,7 @@ RECIPE_SOURCES: tuple[tuple[str, Source], ...] = (
     ("cp", context_parallel_changes),
     ("precision", precision_changes),
     ("optimizer", optimizer_changes),
+    ("lora_targets", target_changes),
     ("task", task_changes),
     ("offload", offload_changes),
     ("seq_len", seq_len_changes),

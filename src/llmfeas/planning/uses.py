@@ -104,7 +104,7 @@ def _trial(asked: Settings, plain: Estimate, beside: Asked) -> Estimate | None:
 
 
 def _leaner(plain: Estimate, beside: Asked) -> Iterator[dict[str, object]]:
-    """Yield leaner engines that cost nothing, then ever leaner recipes; what was said stays, and what is lean already."""
+    """Yield leaner engines that cost nothing, then ever leaner recipes; what was said stays, as does what is lean."""
     scenario = plain.scenario
     if not scenario.was_given("engine"):
         yield from (dict(each.settings) for each in engine_changes(plain, beside.catalog) if each.tier == 0)

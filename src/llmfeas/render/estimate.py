@@ -190,7 +190,7 @@ def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     lines = [f"writes {rate(time['decode_tokens_per_second'])}{alone}{written}{condition}"]
     if time.get("prefill_tokens_per_second"):
         read = _limited(inputs, time, "prefill_bound_by")
-        lines.append(f"reads the prompt at {rate(time['prefill_tokens_per_second'])}{read}")
+        lines.append(f"reads prompts at {rate(time['prefill_tokens_per_second'])}{read}")
     if time.get("time_to_first_token_seconds") and inputs.get("prompt", {}).get("value"):
         lines.append(f"first token after {figure(time['time_to_first_token_seconds'], format_duration)}")
     return lines

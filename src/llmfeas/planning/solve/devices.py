@@ -50,7 +50,10 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
             return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
         before = count
     last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
-    return Answer("min-devices", {"num_devices": None}, None, last, (f"not even {before} devices work",))
+    text = f"not even {before} devices work"
+    if result is not None and result.memory.verdict == "exceeds":
+        text += ": what each holds at once is not divided among them; 'llmfeas plan' names what else could change"
+    return Answer("min-devices", {"num_devices": None}, None, last, (text,))
 
 
 def _alone(result: Estimate | None) -> bool:
