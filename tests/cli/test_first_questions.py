@@ -1,0 +1,97 @@
+"""First questions, as new users type them, and what an expert answers: a row each, with what must be on the screen.
+
+Words are looked for with their spaces as one, whatever the width; a word behind `not ` must not be there.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+
+import pytest
+from command_line import Outcome
+
+QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    # one notion of feasible: the automatic batch is the largest that surely fits
+    ("estimate -m llama-3-8b -d rtx-4090 -t qlora", 0, ("✓ feasible", "2 x 2048 tokens", "23.4 GiB usable of 24 GiB")),
+    ("estimate -m llama-3-8b -d rtx-3090 -t qlora", 0, ("✓ feasible",)),
+    ("estimate -m llama-3-8b -d '4060 ti 16gb' -t qlora", 0, ("✓ feasible",)),
+    ("estimate -m llama-3-8b -d 'rtx 4070 ti super' -t qlora", 0, ("✓ feasible",)),
+    ("estimate -m llama-3-8b -d rtx-5080 -t qlora", 0, ("✓ feasible",)),
+    ("estimate -m llama-3-8b -d 7900xtx -t qlora", 0, ("✓ feasible",)),
+    ("estimate -m llama-3-70b -d 256xh100-sxm -t pretrain", 0, ("✓ feasible", "tp 8", "megatron")),
+    # a card that drives a screen
+    ("estimate -m gpt2 -d rtx-4090 -t lora", 0, ("600 MiB of a card's memory belong to the screen", "--reserve")),
+    ("estimate -m gpt2 -d rtx-4090 -t lora --reserve 0", 0, ("not belong to the screen", "24 GiB usable")),
+    ("estimate -m gpt2 -d 8xh100-sxm -t lora", 0, ("not belong to the screen",)),
+    ("estimate -m gpt2 -d rtx-4090 -t lora --reserve-vram 1", 2, ("Here it is --reserve",)),
+    # a desk: the best usual format that surely fits, layers on the host where none does
+    ("estimate -m gemma-3-27b -d rtx-4090 -t inference", 0, ("✓ feasible", "q5_k_m weights: the best usual format")),
+    ("estimate -m phi-4 -d rtx-4090 -t inference", 0, ("✓ feasible", "q8_0 weights")),
+    ("estimate -m gemma-3-27b -d rtx-3060 -t inference", 0, ("✓ feasible", "q4_k_m", "layers on the device, as many")),
+    ("estimate -m gpt-oss-20b -d arc-b580 -t inference", 0, ("✓ feasible", "mxfp4 weights", "not XPU build")),
+    # a server: its own format first, and no format of another engine among the ways
+    (
+        "estimate -m llama-3-70b -d 4xl40s -t inference --concurrency 32 --context 8192",
+        0,
+        ("✗ does not fit", "--quant fp8 ✓", "not q8_0", "not q6_k", "tokens/s to each"),
+    ),
+    # no task said: one line a use, with what makes it so
+    ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "in detail")),
+    ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),
+    ("estimate -m gpt2-xl -d 4070ti", 0, ("Full fine-tuning ✓", "Pre-training ✓", "not --offload all --tokens")),
+    ("estimate -m bge-m3 -d rtx-4090", 0, ("Embedding ✓", "Pre-training in detail")),
+    # a framework for one card is proposed, and written
+    ("estimate -m qwen3-8b -d 4070ti -t qlora", 0, ("! tight", "--engine unsloth ✓")),
+    ("launch --engine unsloth -m qwen3-8b -d 4070ti -t qlora", 0, ("load_in_4bit: true", "unsloth train")),
+    # what a launcher cannot do is no default of it
+    ("estimate -m llama-3-8b -d 2xt4 -t qlora", 0, ("✓ feasible", "not ZeRO 3", "fp16-mixed")),
+    ("launch --engine trl -m llama-3-8b -d 2xt4 -t qlora", 0, ("trl sft", "not was taken")),
+    ("estimate -m llama-3-8b -d 4xa100 -t finetune", 0, ("✓ feasible", "ZeRO 3", "not tp 2")),
+    # machines of several sizes
+    ("estimate -m llama-3-8b -d 'm4 max' -t lora", 0, ("of memory assumed", "it is sold with", "works from")),
+    (
+        "estimate -m llama-3-8b -d 'm1 max' -t lora --memory 32GiB",
+        0,
+        ("! tight", "19.4 GiB", "fp16-mixed", "To make it work"),
+    ),
+    # another job only where the one that was asked for has no way
+    (
+        "plan -m llama-3-8b -d rtx-4090 -t pretrain --tokens 2T --deadline 60d",
+        0,
+        ("--num-devices", "not --task qlora", "not --task lora"),
+    ),
+    ("plan -m qwen3-30b-a3b -d rtx-4090 -t qlora", 0, ("Change --lora-targets attention", "experts stay as they are")),
+    # searches skip what cannot be asked
+    ("compare -m gpt2 -m llama-3-8b -d rtx-4090 -t inference --context 4096", 0, ("1 of the rows cannot be asked",)),
+    ("solve deadline -m llama-3-8b -d 8xh100-sxm --tokens 100B", 0, ("Answer time", "not infeasible")),
+    # work as people count it
+    ("estimate -m gpt2 -d t4 -t lora --examples 5k --epochs 3", 0, ("5 k examples", "x 3 epochs")),
+    ("estimate -m gpt2 -d t4 -t inference --prompt 0", 0, ("not first token", "reads prompts at")),
+    # what is typed elsewhere
+    ("estimate -m gpt2 -d t4 -d rtx-4090", 2, ("--device is given 2 times", "llmfeas compare")),
+    ("estimate -m 'gemma 4' -d rtx-4090", 2, ("can mean several models", "gemma-4-12b", "not gemma-3-4b")),
+    ("estimate -m ./Meta-Llama.gguf -d rtx-4090", 3, ("./Meta-Llama.gguf: there is no such file",)),
+    ("estimate -m llama 3 8b -d rtx 4090", 2, ("needs quotes", '-m "llama 3 8b"', '-d "rtx 4090"')),
+    ("estimate -m gpt2 -d t4 --batch-size 4", 2, ("--micro-batch in training, --concurrency in inference",)),
+    ("estimate -m gpt2 -d t4 --gpus 3", 2, ("--num-devices",)),
+    ("estimate -m gpt2 -d t4 --users 3", 2, ("--concurrency",)),
+    ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --examples",)),
+)
+
+
+def said(text: str) -> str:
+    return re.sub(r"[ \n\u00a0]+", " ", text)
+
+
+@pytest.mark.parametrize(("line", "code", "words"), QUESTIONS, ids=[row[0] for row in QUESTIONS])
+def test_a_first_question_gets_the_answer_of_an_expert(
+    run: Callable[..., Outcome], line: str, code: int, words: tuple[str, ...]
+) -> None:
+    result = run(*shlex.split(line))
+    screen = said(result.out + result.err)
+    assert result.code == code, screen
+    for word in words:
+        absent = word.startswith("not ")
+        assert (word.removeprefix("not ") in screen) != absent, f"{word}: {screen}"
