@@ -157,3 +157,9 @@ def test_the_time_of_another_task_is_known_where_its_tokens_are() -> None:
     assert time_lower_bound({"task": "lora", "tokens": 1e9}, scenario, catalog()) > 0
     assert time_lower_bound({"num_devices": 4}, scenario, catalog()) == time_lower_bound({}, scenario, catalog()) / 4
     assert time_limit_seconds(scenario) == IMPRACTICAL_SECONDS
+
+
+def test_a_format_whose_name_begins_like_auto_is_itself() -> None:
+    asked = {"model": "gpt2", "device": "h100-sxm", "task": "inference", "quant": "autoround-int4"}
+    scenario = resolution(asked, catalog()).scenario
+    assert 0 < memory_lower_bound({}, scenario) < memory_lower_bound({"quant": "none"}, scenario)

@@ -125,7 +125,8 @@ def _served_bytes(settings: Mapping[str, object], requested: Scenario) -> float:
 def _may_lie_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
     """Whether some engine may leave layers on the host by itself, as at a desk: of few bits, or experts."""
     formats = requested.tables.quantization
-    few = formats.encoded_bits(str(settings.get("quant", requested.quant)).replace("auto", "none"))[0] <= FEW_BITS
+    quant = str(settings.get("quant", requested.quant))
+    few = formats.encoded_bits("none" if quant == "auto" else quant)[0] <= FEW_BITS
     mixture = requested.model.architecture.experts is not None
     return (few or mixture) and (
         "engine" in settings or "device" in settings or requested.engine_record.serving.partial

@@ -47,6 +47,10 @@ def _asked(scenario: Scenario) -> Iterator[str]:
         yield f"kv-{scenario.kv_dtype}"
 
 
+OF_THE_DEVICE = frozenset({"has", "is", "was", "needs", "runs", "emulates", "unpacks", "must"})
+"""Words with which a note of data/backends.yaml begins that speaks of the device."""
+
+
 @cached_across_batches
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """The worst support level over all techniques, with a reason for each that has limits."""
@@ -87,5 +91,5 @@ def _support(
 
 
 def _sentence(name: str, case: Support, device: Device) -> str:
-    what = device.name if name == "device" else f"{name} on {device.name}"
-    return f"{what}: {case.note or case.status}"
+    what, note = device.name if name == "device" else f"{name} on {device.name}", case.note or case.status
+    return f"{what}: {'it ' if note.split(' ', 1)[0] in OF_THE_DEVICE else ''}{note}"

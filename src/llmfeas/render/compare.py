@@ -123,7 +123,7 @@ def _limits(row: Mapping[str, Any]) -> list[str]:
     verdict = row["verdict"]
     software = [reason["message"] for reason in verdict["reasons"] if reason["code"].startswith("software")]
     causes = {"over_deadline": "misses the deadline", "impractical": "would take years", "over_budget": "over budget"}
-    return [text.split(": ", 1)[-1] for text in software] + [
+    return [text.split(": ", 1)[-1].removeprefix("it ") for text in software] + [
         causes[verdict[key]] for key in ("time", "budget") if verdict[key] in causes
     ]
 
