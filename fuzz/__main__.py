@@ -49,9 +49,9 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.again:
         return 1 if sum(map(again, asked.again)) else 0
-    begin, report = time.monotonic(), Report()
+    begin, report = time.monotonic(), Report(seed=asked.seed)
     with contextlib.suppress(KeyboardInterrupt):
-        report = attack(asked.only, asked.seed, 60 * asked.minutes)
+        attack(asked.only, report, 60 * asked.minutes)
     print(f"seed {asked.seed}, {(time.monotonic() - begin) / 60:.1f} minutes")
     print(report.written())
     return 1 if report.failures else 0

@@ -24,7 +24,7 @@ BEFORE_US_SECONDS = 0.4
 
 def processes(chance: Random, folder: Path) -> Iterator[str]:
     """One sweep in a process group of its own, to which something happens."""
-    lines = [json.dumps({"id": number, **question(chance)}) for number in range(30)] * 20
+    lines = [json.dumps({"id": number, **question(chance)}) for number in range(30)] * 8
     (folder / "in.ndjson").write_text("\n".join(lines) + "\n")
     jobs, to_file = chance.choice((1, 2)), chance.random() < 0.3
     happening = chance.choice((*SIGNALS, "full disk", "killed worker", "closed pipe"))

@@ -140,14 +140,14 @@ class Report:
         return "\n".join(lines)
 
 
-def attack(kinds: list[str], seed: int, seconds: float) -> Report:
+def attack(kinds: list[str], report: Report, seconds: float) -> None:
     """Attack for a time; a process that dies, hangs or grows is a failure, and the next one goes on after it."""
-    report, numbers, end = Report(seed=seed), dict.fromkeys(kinds, 0), time.monotonic() + seconds
+    numbers, end = dict.fromkeys(kinds, 0), time.monotonic() + seconds
     context = multiprocessing.get_context("spawn")
     while time.monotonic() < end:
         before = sum(report.counts.values()) + len(report.failures)
         ours, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(theirs, kinds, seed, dict(numbers)), daemon=True)
+        worker = context.Process(target=_work, args=(theirs, kinds, report.seed, dict(numbers)), daemon=True)
         worker.start()
         theirs.close()
         _watched(ours, end, numbers, report)
@@ -155,7 +155,6 @@ def attack(kinds: list[str], seed: int, seconds: float) -> Report:
         worker.join()
         if sum(report.counts.values()) + len(report.failures) == before:
             raise RuntimeError("no attack could be made")
-    return report
 
 
 def _watched(connection: Connection, end: float, numbers: dict[str, int], report: Report) -> None:

@@ -37,6 +37,10 @@ def test_a_law_holds(law: Law, seed: int) -> None:
             "pure 16 bits",
             {"model": "lfm2-1.2b", "device": "mi325x", "task": "pretrain", "engine": "unsloth", "micro_batch": 2},
         ),
+        (
+            "pure 16 bits",
+            {"model": "qwen3-vl-2b", "device": "b200", "task": "pretrain", "engine": "unsloth", "optimizer": "lion"},
+        ),
     ],
 )
 def test_questions_that_once_broke_a_law(law: str, ask: dict[str, object]) -> None:

@@ -205,7 +205,7 @@ def rank_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     if layout.pure:
         scheme = layout.scheme
         states = optimizer.states(inventory, scheme.state) + scheme.master * inventory.trained
-        return float(scheme.weight * inventory.trained), float(scheme.gradient * inventory.trained), states
+        return float(scheme.weight * inventory.elements), float(scheme.gradient * inventory.trained), states
     weights = float(moments.weight_bytes)
     if setup.recipe.quantized:
         weights = _quantized_bytes(scenario, moments, setup)
