@@ -106,6 +106,8 @@ class Scenario:
     """The first so many layers keep their routed experts in the host's memory; None: none do."""
     context: int | None = None
     prompt: int = 0
+    images: int = 0
+    """Images in each prompt, whose tokens `prompt` holds."""
     output: int | None = None
     """Mean tokens of an answer; None in training."""
     concurrency: int = 1
@@ -261,11 +263,13 @@ class Scenario:
     def has_load(self) -> bool:
         """Whether several requests, or targets for one, are asked for: then it is a server that is judged.
 
-        Not of an encoder: it writes no answers that others could wait for.
+        Not of an encoder, which writes no answers that others could wait for, nor of an encoder-decoder, whose prompts
+        no server takes in parts beside its answers.
         """
         targets = self.ttft_seconds is not None or self.tpot_seconds is not None
         many = targets or bool(self.rate or self.requests) or self.concurrency > 1
-        return many and not (self.is_training or self.model.architecture.encoder)
+        architecture = self.model.architecture
+        return many and not (self.is_training or architecture.encoder or architecture.source)
 
     @property
     def states_on_host(self) -> bool:

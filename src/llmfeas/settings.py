@@ -59,6 +59,7 @@ Setting = Literal[
     "offload",
     "context",
     "prompt",
+    "images",
     "output",
     "concurrency",
     "rate",
@@ -190,6 +191,8 @@ class Settings(TypedDict, total=False):
     """Tokens that the cache has room for."""
     prompt: int | str
     """Tokens in the prompt."""
+    images: int | str
+    """Images in each prompt, at the size that a note names."""
     output: int | str
     """Tokens in the answer, on average."""
     concurrency: int | str

@@ -30,7 +30,12 @@ def test_a_name_that_is_no_models_or_several_is_not_answered(name: str, code: st
 
 @pytest.mark.parametrize(
     ("name", "forbidden"),
-    [("t5-large", "gpt2-large"), ("llava-1.6-13b", "gpt2-xl"), ("electra-base", "gpt2"), ("Qwen4-8B", "qwen2.5-7b")],
+    [
+        ("prophetnet-large", "gpt2-large"),
+        ("llava-1.6-13b", "gpt2-xl"),
+        ("electra-base", "gpt2"),
+        ("Qwen4-8B", "qwen2.5-7b"),
+    ],
 )
 def test_no_other_family_is_suggested(name: str, forbidden: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -16,12 +16,12 @@ def _nll_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     recorder.ledger.begin("loss")
     edge = node.edges[0]
     assert edge is not None
-    return [recorder.new(edge[2], 4, component=LOGITS)]
+    return [recorder.new(edge[2], edge[3], component=LOGITS)]
 
 
 def _log_softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     recorder.ledger.begin("loss")
-    out = recorder.new(g.n, 4, component=LOGITS)
+    out = recorder.new(g.n, g.width, component=LOGITS)
     recorder.ledger.begin("backward")
     return [out]
 
@@ -224,10 +224,19 @@ def causal_loss(recorder: Recorder, logits: Tensor) -> Tensor:
     sizes = recorder.sizes
     wide = cast_logits(recorder, logits)
     padded = recorder.new(sizes.bs + sizes.b, 8)
-    labels = padded if sizes.single else recorder.new(sizes.bs, 8)
+    return _of_logits(recorder, wide, padded if sizes.single else recorder.new(sizes.bs, 8))
+
+
+def plain_loss(recorder: Recorder, logits: Tensor) -> Tensor:
+    """Cross entropy of labels as they are, in the type of the logits but under autocast (encoder-decoders)."""
+    wide = cast_logits(recorder, logits) if recorder.autocast else logits
+    return _of_logits(recorder, wide, recorder.new(recorder.sizes.bs, 8))
+
+
+def _of_logits(recorder: Recorder, wide: Tensor, labels: Tensor) -> Tensor:
     recorder.ledger.begin("loss")
     node = recorder.open(_log_softmax_back, (wide,))
-    scores = recorder.new(wide.n, 4, node, LOGITS)
+    scores = recorder.new(wide.n, wide.width, node, LOGITS)
     recorder.keep(node, scores)
     node = recorder.open(_nll_back, (scores,))
     recorder.keep(node, scores, labels)
@@ -249,6 +258,7 @@ def cast_logits(recorder: Recorder, logits: Tensor) -> Tensor:
 
 LOSSES: Final[Mapping[str, Callable[[Recorder, Tensor], Tensor]]] = {
     "written": causal_loss,
+    "plain": plain_loss,
     "kernel": fused_loss,
     "in-place": loss_in_place,
     "compiled": compiled_loss,

@@ -21,6 +21,7 @@ from .parts import (
     PerLayerEmbedding,
     ShortConvolution,
     SideWeights,
+    SourceEncoder,
     StateSpace,
     Window,
 )
@@ -109,6 +110,8 @@ class Architecture:
     final_norm: bool = True
     parallel_block: bool = False
     qkv_bias: bool = False
+    key_bias: bool = True
+    """With `qkv_bias`: keys have one too (Whisper's have none)."""
     out_bias: bool = False
     mlp_bias: bool = False
     head_bias: bool = False
@@ -117,7 +120,8 @@ class Architecture:
     fused_gate_up: bool = False
     qk_norm: QkNorm = "none"
     tied: bool = False
-    positions: Literal["rope", "learned", "alibi", "relative-xl"] = "rope"
+    positions: Literal["rope", "learned", "alibi", "relative-xl", "distances"] = "rope"
+    """`distances`: a bias a head for each range of distances, from a small table (T5)."""
     learned_positions: Count | None = None
     """Rows of the learned position table."""
     rope_fraction: Fraction = 1.0
@@ -145,7 +149,10 @@ class Architecture:
     compressed_attention: CompressedAttention | None = None
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
-    no cache and no projection to the vocabulary."""
+    no cache and no projection to the vocabulary. `tied` means that its token table is another's."""
+    source: SourceEncoder | None = None
+    """The encoder that its layers look at (T5, BART, Whisper); all other fields are the decoder's. Of what `reader`
+    gives: the decoder that looks at it."""
     beside: SideWeights | None = None
     """Of the model; those of layers stand in `layer_runs`."""
     whole_heads: HeadShape | None = None
@@ -231,7 +238,38 @@ class Architecture:
 
     def __getstate__(self) -> dict[str, Any]:
         # A hash of strings holds in one process only.
-        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_kinds")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_kinds", "_reader")}
+
+    @property
+    def reader(self) -> Architecture | None:
+        """The encoder of an encoder-decoder, with the keys and values that it makes for each layer of the decoder."""
+        if self.source is None or self.encoder:
+            return None
+        cached: Architecture | None = self.__dict__.get("_reader")
+        if cached is None:
+            source = self.source
+            rows = source.learned_positions or self.learned_positions
+            cached = replace(
+                self,
+                encoder=True,
+                layers=source.layers,
+                layer_runs=(LayerKind(times=source.layers, beside=self.layer_kinds[-1].beside),),
+                heads=source.heads or self.heads,
+                kv_heads=source.heads or self.kv_heads,
+                ffn=source.ffn or self.ffn,
+                positions="learned" if rows else self.positions,
+                learned_positions=rows,
+                tied=True,
+                source=replace(source, layers=self.layers, heads=self.heads),
+            )
+            object.__setattr__(self, "_reader", cached)
+        return cached
+
+    def reading(self, tokens: int) -> Architecture:
+        """The same behind a text of so many tokens, where it has an encoder whose text has no length yet."""
+        if self.source is None or self.source.tokens or self.encoder:
+            return self
+        return replace(self, source=replace(self.source, tokens=tokens))
 
     @property
     def q_width(self) -> int:
@@ -311,6 +349,9 @@ class Model:
     training_tokens_source: str = ""
     mtp_parameters: CountOrZero = 0
     """Multi-token-prediction weights of the checkpoint, in no other count."""
+    image_tokens: CountOrZero = 0
+    """Tokens that an image of `image_size` makes; 0: it reads none, or nobody wrote its rule down."""
+    image_size: str = ""
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ RouterKind = Literal[
     "softmax", "softmax-back", "softmax-raw", "softmax-scaled", "softmax-corrected", "sigmoid", "top-softmax",
     "top-softmax-raw",
 ]
-LossKind = Literal["written", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "compiled"]
+LossKind = Literal["written", "plain", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "compiled"]
 # fmt: on
 
 Fields = Mapping[str, Any]
@@ -54,6 +54,7 @@ class Implementation:
     mask_buffer: bool = False
     activation: Literal["", "gelu-recomputed", "kernel"] = ""
     scales_query: bool = False
+    copies_query: bool = False
     gate_up: Literal["separate", "joint", "clamped", "kernel", "compiled"] = "separate"
     router: RouterKind = "softmax"
     tempers_query: bool = False
@@ -75,6 +76,7 @@ class Implementation:
     drops_embedding: bool = False
     drops_attention: bool = True
     drops_residual: bool = False
+    drops_inner: bool = False
     names_attended: bool = False
     returns_scores: bool = False
     eager_only: bool = False

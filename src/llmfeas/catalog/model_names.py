@@ -104,6 +104,10 @@ GENERIC: Final = frozenset(
     ]
 )
 """Words that many families use: sharing one makes no kinship."""
+_OTHER: Final = frozenset(
+    ["blip", "clip", "vit", "vision", "vl", "vlm", "audio", "omni", "ocr", "tts", "asr", "speech"]
+)
+"""Words of models that hold another one and more: they are not that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,7 @@ def held(asked: TypedName, name: TypedName) -> bool:
     So is `Dolphin3.0-Llama3.1-8B` made of Llama 3.1 8B, and `GLM-4.5-Air-REAP-82B` of no model that is known.
     """
     inner = name.needed
-    if not name.sizes or not set(asked.sizes) <= set(name.sizes):
+    if not name.sizes or not set(asked.sizes) <= set(name.sizes) or (_OTHER & set(asked.needed)) - set(inner):
         return False
     return any(asked.needed[i : i + len(inner)] == inner for i in range(len(asked.needed) - len(inner) + 1))
 

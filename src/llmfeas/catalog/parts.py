@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..record import dataclass
-from .types import STRICT, Count, CountOrZero, Few, Fraction, Positive
+from .types import STRICT, Count, CountOrZero, Few, Fraction, Layers, Positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +117,26 @@ class HeadShape:
     keys_are_values: bool = False
     """There is no projection of values: they are the keys before their norm (Gemma 4)."""
     sinks: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceEncoder:
+    """The encoder of an encoder-decoder, where it differs from the decoder, whose layers look at what it made."""
+
+    __pydantic_config__: ClassVar = STRICT
+    layers: Layers
+    tokens: CountOrZero = 0
+    """Positions that it makes of any input (Whisper: 1500 of 30 s); 0: one a token of the text."""
+    heads: CountOrZero = 0
+    ffn: CountOrZero = 0
+    """Its heads and the width of its feed-forward; 0: the decoder's."""
+    learned_positions: CountOrZero = 0
+    """Rows of its own table of positions; 0: as the decoder, where that has one."""
+    bands: CountOrZero = 0
+    """Frequencies of the sound that two convolutions make positions of, two frames each; 0: it reads text, by the
+    decoder's token table."""
+    still: bool = False
+    """Both tables of positions are waves, held and not trained; that of an encoder of sound is anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

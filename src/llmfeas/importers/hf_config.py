@@ -22,6 +22,7 @@ from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_mamba import MAMBA
 from .hf_moe import MOE
+from .hf_pairs import PAIRS
 from .hf_parts import COLUMNS, COMMON, Family
 from .hf_pressed import PRESSED
 from .hf_recent import RECENT
@@ -45,6 +46,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **PRESSED,
     **IRREGULAR,
     **ENCODERS,
+    **PAIRS,
 }
 """Every `model_type` that can be read."""
 
@@ -148,11 +150,14 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
     """Find the configuration of the language model and the row of its type.
 
     Raises:
-        DataError: unknown or missing model_type, or an encoder.
+        DataError: unknown or missing model_type.
     """
-    if whole.raw("is_encoder_decoder") is True:
-        raise whole.wrong("is_encoder_decoder", "is true: only decoder-only models are supported")
     outer = whole.text("model_type")
+    if whole.raw("is_encoder_decoder") is True and outer not in PAIRS:
+        raise whole.wrong(
+            "is_encoder_decoder",
+            f"is true: of encoder-decoders {', '.join(PAIRS)} are known, not {printable(outer, 40)}",
+        )
     text = whole.nested("text_config")
     kind, config = outer, whole
     if text is not None:

@@ -18,6 +18,7 @@ from .shapes import CannotExpressError, Facts, Inferred, architecture_from_layou
 from .tensors import ImportedModel, bytes_by_type
 
 CONFIG_LIMIT = 8 * MIB
+HEADER_ALONE = "the file holds a header and no weights"
 
 
 def model_from_safetensors(path: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
@@ -47,7 +48,7 @@ def model_from_safetensors(path: Path, known: Iterable[Model], formats: Formats)
         by_type=bytes_by_type(header.tensors),
     )
     if not header.weights_present:
-        notes.append("the file holds a header and no weights")
+        notes.append(HEADER_ALONE)
     if layout.other:
         notes.append(f"{layout.other} parameters of other encoders (images, sound) are stored beside the text model")
     return ImportedModel(

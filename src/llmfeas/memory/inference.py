@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from ..catalog.architecture import Architecture
 from ..catalog.engine import ServingMemory
 from ..catalog.serving_pool import ServingPool
 from ..model.build import build
 from ..model.layer import Layer
 from ..model.operator import Operator
+from ..model.sums import source_tokens
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..walk.prefill import prefill_bytes, prefill_polynomials
@@ -149,7 +151,7 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
     parts: list[Part] = []
     for stage in stages(len(kept), s.pp, head=int(head > 0 and s.pool is None)):
         own = kept[stage.first : stage.end]
-        edge = (tables if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
+        edge = (tables + weights.reader / s.tp if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
         own_caches = [cache for _, cache, _ in own]
         parts.append(
             Part(
@@ -193,7 +195,7 @@ def _pages(s: Serving, behaviour: ServingMemory) -> list[tuple[float, float]]:
 def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, float]:
     """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
     block, window = behaviour.block_tokens, layer.window
-    operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes]
+    operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes or op.source_values]
     whole = -(-s.context // block) * block
     prompt = whole if behaviour.cache != "growing" else -(-s.prompt // block) * block
     if behaviour.window_extra is not None and window is not None:
@@ -207,6 +209,7 @@ def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, 
 def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool) -> float:
     fixed = operator.state_bytes > 0
     values = operator.cached_values(tokens) if windowed or fixed else operator.cached_values(1) * tokens
+    values += operator.source_values
     return s.sequences * (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
 
 
@@ -282,8 +285,11 @@ def _prompt_pass(
     if limit and behaviour.reserves:
         tokens, sequences = min(limit, max(s.context, 1)), 1
     seen = s.context if behaviour.reserves else s.prompt
-    layers = (_walked(s, tokens) if behaviour.public_code else None) or pass_bytes(
-        s.architecture,
+    reads = s.architecture.reader or s.architecture
+    if reads is not s.architecture:
+        tokens = seen = source_tokens(s.architecture)
+    layers = (_walked(s, reads, tokens) if behaviour.public_code else None) or pass_bytes(
+        reads,
         tokens,
         seen,
         sequences,
@@ -302,9 +308,8 @@ def _prompt_pass(
     return (layers, 0.0) if layers >= logits + streams else (streams, logits)
 
 
-def _walked(s: Serving, tokens: int) -> float | None:
+def _walked(s: Serving, a: Architecture, tokens: int) -> float | None:
     """The bytes of a pass as the public code runs it; None where its program is not known to the operator."""
-    a = s.architecture
     traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:
         return None

@@ -17,7 +17,7 @@ from .context import Context, Made
 from .norm import NormProgram
 from .operator import AttentionKernel, Operator, SpanShape
 from .rotation import Around, Rotation, respread, rotated
-from .scores import eager, fused, softmax_backward_flop, softmax_flop, turned
+from .scores import eager, fused, fused_alike, softmax_backward_flop, softmax_flop, turned
 from .weight import Weight, column_linear, row_linear, vector
 
 _COUNTER_BYTES = 8
@@ -37,12 +37,15 @@ class Attention(Operator):
     head_dim: int
     qkv_bias: bool = False
     out_bias: bool = False
+    key_bias: bool = True
     qk_norm: QkNorm = "none"
     gate: bool = False
     sinks: bool = False
     fused_qkv: bool = False
     relative: bool = False
     alibi: bool = False
+    distances: bool = False
+    """Scores get a bias by distance from a small table, which fused kernels take as a mask."""
     rotates: bool = True
     rope_fraction: float = 1.0
     window: int | None = None
@@ -84,8 +87,8 @@ class Attention(Operator):
 
     @property
     def biased_heads(self) -> int:
-        """All heads, where positions are ALiBi."""
-        return self.heads if self.alibi else 0
+        """All heads, where positions are ALiBi or distances."""
+        return self.heads if self.alibi or self.distances else 0
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -104,8 +107,11 @@ class Attention(Operator):
         return tuple(
             weight
             for name, outputs in parts
-            for weight in column_linear(name, self.hidden, outputs, bias=self.qkv_bias, adapter="attention")
+            for weight in column_linear(name, self.hidden, outputs, bias=self._biases(name), adapter="attention")
         )
+
+    def _biases(self, name: str) -> bool:
+        return self.qkv_bias and (self.key_bias or name != "k")
 
     def _small(self) -> tuple[Weight, ...]:
         q_width, kv_width = self.q_width, self.kv_width
@@ -242,6 +248,9 @@ class AttentionProgram:
         q = context.apply(parts["q"], x)
         if traits.scales_query:
             q = scaled(recorder, q)
+        if traits.copies_query and not context.recipe.eager:
+            q = copy(recorder, q)
+            q.heads_first = True
         q = self._seen(q, self.q_norm, self._copies(0))
         return q, *self._keys_values(x)
 
@@ -299,6 +308,8 @@ class AttentionProgram:
             out, weights = eager(
                 context, query, key, value, groups=groups, heads=operator.heads, around=around, sinks=self.sinks
             )
+        elif operator.distances:
+            out = fused_alike(context, query, key, value, operator.heads, around.bias, causal=not operator.both_sides)
         else:
             groups = 1 if picked else self.groups
             out = fused(context, query, key, value, groups=groups, heads=operator.heads, mask=around.mask)
@@ -368,12 +379,14 @@ def attention(architecture: Architecture, kind: LayerKind) -> Attention:
         shape.head_dim,
         qkv_bias=architecture.qkv_bias,
         out_bias=architecture.out_bias,
+        key_bias=architecture.key_bias,
         qk_norm=architecture.qk_norm,
         gate=architecture.output_gate,
         sinks=shape.sinks,
         fused_qkv=architecture.fused_qkv,
         relative=architecture.positions == "relative-xl",
         alibi=architecture.positions == "alibi",
+        distances=architecture.positions == "distances",
         rotates=architecture.positions == "rope" and kind.rotates,
         rope_fraction=architecture.rope_fraction,
         window=window.size if window is not None and kind.windowed else None,

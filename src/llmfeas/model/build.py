@@ -8,6 +8,7 @@ from typing import Final
 
 from ..catalog.architecture import Architecture, LayerKind, Mixer
 from ..catalog.implementation import Implementation
+from ..catalog.parts import SourceEncoder
 from ..record import dataclass, replace
 from .attention import attention
 from .beside import held_beside, held_in_layers
@@ -29,6 +30,9 @@ class Tape:
     positions: Positions | None
     beside: tuple[Operator, ...]
     """Further look-ups; what they make is too small to be in a program."""
+    for_decoder: tuple[Operator, ...]
+    """What an encoder holds for its decoder's layers, in whose programs it is made; of a decoder, once it is laid out,
+    its whole encoder."""
     embedding_norm: Norm | None
     kinds: tuple[tuple[Layer, int], ...]
     """Layers that differ, each with the number of times that the model holds it."""
@@ -46,8 +50,9 @@ class Tape:
 
     @property
     def before(self) -> tuple[Operator, ...]:
-        """What comes before the layers."""
-        return self.look_ups if self.embedding_norm is None else (*self.look_ups, self.embedding_norm)
+        """What comes before the layers, and what an encoder holds for its decoder."""
+        found = (*self.look_ups, *self.for_decoder)
+        return found if self.embedding_norm is None else (*found, self.embedding_norm)
 
     @property
     def after(self) -> tuple[Operator, ...]:
@@ -78,6 +83,7 @@ class Tape:
             self.changed(lambda operator: operator.on_rank(tp, expert_tp)),
             embedding=self.embedding.on_rank(tp, expert_tp),
             beside=tuple(operator.on_rank(tp, expert_tp) for operator in self.beside),
+            for_decoder=tuple(operator.on_rank(tp, expert_tp) for operator in self.for_decoder),
             head=self.head.on_rank(tp, expert_tp),
         )
 
@@ -92,6 +98,7 @@ def build(architecture: Architecture) -> Tape:
         token_embedding(architecture),
         positions(architecture),
         (*ngrams(architecture), *held_beside(architecture)),
+        _for_decoder(architecture),
         norm(architecture, streams=False) if architecture.embedding_norm else None,
         tuple((layer, layers.count(place)) for layer, place in places.items()),
         layers,
@@ -101,9 +108,16 @@ def build(architecture: Architecture) -> Tape:
 
 
 @lru_cache(maxsize=1024)
-def laid_out(architecture: Architecture, traits: Implementation) -> Tape:
-    """The tape of an architecture with its weights as an implementation lays them out."""
-    return build(architecture).changed(lambda operator: operator.laid_out(traits))
+def laid_out(architecture: Architecture, traits: Implementation | None) -> Tape:
+    """The tape of an architecture with its weights as an implementation lays them out, or as they are.
+
+    That of a decoder holds what its encoder is made of, too.
+    """
+    tape, reader = build(architecture), architecture.reader
+    if reader is not None:
+        held = (operator for operator, repeat in laid_out(reader, traits).operators for _ in range(repeat))
+        tape = replace(tape, for_decoder=tuple(held))
+    return tape if traits is None else tape.changed(lambda operator: operator.laid_out(traits))
 
 
 @lru_cache(maxsize=1024)
@@ -163,6 +177,20 @@ def _compressor(architecture: Architecture, kind: LayerKind) -> tuple[Operator, 
     return compressor(architecture, kind)
 
 
+def _crossing(architecture: Architecture, source: SourceEncoder) -> Operator:
+    from .source import cross_attention
+
+    return cross_attention(architecture, source)
+
+
+def _for_decoder(architecture: Architecture) -> tuple[Operator, ...]:
+    if architecture.source is None or not architecture.encoder:
+        return ()
+    from .source import made_for_decoder
+
+    return made_for_decoder(architecture, architecture.source)
+
+
 MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "attention": _softmax_attention,
     "linear_attention": _delta_rule,
@@ -186,6 +214,8 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
         if kind.mixer != "none":
             branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside))
             beside = ()
+        if a.source is not None and not a.encoder:
+            branches.append(Branch(_crossing(a, a.source), True, first, behind))
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
             norm_before = second if branches else first

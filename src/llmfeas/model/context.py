@@ -10,7 +10,7 @@ from ..autograd.decomposed import decomposed
 from ..autograd.graph import AccumulateGrad, Parameter, Tensor
 from ..autograd.products import linear
 from ..autograd.recorder import Recorder
-from ..autograd.storage import WEIGHTS
+from ..autograd.storage import WEIGHTS, Sizes
 from ..record import dataclass
 from .setup import Setup
 from .weight import LoraTargets, Weight
@@ -62,6 +62,14 @@ class Context:
         """Layer whose weights are being made, from 1; 0 outside the layers."""
         self.cache = cache
         """Keys and values kept for decoding; None: nothing is kept (training)."""
+
+    def sized(self, sizes: Sizes) -> Context:
+        """The same with other lengths: what another stream has."""
+        twin = object.__new__(Context)
+        for name in Context.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.sizes = sizes
+        return twin
 
     def cached(self, x: Tensor) -> Tensor:
         """Keys or values as the cache holds them: joined to what it had, in a tensor of its own."""

@@ -10,20 +10,36 @@ from ..autograd.products import embedding
 from ..autograd.recorder import Recorder
 from ..autograd.storage import ACTIVATIONS, HOST, stored
 from ..autograd.views import respread
-from ..record import dataclass
+from ..record import dataclass, replace
 from .build import tape_of
 from .context import Context
 from .layer import LayerProgram
-from .rotation import Around, Rotation
+from .operator import Program
+from .rotation import Around, Rotation, SourceStream
 
 
 class Decoder:
     """A model's weights (allocated when built) and its forward pass. Its names are those of the public code."""
 
-    __slots__ = ("built", "context", "embedding_norm", "enter", "final", "head", "layers", "positions", "table", "tape")
+    __slots__ = (
+        "built",
+        "context",
+        "embedding_norm",
+        "enter",
+        "final",
+        "front",
+        "head",
+        "layers",
+        "positions",
+        "reader",
+        "reads",
+        "table",
+        "tape",
+    )
 
-    def __init__(self, context: Context, layers: Sequence[int]) -> None:
+    def __init__(self, context: Context, layers: Sequence[int], table: Parameter | None = None) -> None:
         setup, tape = context.setup, tape_of(context.setup)
+        self.reads = setup.architecture.encoder and setup.architecture.source is not None
         self.context = context
         self.tape = tape
         weights = [weight for operator in tape.look_ups for weight in operator.weights] if setup.embeds else []
@@ -31,20 +47,36 @@ class Decoder:
             # A last stage has a table of its own where the head is tied to it.
             weights = [tape.embedding.table]
         made = context.made(weights)
-        self.table, self.positions = made.parameters.get("embedding"), made.parameters.get("positions")
+        self.table, self.positions = made.parameters.get("embedding", table), made.parameters.get("positions")
+        sound = self.reads and len(tape.for_decoder) > 1
+        self.front: Program | None = tape.for_decoder[1].program(context) if sound else None
+        self.reader = self._reader()
         self.enter = made.projections.get("project_in")
         norm = tape.embedding_norm
         self.embedding_norm = norm.program(context) if setup.embeds and norm is not None else None
         self.layers: list[LayerProgram] = []
         self.built = [context.recorder.ledger.level]
-        for context.place, index in enumerate(layers, 1):
+        for place, index in enumerate(layers, 1):
+            context.place = -place if self.reads else place
             self.layers.append(tape.layer(index).program(context))
             self.built.append(context.recorder.ledger.level)
         context.place = 0
         norm = tape.final_norm
         self.final = norm.program(context) if setup.heads and norm is not None else None
-        self.head = tape.head.program(context, self.table) if setup.heads else None
+        self.head = tape.head.program(context, self.table) if setup.heads and not self.reads else None
         self._add_buffers()
+
+    def _reader(self) -> Decoder | None:
+        """The encoder that runs before the layers of a training step; a prompt's pass has it behind it."""
+        context, architecture = self.context, self.context.setup.architecture
+        reader, source = architecture.reader, architecture.source
+        if reader is None or source is None or context.cache is not None or not context.setup.embeds:
+            return None
+        from .source import source_sizes
+
+        inner = context.sized(source_sizes(context.sizes, source.tokens))
+        inner.setup = replace(context.setup, architecture=reader, first_layer=0, layers=0, heads=True)
+        return Decoder(inner, inner.setup.span, self.table)
 
     def judged(self, ids: Tensor) -> None:
         """Have the model as it was, where one is asked, see the same tokens without a gradient; else do nothing.
@@ -94,6 +126,8 @@ class Decoder:
     def _embedded(self, ids: Tensor) -> Tensor:
         """The token embedding, or what the stage before sends."""
         context, recorder, recipe = self.context, self.context.recorder, self.context.recipe
+        if self.front is not None:
+            return self.front()  # type: ignore[no-any-return]
         if self.table is None or not context.setup.embeds:
             received = recorder.new(context.sizes.bs * self.tape.embedding.hidden, recipe.weight_bytes)
             received.node = context.input_leaf(received) if recorder.recording else None
@@ -112,6 +146,7 @@ class Decoder:
         context, recorder, sizes = self.context, self.context.recorder, self.context.sizes
         traits = context.traits
         self._add_input_buffers()
+        source = self._source(ids)
         embedded = self._embedded(ids)
         places = recorder.new(sizes.bs if traits.positions_per_sequence else sizes.s, 8)
         hidden = embedded
@@ -131,13 +166,13 @@ class Decoder:
         rotations = self._rotations(embedded.width)
         passed = places if traits.passes_places else None
         for place, layer in enumerate(self.layers, 1):
-            if recorder.recording:
+            if recorder.recording and not self.reads:
                 recorder.ledger.enter(place)
             turn = rotations[layer.windowed] if rotations else None
-            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed))
+            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed, source))
             if place > 1:
                 self.layers[place - 2].scores = None
-        if recorder.recording:
+        if recorder.recording and not self.reads:
             recorder.ledger.enter(len(self.layers) + 1)
         for layer in self.layers:
             layer.scores = None
@@ -147,11 +182,33 @@ class Decoder:
             hidden = context.apply(self.head.leave, hidden)
         return hidden
 
+    def _source(self, ids: Tensor) -> SourceStream | None:
+        """What the encoder makes of its text (as long as `ids`, or of the length that it has), or made before."""
+        context, source = self.context, self.context.setup.architecture.source
+        if source is None or self.reads:
+            return None
+        recorder, tokens = context.recorder, source.tokens
+        if self.reader is not None:
+            inner = self.reader.context
+            stream = self.reader.body(recorder.new(inner.sizes.bs, 8))
+        else:
+            bs = context.sizes.b * tokens if tokens else context.sizes.bs
+            stream = recorder.new(bs * self.tape.embedding.hidden, context.recipe.weight_bytes)
+            stream.node = context.input_leaf(stream) if recorder.recording else None
+        bias: Tensor | None = None
+        if context.setup.architecture.positions == "distances":
+            # Zeros, which code adds where there is no table.
+            pairs = context.sizes.s * tokens if tokens else context.sizes.ss
+            bias = recorder.new(self.tape.most(lambda operator: operator.biased_heads) * pairs, stream.width)
+        return SourceStream(stream, Around(None, None, bias, None))
+
     def _position_bias(self, width: int) -> Tensor | None:
         """ALiBi: a slope a head times the distance, written out for all sequences or once in fp32."""
         context, heads = self.context, self.tape.most(lambda operator: operator.biased_heads)
         if not heads:
             return None
+        if context.setup.architecture.positions == "distances":
+            return context.recorder.new(heads * context.sizes.ss, width)
         if "bias" in context.traits.scores:
             return context.recorder.new(heads * context.sizes.s, 4)
         return context.recorder.new(heads * context.sizes.bs, width)
@@ -166,6 +223,9 @@ class Decoder:
         """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
         recorder, sizes = self.context.recorder, self.context.sizes
         traits, recipe = self.context.traits, self.context.recipe
+        if self.reads:
+            # Texts of one length need none.
+            return None, None
         kinds = {layer.windowed for layer in self.layers}
         if "fill" in traits.scores:
             mask = recorder.new(sizes.bss, 1)

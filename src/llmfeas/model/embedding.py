@@ -17,11 +17,14 @@ class Embedding(Operator):
     vocab: int
     width: int
     hidden: int
+    shared: bool = False
+    """The table is another's (that of the decoder)."""
 
     @property
     def table(self) -> Weight:
         """A look-up without FLOPs; vocabulary rows divide over tensor-parallel ranks."""
-        return table("embedding", self.vocab, self.width)
+        found = table("embedding", self.vocab, self.width)
+        return replace(found, copies=0) if self.shared else found
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -40,11 +43,12 @@ class Positions(Operator):
 
     rows: int
     hidden: int
+    frozen: bool = False
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """One row a position."""
-        return (table("positions", self.rows, self.hidden, split="none"),)
+        return (replace(table("positions", self.rows, self.hidden, split="none"), frozen=self.frozen),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,15 @@ class Ngrams(Operator):
 
 def token_embedding(architecture: Architecture) -> Embedding:
     """The token table of an architecture."""
-    return Embedding(architecture.vocab, architecture.embedding_dim or architecture.hidden, architecture.hidden)
+    a = architecture
+    return Embedding(a.vocab, a.embedding_dim or a.hidden, a.hidden, shared=a.encoder and a.tied)
 
 
 def positions(architecture: Architecture) -> Positions | None:
     """The learned positions of an architecture, if it has any."""
-    rows = architecture.learned_positions
-    return None if rows is None else Positions(rows, architecture.hidden)
+    rows, source = architecture.learned_positions, architecture.source
+    frozen = source is not None and (source.still or (architecture.encoder and source.bands > 0))
+    return None if rows is None else Positions(rows, architecture.hidden, frozen)
 
 
 def ngrams(architecture: Architecture) -> tuple[Ngrams, ...]:

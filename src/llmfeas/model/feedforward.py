@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from ..autograd.adapted import Adapted, adapted_feed_forward
-from ..autograd.basic import mul
+from ..autograd.basic import dropout, mul
 from ..autograd.graph import Tensor
 from ..autograd.views import copy, split
 from ..catalog.architecture import Activation, Architecture
@@ -99,17 +99,20 @@ class FeedForwardProgram:
             return context.apply(self.down, up)
         if self.gate is None:
             hidden = context.apply(self.up, x)
-            hidden = activated(recorder, hidden, self.kind)
+            hidden = self._dropped(activated(recorder, hidden, self.kind))
             return context.apply(self.down, hidden)
         adapted = self._adapted(self.gate)
         if adapted is not None:
             return adapted_feed_forward(recorder, x, *adapted)
         if context.traits.patched or context.traits.gate_up in ("kernel", "compiled"):
             return context.apply(self.down, gated(recorder, context.apply(self.gate, x), context.apply(self.up, x)))
-        return context.apply(
-            self.down,
-            mul(recorder, activated(recorder, context.apply(self.gate, x), self.kind), context.apply(self.up, x)),
-        )
+        product = mul(recorder, activated(recorder, context.apply(self.gate, x), self.kind), context.apply(self.up, x))
+        return context.apply(self.down, self._dropped(product))
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        """What goes into the last product."""
+        drops = self.context.traits.drops_inner and self.context.recipe.drop_residual
+        return dropout(self.context.recorder, x, drops)
 
     def _adapted(self, gate: Linear) -> tuple[Adapted, Adapted, Adapted] | None:
         """Gate, up and down with their factors, where one kernel runs all three."""

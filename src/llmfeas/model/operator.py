@@ -135,6 +135,11 @@ class Operator:
         return 0
 
     @property
+    def source_values(self) -> int:
+        """Values that one sequence keeps of what an encoder made, each in the cache's type."""
+        return 0
+
+    @property
     def counter_bytes(self) -> int:
         """Bytes beside keys and values that do not depend on the number of sequences."""
         return 0

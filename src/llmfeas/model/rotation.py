@@ -25,6 +25,16 @@ class Around:
     """What is added to scores for positions."""
     places: Tensor | None
     """Position ids, where layers are called with them."""
+    source: SourceStream | None = None
+    """What an encoder made, where the layers look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStream:
+    """The last stream of an encoder, and what attention to it is called with."""
+
+    stream: Tensor
+    around: Around
 
 
 def _swapped(recorder: Recorder, x: Tensor) -> Tensor:

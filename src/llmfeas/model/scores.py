@@ -38,6 +38,24 @@ def fused(context: Context, q: Tensor, k: Tensor, v: Tensor, *, groups: int, hea
     return merged(context, _kernel(context, q, k, v, groups, heads, mask))
 
 
+def fused_alike(
+    context: Context, q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None, *, causal: bool = False
+) -> Tensor:
+    """The fused kernel on as many heads of queries as of keys, which may be more or fewer tokens.
+
+    A bias becomes its mask: written anew where it is causal, and in the type of the queries.
+    """
+    recorder = context.recorder
+    if recorder.autocast:
+        q, k, v = cast(recorder, q, 2), cast(recorder, k, 2), cast(recorder, v, 2)
+    if bias is None and q.width == 2:
+        return merged(context, flash_kernel(recorder, q, k, v, context.sizes.bs * heads))
+    mask = bias
+    if bias is not None and (causal or bias.width != q.width):
+        mask = recorder.new(context.sizes.ss * heads, q.width)
+    return merged(context, efficient_kernel(recorder, q, k, v, q.n, mask, context.sizes.padded * heads))
+
+
 def _kernel(context: Context, q: Tensor, k: Tensor, v: Tensor, groups: int, heads: int, mask: Tensor | None) -> Tensor:
     recorder = context.recorder
     sizes = context.sizes
@@ -77,8 +95,12 @@ def eager(
     heads: int,
     around: Around,
     sinks: Tensor | None = None,
+    out: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Scores, softmax and values written out; also returns the last tensor of scores, which the block names."""
+    """Scores, softmax and values written out; also returns the last tensor of scores, which the block names.
+
+    `out`: elements of the result where they are not those of the values (of another stream).
+    """
     recorder, steps = context.recorder, context.traits.scores
     if "fp32" in steps:
         query, key = cast(recorder, query, 4), cast(recorder, key, 4)
@@ -91,7 +113,8 @@ def eager(
     else:
         for step in steps:
             SCORE_STEPS[step](scores)
-    return merged(context, _weighted(context, scores.weights, values, groups, values.n)), scores.weights
+    made = out or values.n
+    return merged(context, _weighted(context, scores.weights, values, groups, made)), scores.weights
 
 
 UPCASTS = frozenset(("softmax-fp32", "widen", "fp32"))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 
 from ..catalog.architecture import Architecture
-from ..record import dataclass
+from ..record import dataclass, replace
 from .build import build
 from .layer import Layer
 
@@ -65,6 +65,8 @@ class Sums:
     """Tokens see those behind them too."""
     linear_flop: float
     """Forward FLOP of a token in linear attention, outside its matrices."""
+    source_values: int
+    """Values of one sequence that attention to an encoder reads for every token."""
     state_bytes: int
     """Bytes of the recurrent state of one sequence, over all linear layers."""
 
@@ -91,7 +93,7 @@ class Sums:
 
     def cached_values(self, tokens: float) -> float:
         """Values that decoding one token reads from the cache after `tokens` tokens, without a recurrent state."""
-        return sum(span.cached_values(tokens) for span in self.spans)
+        return sum(span.cached_values(tokens) for span in self.spans) + self.source_values
 
 
 @lru_cache(maxsize=1024)
@@ -125,7 +127,36 @@ def architecture_sums(architecture: Architecture) -> Sums:
         spans=tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items()),
         both_sides=architecture.encoder,
         linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
+        source_values=sum(n * operator.source_values for operator, n in tape.operators),
         state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
+    )
+
+
+def source_tokens(architecture: Architecture) -> int:
+    """Positions that the encoder of an encoder-decoder makes; 0: there is none, or its text has no length yet."""
+    return 0 if architecture.source is None else architecture.source.tokens
+
+
+@lru_cache(maxsize=1024)
+def trained_sums(architecture: Architecture, seq_len: int) -> Sums:
+    """An architecture added up for a training on sequences of `seq_len`: of an encoder-decoder both of its stacks.
+
+    What the encoder does counts for a token of the decoder, as many of its positions as there are for one of these.
+    """
+    architecture = architecture.reading(seq_len)
+    found, reader = architecture_sums(architecture), architecture.reader
+    if reader is None:
+        return found
+    read, positions = architecture_sums(reader), source_tokens(architecture)
+    share = positions / seq_len
+    return replace(
+        found,
+        layers=found.layers + read.layers,
+        blocks=found.blocks + read.blocks,
+        parameters=found.parameters + read.parameters,
+        dense_weights=found.dense_weights + round(share * read.dense_weights),
+        stream_width=found.stream_width + share * read.stream_width,
+        linear_flop=found.linear_flop + share * read.attention_flop(positions),
     )
 
 

@@ -65,7 +65,7 @@ class Resolution:
 
 def _is_path(text: str, catalog: Catalog) -> bool:
     """Whether a text names a file or folder, not a catalog entry, without importing the readers for plain names."""
-    if text in catalog.models:
+    if text in catalog.models or text[:3].lower() == "hf:":
         return False
     plain = not ("/" in text or "\\" in text or "." in text)
     if plain and not os.path.isdir(text):  # noqa: PTH112 - pathlib costs more than the test
@@ -102,6 +102,8 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         DataError: for a file that cannot be used.
     """
     text = draft.given["model"]
+    if text[:3].lower() == "hf:":
+        return _fetched(draft, text, catalog)
     stored = None if text in catalog.models else _in_a_store(text)
     if stored is not None:
         draft.warn("model-variant", f"'{text}' lies in {stored[1]}: its files count")
@@ -122,6 +124,25 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         model = match.record
     draft.override("model", model, "given")
     return model
+
+
+def _fetched(draft: Draft, text: str, catalog: Catalog) -> Model:
+    """The model of the hub that a text asks for.
+
+    Raises:
+        DataError: it cannot be had.
+    """
+    from ..importers.hub import folder_from_hub
+    from ..importers.safetensors_model import HEADER_ALONE
+
+    found = _imported(str(folder_from_hub(text)), text, catalog)
+    draft.values["model_path"] = text
+    draft.values["stored"] = found.stored
+    for note in found.notes:
+        if note != HEADER_ALONE:
+            draft.warn("imported-model", note)
+    draft.override("model", found.model, "given")
+    return found.model
 
 
 def hardware_named(text: str, catalog: Catalog) -> Hardware:
@@ -224,6 +245,8 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         _settle_training(draft, model, engine, catalog)
     else:
         _settle_serving(draft, model, backend, engine, catalog)
+    if model.architecture.source is not None:
+        lengths.settle_source(draft, model)
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:

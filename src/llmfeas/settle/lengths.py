@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isclose
 
 from ..catalog.architecture import Model
+from ..catalog.parts import SourceEncoder
 from ..errors import UsageError
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
@@ -12,6 +13,7 @@ from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
 from ..objectives import OBJECTIVES
 from ..options import flag_of
+from ..record import replace
 from ..scenario import Scenario, cached_across_batches
 from ..timing.training import layout_tokens_per_second
 from ..units import format_count
@@ -108,8 +110,12 @@ def settle_inference_lengths(draft: Draft, model: Model) -> None:
     if model.architecture.encoder:
         _settle_reading(draft, model)
         return
+    if model.architecture.source is not None:
+        _settle_translating(draft, model, model.architecture.source)
+        return
     context = draft.settle("context", min(model.context, 4096), "model" if model.context < 4096 else "default")
     prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.was_given("context") else 0)
+    prompt = _with_images(draft, model, prompt)
     if prompt > context:
         if draft.was_given("context"):
             raise UsageError(
@@ -147,9 +153,64 @@ def _settle_reading(draft: Draft, model: Model) -> None:
     _within_positions(draft, model, prompt, "--prompt")
 
 
+def _with_images(draft: Draft, model: Model, prompt: int) -> int:
+    """The tokens of a prompt with those of its images, which it holds already where an earlier answer settled it.
+
+    Raises:
+        UsageError: a model that reads no images, as far as anybody wrote down.
+    """
+    images: int = draft.settle("images", 0)
+    if not images:
+        return prompt
+    if not model.image_tokens:
+        why = (
+            "is not known to read images"
+            if not model.architecture.tower_parameters
+            else "makes of an image is not known"
+        )
+        problem = f"{model.name} {why}" if why.startswith("is") else f"how many tokens {model.name} {why}"
+        raise UsageError("no-images", problem, "give their tokens in --prompt")
+    each = f"an image of {model.image_size} makes {model.image_tokens} tokens, which --prompt holds"
+    draft.warn("images", f"{each}; the work of the encoder that reads it is not in the time")
+    if draft.recorded.get("prompt") != "derived":
+        prompt += images * model.image_tokens
+        draft.override("prompt", prompt, "derived")
+    return prompt
+
+
+def _settle_translating(draft: Draft, model: Model, source: SourceEncoder) -> None:
+    """Settle the lengths of an encoder-decoder: `prompt` is what the encoder reads, `context` holds the answer alone.
+
+    Raises:
+        UsageError: a length of the input where every input is made equally long, or beyond learned positions.
+    """
+    prompt = draft.settle("prompt", source.tokens or min(model.context, READ_TOKENS), "model")
+    if source.tokens and prompt != source.tokens:
+        raise UsageError(
+            "contradiction",
+            f"--prompt {prompt} contradicts {model.name}, which makes {source.tokens} positions of any input",
+            "leave --prompt out",
+        )
+    if source.learned_positions and not source.tokens:
+        _within_positions(draft, model, prompt, "--prompt")
+    context = draft.given.get("context")
+    usual = min(model.context, context or CHAT_ANSWER_TOKENS)
+    output = draft.settle("output", usual, "model" if usual == model.context else "default")
+    draft.override("context", max(output, context or 0), "derived" if context is None else "given")
+    _within_positions(draft, model, draft.values["context"], "--context")
+
+
+def settle_source(draft: Draft, model: Model) -> Model:
+    """The model behind the text that its encoder reads: the prompt, or in training as long as the sequence."""
+    length = draft.values["prompt" if draft.values["task"] == "inference" else "seq_len"]
+    model = replace(model, architecture=model.architecture.reading(length))
+    draft.override("model", model, "given")
+    return model
+
+
 def _has_lengths(draft: Draft) -> bool:
     """Whether the question is about requests, whose prompts have a length, be it said or not."""
-    return any(draft.was_given(name) for name in ("output", "rate", "requests", "ttft", "tpot"))
+    return any(draft.was_given(name) for name in ("output", "rate", "requests", "ttft", "tpot", "images"))
 
 
 def _settle_output(draft: Draft, context: int, prompt: int) -> int:

@@ -27,7 +27,7 @@ def settle_objective(draft: Draft, model: Model) -> None:
     """Settle `loss`, `adapters` and `reference` of a task with an objective.
 
     Raises:
-        UsageError: a loss of another task, a model that writes no answers.
+        UsageError: a loss of another task, a model that writes no answers, or an encoder-decoder.
     """
     losses = losses_of(draft.values["task"])
     if not losses:
@@ -36,6 +36,10 @@ def settle_objective(draft: Draft, model: Model) -> None:
         task = draft.values["task"]
         problem = f"{model.name} reads texts and writes none: --task {task} has no answers to learn from"
         raise UsageError("writes-nothing", problem, "use --task finetune or lora")
+    if model.architecture.source is not None:
+        task = draft.values["task"]
+        problem = f"{model.name} is an encoder-decoder: no trainer of --task {task} is known that takes one"
+        raise UsageError("no-trainer", problem, "use --task finetune or lora")
     loss = draft.settle("loss", losses[0])
     if loss not in losses:
         raise UsageError(

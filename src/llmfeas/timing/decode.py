@@ -127,6 +127,8 @@ def decode_rates(
 
 def cached_tokens(scenario: Scenario) -> float:
     """Mean cached tokens while decoding: prompt and half the answer; of a short chat where no length is given."""
+    if scenario.model.architecture.source is not None:
+        return (scenario.output or 0) / 2
     if scenario.was_given("output") and scenario.output is not None:
         return scenario.prompt + scenario.output / 2
     if scenario.was_given("context") and scenario.context is not None:

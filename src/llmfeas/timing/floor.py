@@ -7,7 +7,7 @@ memory. What a processor's or a card's caches hold is not left out: few models a
 from __future__ import annotations
 
 from ..memory.training_layout import packed_bytes
-from ..model.sums import architecture_sums
+from ..model.sums import architecture_sums, trained_sums
 from ..scenario import Scenario, cached_across_batches
 from .rates import peak_flop_per_s
 from .rollouts import least_rollout_seconds
@@ -24,7 +24,7 @@ def work_flop_per_token(scenario: Scenario) -> float:
     With an objective, passes without a gradient besides. Attention counts the tokens that each one sees: those before
     it, within the window of its layer.
     """
-    sums = architecture_sums(scenario.model.architecture)
+    sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     beside = forwards_beside(scenario)
     matrix_passes = (2 if scenario.method in ADAPTER_TASKS else 3) + beside
     matrix = matrix_passes * 2 * (sums.active + sums.head_weights)
@@ -40,7 +40,8 @@ def counted_flop_per_token(scenario: Scenario) -> float:
     work = work_flop_per_token(scenario)
     if scenario.mfu is None:
         return work
-    sums, length = architecture_sums(scenario.model.architecture), scenario.seq_len
+    length = scenario.seq_len
+    sums = trained_sums(scenario.model.architecture, length)
     beside = forwards_beside(scenario)
     return work + (3 + beside) * (sums.attention_square_flop(length) - sums.attention_flop(length))
 

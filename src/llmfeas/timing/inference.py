@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..contract import Added, Published, hidden, published
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.serving import streams_weights
 from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas, sequences_per_replica
@@ -140,6 +140,15 @@ def _seconds_alone(scenario: Scenario, prompt: int) -> float:
     return sum(prefill_parts(scenario, prompt, 1.0).values())
 
 
+@cached_across_batches
+def _reader(scenario: Scenario) -> Scenario:
+    """The question to what reads prompts: the encoder of an encoder-decoder, else the model itself."""
+    reader = scenario.model.architecture.reader
+    if reader is None:
+        return scenario
+    return replace(scenario, model=replace(scenario.model, architecture=reader), stored=None)
+
+
 def inference_time(scenario: Scenario) -> InferenceTime:
     """The speed of inference.
 
@@ -147,24 +156,24 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     has no meaning here.
     """
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
-    sequences = sequences_per_replica(scenario)
+    sequences, reader = sequences_per_replica(scenario), _reader(scenario)
     decoding = decode_parts(scenario, cached, sequences)
     step, made = sum(decoding.values()), scenario.tokens_a_step
-    reading = prefill_parts(scenario, prompt, sequences)
+    reading = prefill_parts(reader, prompt, sequences)
     token = sum(reading.values())
-    alone = token if sequences == 1 else _seconds_alone(scenario, prompt)
+    alone = token if sequences == 1 else _seconds_alone(reader, prompt)
     found, found_prefill = _intervals(scenario, sequences)
     if scenario.model.architecture.encoder:
         return _reading(scenario, reading, found_prefill, alone, sequences)
     reading_seconds = scenario.prompt * alone / found_prefill.factor
     first = reading_seconds + step / found.factor
     first_token = Range.around(first, (found_prefill if reading_seconds > step / found.factor else found).width)
-    first_token = first_token.at_least(least_first_token_seconds(scenario))
+    first_token = first_token.at_least(least_first_token_seconds(reader))
     seconds = Range.around(step / found.factor, found.width)
     seconds = seconds.at_least(least_decode_seconds(scenario, cached, sequences))
     each = seconds.inverted(made)
     return InferenceTime(
-        prefill_tokens_per_second=_prompt_speed(scenario, reading, found_prefill, sequences),
+        prefill_tokens_per_second=_prompt_speed(reader, reading, found_prefill, sequences),
         decode_tokens_per_second=each.scaled(replicas(scenario) * sequences),
         tokens_per_second_per_sequence=each,
         at_cached_tokens=cached,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..model.sums import Sums, architecture_sums
+from ..model.sums import Sums, trained_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..workload.kernels import loops_over_experts, merges_into_experts, runs_wide, traits_of
@@ -74,7 +74,7 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
     repeated = efficiency.value("training.recompute.full") if full else 0.0
     if selective and not tuned:
         repeated = efficiency.value("training.recompute.selective")
-    sums = architecture_sums(scenario.model.architecture)
+    sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     stage = slowest_stage(sums, scenario.pp)
     traits = traits_of(scenario) if sums.experts else None
     beside = forwards_beside(scenario)

@@ -49,8 +49,10 @@ Levels = dict[int, int]
 @lru_cache(maxsize=384)
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
-    # Without a head the last layer is unlike the others: its gradient is the one that the caller holds.
-    outline = outlined(layer_kinds(setup), tail=1 if setup.heads else 2)
+    # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
+    # layers look at a source: the first gradient of that comes from the last one.
+    alike = setup.heads and setup.architecture.source is None
+    outline = outlined(layer_kinds(setup), tail=1 if alike else 2)
     common, layers = common_setup(setup, outline)
     experts = experts_of(setup)
     folded = _folded(common, layers, outline)
@@ -135,7 +137,7 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
     like, depth = outline.like, len(outline.walked)
     left = [0] * (depth + 1)
     for weight in walk.weights:
-        left[weight.place] += weight.gradient
+        left[max(0, weight.place)] += weight.gradient
     added = (
         [after - before for before, after in pairwise(walk.built)],
         [after - before for before, after in pairwise(walk.entered)],

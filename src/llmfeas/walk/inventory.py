@@ -22,7 +22,7 @@ class RankWeight:
     width: int
     """Bytes of an element."""
     place: int
-    """Layer i + 1; 0 outside the layers."""
+    """Layer i + 1; 0 outside the layers; -(i + 1) in an encoder before them."""
     routed: bool
     """Belongs to routed experts."""
     trains: bool
@@ -48,7 +48,7 @@ def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int]) -> Invent
     elements = routed = 0
     trained: list[tuple[RankWeight, int, int]] = []
     for weight in weights:
-        times = layers[weight.place - 1] if weight.place else 1
+        times = layers[weight.place - 1] if weight.place > 0 else 1
         one = prod(weight.shape)
         per_layer[weight.place] += one
         elements += one * times

@@ -10,7 +10,7 @@ from ..contract import MayBeNull
 from ..model.build import build
 from ..model.layer import Layer
 from ..model.operator import AttentionKernel, Operator
-from ..model.sums import architecture_sums
+from ..model.sums import architecture_sums, source_tokens
 from ..model.weight import LoraTargets, Weight
 from ..record import dataclass
 from .parameters import parameters
@@ -83,6 +83,7 @@ def step_flop(
     gradient, and what stands before the first adapter needs none for its input. Equal to PyTorch's counter (2.13).
     Assumes that a routed expert computes only the tokens routed to it. `dropout` replaces the model's residual dropout.
     """
+    architecture = architecture.reading(seq_len)
     plan = _plan(architecture, checkpointing, lora, architecture.dropout.residual if dropout is None else dropout)
     tokens = float(sequences) * seq_len
     forward, backward, replayed = tokens * plan.forward, tokens * plan.backward, tokens * plan.replayed
@@ -91,6 +92,11 @@ def step_flop(
         forward += scores.repeat * ahead
         replayed += scores.replays * ahead
         backward += scores.repeat * sequences * scores.operator.score_backward_flop(seq_len, kernel)
+    reader = architecture.reader
+    if reader is not None:
+        how = {"kernel": kernel, "checkpointing": checkpointing, "lora": lora, "dropout": dropout}
+        read = step_flop(reader, sequences, source_tokens(architecture), **how)
+        forward, backward, replayed = forward + read.forward, backward + read.backward, replayed + read.replayed
     return StepFlop(forward, backward, replayed)
 
 
@@ -127,7 +133,23 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
 
     The prompt's attention counts the full square, a generated token's the tokens that it sees; the head runs for the
     last token of the prompt and for each generated one but the last. `rule_of_thumb` is 2 N D.
+    Of an encoder-decoder the encoder reads the prompt, and the decoder starts with one token.
     """
+    architecture, active = architecture.reading(prompt), parameters(architecture).active
+    reader = architecture.reader
+    if reader is None:
+        work, tokens = _request_flop(architecture, prompt, generated), prompt + generated
+        rule = 2.0 * active * tokens
+    else:
+        read, tokens = source_tokens(architecture), 1 + generated
+        reads = parameters(reader).active
+        work = _request_flop(reader, read, 0) + _request_flop(architecture, 1, generated)
+        rule = 2.0 * (reads * read + (active - reads) * tokens)
+    return Flops(rule * sequences, sequences * work, sequences * work, work / tokens if tokens else 0.0)
+
+
+def _request_flop(architecture: Architecture, prompt: int, generated: int) -> float:
+    """FLOPs of one request in one stack of layers."""
     plan = _plan(architecture, "none", None, 0.0)
     logits = 2.0 * architecture_sums(architecture).head_weights
     tokens = prompt + generated
@@ -135,8 +157,7 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
     for scores in plan.scores:
         work += scores.repeat * scores.operator.score_flop(prompt)
         work += scores.repeat * _decode_sum(scores.operator, prompt, generated)
-    rule = 2.0 * parameters(architecture).active * tokens * sequences
-    return Flops(rule, sequences * work, sequences * work, work / tokens if tokens else 0.0)
+    return work
 
 
 def _decode_sum(operator: Operator, cached: int, count: int) -> float:

@@ -57,7 +57,7 @@ def parameters(
     the unit.
     """
     architecture = model.architecture if isinstance(model, Model) else model
-    tape = build(architecture)
+    tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
     counted = [(weight, repeat) for operator, repeat in tape.operators for weight in operator.weights]
     total = sum(repeat * weight.elements for weight, repeat in counted)
     routed = sum(repeat * weight.elements for weight, repeat in counted if weight.split == "expert")

@@ -94,7 +94,7 @@ def serving_of(scenario: Scenario) -> Serving:
         behaviour=scenario.engine_record.serving.memory,
         native=native_bytes(scenario.precision),
         context=_context(scenario),
-        prompt=min(scenario.prompt, _context(scenario)),
+        prompt=1 if scenario.model.architecture.source else min(scenario.prompt, _context(scenario)),
         sequences=-(-scenario.concurrency // replicas(scenario)),
         requests=scenario.concurrency,
         value=cached_value_bytes(scenario),
@@ -121,7 +121,8 @@ def widest_pass_tokens(scenario: Scenario) -> int | None:
 
 def pool_of(scenario: Scenario) -> ServingPool | None:
     """How the server sizes its pool in its release; None where the engine has none here, or nothing is cached."""
-    if scenario.gpu_memory_utilization is None or scenario.model.architecture.encoder:
+    architecture = scenario.model.architecture
+    if scenario.gpu_memory_utilization is None or architecture.encoder or architecture.source:
         return None
     pool = scenario.engine_record.serving.memory.pool
     return None if pool is None else pool.of(scenario.engine_version)

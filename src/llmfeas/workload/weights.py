@@ -79,11 +79,13 @@ class WeightBytes:
     rest: float
     """Final norm, projections around the layers."""
     layers: tuple[LayerBytes, ...]
+    reader: float = 0.0
+    """The encoder of an encoder-decoder, with the keys and values that it makes: not read for a decoded token."""
 
     @property
     def total(self) -> float:
         """All weights."""
-        return self.tables + self.head + self.rest + sum(layer.total for layer in self.layers)
+        return self.tables + self.head + self.rest + self.reader + sum(layer.total for layer in self.layers)
 
 
 def native_bytes(precision: str) -> float:
@@ -122,11 +124,13 @@ def weight_bytes(
     if architecture.tied:
         lookups = [weight for weight in lookups if weight.name != "embedding"]
     others = [w for w in edges if w not in heads and not (w.is_matrix and not w.uses)]
+    reader = architecture.reader
     return WeightBytes(
         tables=sum(sizes.tensor(weight, 0) for weight in lookups),
         head=sum(sizes.matrix(weight.shape, "head", 0) for weight in heads),
         rest=sum(sizes.tensor(weight, 0) for weight in others),
         layers=_layers(sizes, architecture),
+        reader=0.0 if reader is None else weight_bytes(table, reader, quant, dialect, native).total,
     )
 
 
@@ -258,7 +262,7 @@ def decode_read_bytes(
     Formula: head + rest + layers - routed (1 - distinct / E). Source: data/quantization.yaml.
     """
     weights = weight_bytes(table, architecture, quant, dialect, native, stored)
-    everything = weights.total - weights.tables
+    everything = weights.total - weights.tables - weights.reader
     experts = architecture.experts
     if experts is None:
         return everything

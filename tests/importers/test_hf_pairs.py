@@ -1,0 +1,123 @@
+"""Encoder-decoders: what their classes hold and compute, what a training step keeps, and what requests to them take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmfeas
+from llmfeas.catalog.architecture import Model
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import DataError, UsageError
+from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf_pairs import PAIRS
+from llmfeas.memory.training import training_memory
+from llmfeas.record import replace
+from llmfeas.scenario import Scenario
+from llmfeas.workload.cache import kv_cache_bytes
+from llmfeas.workload.flops import inference_flop, step_flop
+from llmfeas.workload.parameters import parameters
+from training_scenarios import CARD
+
+DATA = json.loads((Path(__file__).parent.parent / "data" / "pair_counts.json").read_text())
+
+
+def read(folder: Path, config: dict[str, Any]) -> Model:
+    (folder / "config.json").write_text(json.dumps({"is_encoder_decoder": True, **config}))
+    return model_from_config(folder)
+
+
+def kind(row: dict[str, Any]) -> str:
+    return str(row["config"]["model_type"])
+
+
+def test_every_type_is_counted() -> None:
+    assert set(PAIRS) == {kind(row) for row in DATA["types"]}
+
+
+@pytest.mark.parametrize("row", DATA["types"], ids=kind)
+def test_parameters_and_work_equal_those_of_the_class(tmp_path: Path, row: dict[str, Any]) -> None:
+    model = read(tmp_path, row["config"])
+    assert parameters(model).total == row["parameters"]
+    found = step_flop(model.architecture, 1, row["tokens"], kernel="eager", dropout=0.0)
+    assert found.forward == row["forward"]
+    # the first convolution over sound has no input that a gradient goes to
+    assert found.backward == pytest.approx(row["backward"], rel=0.015 if kind(row) == "whisper" else 1e-12)
+
+
+@pytest.mark.parametrize("row", DATA["catalog"], ids=lambda row: str(row["id"]))
+def test_the_catalog_counts_as_the_class(models: dict[str, Model], row: dict[str, Any]) -> None:
+    model = models[row["id"]]
+    assert parameters(model).total == row["total"]
+    assert row["of"] in model.aliases
+    assert row["head"] is not model.architecture.tied or model.architecture.tied
+
+
+def step(row: dict[str, Any]) -> str:
+    keys = ("precision", "attention", "checkpointing", "micro_batch", "seq_len")
+    return "-".join((kind(row), *(str(row[key]) for key in keys)))
+
+
+@pytest.mark.parametrize("row", DATA["memory"], ids=step)
+def test_tracked_training_steps_are_met(tmp_path: Path, row: dict[str, Any]) -> None:
+    """T5's norms in plain 16 bits keep what is not modelled; all else is within half a percent."""
+    model = read(tmp_path, row["config"])
+    settings = {key: value for key, value in row.items() if key not in ("config", "peak_tensor_bytes")}
+    model = replace(model, architecture=model.architecture.reading(row["seq_len"]))
+    asked = Scenario(
+        model=model,
+        device=CARD,
+        tables=catalog().tables,
+        memory_bytes=80e9,
+        host_memory_bytes=256e9,
+        task="pretrain",
+        global_batch=row["micro_batch"],
+        **settings,
+    )
+    bound = 0.03 if kind(row) == "t5" and row["precision"] == "bf16" else 0.006
+    assert training_memory(asked).bytes == pytest.approx(row["peak_tensor_bytes"], rel=bound)
+
+
+def test_both_caches_are_kept(models: dict[str, Model]) -> None:
+    """Of each decoder layer the tokens written and all positions of the source, keys and values in 16 bits."""
+    whisper, t5 = models["whisper-tiny"].architecture, models["t5-small"].architecture
+    assert kv_cache_bytes(whisper, 100) == 4 * 2 * 384 * (100 + 1500) * 2
+    assert kv_cache_bytes(t5.reading(300), 100) == 6 * 2 * 512 * (100 + 300) * 2
+
+
+def test_the_encoder_reads_once_and_the_decoder_writes(models: dict[str, Model]) -> None:
+    t5 = models["t5-base"].architecture
+    short, long = (inference_flop(t5, prompt, 1).model for prompt in (100, 200))
+    one, two = (inference_flop(t5, 100, answer).model for answer in (100, 199))
+    assert short is not None and long is not None and one is not None and two is not None
+    reader = parameters(t5.reader).total if t5.reader else 0
+    # matrices alone, twice each; what the scores add is small beside them
+    assert long - short == pytest.approx(2 * 100 * reader, rel=0.07)
+    assert two - one == pytest.approx(2 * 99 * (parameters(t5).total - reader), rel=0.07)
+
+
+def test_what_an_encoder_reads_is_its_prompt() -> None:
+    found = llmfeas.estimate(model="flan-t5-base", device="rtx-4090", task="inference", prompt=400, output=50)
+    assert (found.scenario.prompt, found.scenario.output, found.scenario.context) == (400, 50, 50)
+    sound = llmfeas.estimate(model="whisper-large-v3", device="rtx-4090", task="inference")
+    assert (sound.scenario.prompt, sound.scenario.engine) == (1500, "transformers")
+    with pytest.raises(UsageError, match="1500 positions of any input"):
+        llmfeas.estimate(model="whisper-large-v3", device="rtx-4090", task="inference", prompt=300)
+
+
+def test_engines_without_them_are_refused() -> None:
+    found = llmfeas.estimate(model="whisper-large-v3", device="rtx-4090", task="inference", engine="llama.cpp")
+    assert found.verdict.status == "unsupported"
+    assert any("has no model of the architecture" in note.message for note in found.verdict.reasons)
+
+
+def test_what_is_not_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"of encoder-decoders t5, .* are known, not prophetnet"):
+        read(tmp_path, {"model_type": "prophetnet"})
+    with pytest.raises(DataError, match="two vocabularies"):
+        read(tmp_path, {"model_type": "marian", "decoder_vocab_size": 77})
+    with pytest.raises(DataError, match="feed_forward_proj"):
+        read(tmp_path, {"model_type": "t5", "feed_forward_proj": "tanh"})

@@ -1,0 +1,36 @@
+"""Images in a prompt: the tokens that they make by their model's rule."""
+
+from __future__ import annotations
+
+import pytest
+
+import llmfeas
+from llmfeas.errors import UsageError
+
+
+def test_images_are_in_the_prompt_and_the_cache() -> None:
+    asked = {"model": "qwen2.5-vl-7b", "device": "rtx-4090", "task": "inference", "prompt": 100, "output": 50}
+    plain, seen = llmfeas.estimate(**asked), llmfeas.estimate(**asked, images=3)
+    assert seen.scenario.prompt == 100 + 3 * 1369
+    assert seen.scenario.context == seen.scenario.prompt + 50
+    assert plain.scenario.prompt == 100
+    assert any("1024 x 1024 pixels (28 x 28 a token) makes 1369 tokens" in note.message for note in seen.warnings)
+
+
+def test_an_answer_asked_again_counts_its_images_once() -> None:
+    found = llmfeas.estimate(model="gemma-3-4b", device="rtx-4090", task="inference", images=2)
+    again = llmfeas.estimate(**found.to_dict()["inputs"])
+    assert again.scenario.prompt == found.scenario.prompt == 256 + 2 * 256
+
+
+def test_models_without_a_rule_are_refused() -> None:
+    with pytest.raises(UsageError, match="is not known to read images"):
+        llmfeas.estimate(model="llama-3.1-8b", device="rtx-4090", task="inference", images=1)
+    with pytest.raises(UsageError, match="how many tokens Idefics3"):
+        llmfeas.estimate(model="idefics3-8b", device="rtx-4090", task="inference", images=1)
+
+
+def test_every_rule_has_a_size_and_a_tower(models: dict[str, llmfeas.Model]) -> None:
+    ruled = [model for model in models.values() if model.image_tokens]
+    assert len(ruled) > 40
+    assert all(model.image_size and model.architecture.tower_parameters for model in ruled)
