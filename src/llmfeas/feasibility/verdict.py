@@ -145,13 +145,13 @@ def _status(software: Software, *judgements: str) -> Status:
     return "tight" if "tight" in judgements else "feasible"
 
 
-_HARMLESS = ("memory-fits", "software-limited", "weekly-hours")
+HARMLESS = ("memory-fits", "software-limited", "weekly-hours")
 """Reasons that never stand against a request."""
 
 
 def why(verdict: Verdict) -> str:
     """Say what makes the verdict what it is: memory that is merely tight is no reason where something is worse."""
     refused = verdict.status in ("infeasible", "unsupported")
-    left_out = {*_HARMLESS, *(("memory-tight",) if refused else ())}
+    left_out = {*HARMLESS, *(("memory-tight",) if refused else ())}
     telling = [reason.message for reason in verdict.reasons if reason.code not in left_out]
     return "; ".join(telling or [reason.message for reason in verdict.reasons])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..feasibility.verdict import HARMLESS
 from ..text import printable
 from ..units import (
     GIB,
@@ -41,7 +42,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
     asked = context(inputs, result["parameters"], writes=_writes(result["time"]))
     uses = result.get("uses")
     sections = (
-        _reasons(result["verdict"]),
+        *_reasons(result["verdict"]),
         _memory(inputs, result["memory"]),
         _room(inputs, result.get("serving")),
         _compute(result["flops"], inputs["task"]["value"]),
@@ -72,12 +73,16 @@ def _size(parameters: Json) -> str:
     return f"{size}, {figure(spread, format_count)}{glued(' active')}"
 
 
-def _reasons(verdict: Json) -> Topic | None:
-    reasons = [reason for reason in verdict["reasons"] if reason["code"] != "memory-fits"]
-    if not reasons:
-        return None
-    label = "Limits" if verdict["status"] == "feasible" else "Why"
-    return Topic(label=label, paragraphs=tuple((Phrase(sentence(reason["message"])),) for reason in reasons))
+def _reasons(verdict: Json) -> Iterator[Topic]:
+    """Why it does not work or only just, then what it lacks besides."""
+    for label, harmless in (("Why", False), ("Limits", True)):
+        found = [
+            reason["message"]
+            for reason in verdict["reasons"]
+            if reason["code"] != "memory-fits" and (reason["code"] in HARMLESS) == harmless
+        ]
+        if found:
+            yield Topic(label=label, paragraphs=tuple((Phrase(sentence(each)),) for each in found))
 
 
 def _memory(inputs: Json, memory: Json) -> Topic:
