@@ -172,6 +172,13 @@ class Scenario:
             vars(twin)["origins"] = {**self.origins, **origins}
         return twin
 
+    def on(self, part: Device) -> Scenario:
+        """The same question as if all of its devices were as one of its unequal ones."""
+        twin = object.__new__(Scenario)
+        shared = self.shared.setdefault(("on", part.id), {})
+        vars(twin).update(vars(self), device=part, memory_bytes=part.memory_bytes, shared=shared)
+        return twin
+
     def with_tables(self, tables: Tables) -> Scenario:
         """The same scenario under other numbers."""
         twin = object.__new__(Scenario)

@@ -9,6 +9,7 @@ import pytest
 
 from llmfeas.catalog.device import BackendId
 from llmfeas.catalog.hardware import find_hardware
+from llmfeas.catalog.joined import Joined
 from llmfeas.catalog.search import name_key
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
@@ -27,22 +28,30 @@ def test_parts_that_are_alike_are_counted(text: str, device: str, count: int) ->
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        (
-            "rtx-4090+2xrtx-3090",
-            "unequal-devices",
-            "devices that differ are not computed together",
-        ),
+        ("9xrtx-4090+9xrtx-3090", "unequal-devices", "18 unequal devices in one machine"),
+        ("rtx-4090+strix-halo", "unequal-devices", "devices of different software"),
+        ("m4-max+m3-ultra", "unequal-devices", "only cards with memory of their own"),
+        ("g5.xlarge+rtx-4090", "unequal-devices", "a rented machine is not joined"),
         ("rtx-4090+rx-7900xtx", "unequal-devices", "devices of different software are not joined"),
         ("rtx-4090+nothing-like-it", "unknown-device", "unknown device"),
         ("+".join(["rtx-4090"] * 17), "unknown-device", "unknown device"),
     ],
 )
-def test_parts_that_differ_are_refused(text: str, code: str, words: str) -> None:
+def test_parts_that_no_machine_joins_are_refused(text: str, code: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as raised:
         find_hardware(text, CATALOG)
     assert raised.value.code == code
-    if "3090" in text:
-        assert "--device 3xrtx-3090" in str(raised.value.hint)
+
+
+def test_unequal_parts_are_one_machine_by_their_sums() -> None:
+    machine = find_hardware("2x3090 + rtx-4060ti-16gb", CATALOG)
+    parts = [DEVICES[name] for name in ("rtx-3090", "rtx-3090", "rtx-4060ti-16gb")]
+    assert isinstance(machine.device, Joined) and machine.count == 3
+    assert machine.device.id == "2xrtx-3090+rtx-4060ti-16gb"
+    assert machine.device.parts == tuple(parts)
+    assert machine.device.memory_gib * 3 == pytest.approx(24 + 24 + 16)
+    assert (machine.device.power_w or 0) * 3 == pytest.approx(sum(part.power_w or 0 for part in parts))
+    assert find_hardware(machine.device.id, CATALOG) == machine
 
 
 def test_the_whole_catalog_is_there() -> None:

@@ -48,6 +48,7 @@ ASKS: list[dict[str, object]] = [
     {"model": "llama-2-70b", "task": "inference", "quant": "q4_k_m", "gpu_layers": 40, "prompt": 100},
     {"model": "mixtral-8x7b", "device": "m2-ultra", "task": "inference", "quant": "q2_k"},
     {"task": "inference", "offload": "all"},
+    {"device": "rtx-4090+2xrtx-3060-12gb", "task": "inference", "prompt": 4000, "context": 6000},
     {"model": "deepseek-v3", "device": "8xmi300x", "task": "inference", "engine": "sglang", "tp": 8},
     {
         "model": "qwen3-30b-a3b",

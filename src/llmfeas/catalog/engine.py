@@ -144,6 +144,8 @@ class ServingTraits:
     __pydantic_config__: ClassVar = STRICT
     split: Literal["layers", "tensors"]
     """How one served model spreads over several devices."""
+    uneven: bool = False
+    """Deals layers out to unequal devices by their memory."""
     partial: bool = False
     """Can leave layers on the host, and routed experts."""
     fit_margin_bytes: PositiveOrZero = 0.0

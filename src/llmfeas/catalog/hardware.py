@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..record import dataclass
 from .device import Device, Offer
+from .joined import joined
 from .search import exact_id
 
 if TYPE_CHECKING:
@@ -67,32 +68,46 @@ MOST_PARTS = 16
 
 
 def _together(text: str, catalog: Catalog) -> Hardware | None:
-    """The device that the parts of `a+b` are alike; None where they name no devices.
+    """What the parts of `a+b` are together; None where they name no devices.
 
     Raises:
-        UsageError: `unequal-devices`.
+        UsageError: `unequal-devices` for parts that no engine joins.
     """
-    parts = [part.strip() for part in text.split("+")]
-    if not 1 < len(parts) <= MOST_PARTS or not all(parts):
+    names = [part.strip() for part in text.split("+")]
+    if not 1 < len(names) <= MOST_PARTS or not all(names):
         return None
     try:
-        found = [find_hardware(part, catalog) for part in parts]
+        found = [find_hardware(name, catalog) for name in names]
     except UsageError:
         return None
     devices = {each.device.id: each.device for each in found}
     count = sum(each.count or 1 for each in found)
     if len(devices) == 1:
         return Hardware(found[0].device, count)
-    names = " and ".join(each.name for each in devices.values())
-    if len({each.backend for each in devices.values()}) > 1:
+    _check_parts(found, tuple(devices.values()))
+    if count > MOST_PARTS:
+        problem = f"{count} unequal devices in one machine: at most {MOST_PARTS} are computed"
+        raise UsageError("unequal-devices", problem, "ask for fewer", tuple(devices))
+    return Hardware(joined(tuple(each.device for each in found for _ in range(each.count or 1))), count)
+
+
+def _check_parts(found: list[Hardware], devices: tuple[Device, ...]) -> None:
+    """Refuse parts that are in no machine together.
+
+    Raises:
+        UsageError: `unequal-devices`.
+    """
+    names, ids = " and ".join(each.name for each in devices), tuple(each.id for each in devices)
+    problem, hint = "", "ask for the devices of one kind"
+    if len({each.backend for each in devices}) > 1:
         problem = f"devices of different software are not joined ({names}): no engine serves one model on them"
-        raise UsageError("unequal-devices", problem, "ask for the devices of one kind", tuple(devices))
-    least = min(devices.values(), key=lambda each: (each.memory_bytes, each.bandwidth_bytes_per_s))
-    problem = (
-        f"devices that differ are not computed together ({names}): each would hold and read a part of its own size"
-    )
-    hint = f"as if all were the smallest of them, which is no more than they can: --device {count}x{least.id}"
-    raise UsageError("unequal-devices", problem, hint, tuple(devices))
+    elif any(each.is_unified or each.kind == "cpu" for each in devices):
+        problem = f"only cards with memory of their own are joined in one machine ({names})"
+    elif any(each.offer is not None for each in found):
+        problem = "a rented machine is not joined with other devices"
+        hint = f"name the devices themselves: {'+'.join(f'{each.count or 1}x{each.device.id}' for each in found)}"
+    if problem:
+        raise UsageError("unequal-devices", problem, hint, ids)
 
 
 def _lent(offer: Offer, catalog: Catalog, count: int | None, note: str | None = None) -> Hardware:

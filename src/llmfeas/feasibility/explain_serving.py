@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from ..model.sums import architecture_sums
 from ..scenario import Scenario
 from ..timing.decode import (
     cache_bytes,
     cached_tokens,
+    decode_parts,
     decode_rates,
     device_weights,
     draft_seconds,
@@ -27,12 +29,22 @@ from ..timing.host import (
     host_experts_bytes,
     host_share,
     memory_bytes_per_s,
+    parts_with_shares,
     sent_seconds,
     streamed_seconds,
     weights_read_bytes,
 )
 from ..timing.inference import InferenceTime
-from ..timing.prefill import batch_tokens, pass_tokens, prefill_parts, prefill_rates, prompt_tokens, split_gain
+from ..timing.prefill import (
+    batch_tokens,
+    pass_tokens,
+    prefill_parts,
+    prefill_rates,
+    prompt_tokens,
+    split_gain,
+    unequal_read_parts,
+    worth_stages,
+)
 from ..timing.rates import peak_flop_per_s
 from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, number, setting, term
@@ -45,12 +57,12 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
     """Derive the speed of decoding, of the prompt, and the time to the first token."""
     step, token = sum(serving.decode_parts.values()), sum(serving.prefill_parts.values())
     for kind, parts, whole, written in (
-        ("decode", serving.decode_parts, step, _Decode(scenario, serving)),
-        ("prefill", serving.prefill_parts, token, _Prefill(scenario, serving)),
+        ("decode", serving.decode_parts, step, _of_decode(scenario, serving)),
+        ("prefill", serving.prefill_parts, token, _of_prefill(scenario, serving)),
     ):
         for name, seconds in parts.items():
             if seconds:
-                text, formula, inputs = getattr(written, name)()
+                text, formula, inputs = written(name)
                 yield term(f"time.{kind}.{name}", text, formula, inputs, seconds, "s", seconds / whole)
         yield term(
             f"time.{kind}_seconds",
@@ -64,6 +76,43 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
     yield _prefill_speed(scenario, serving, token)
     if scenario.prompt:
         yield _first_token(scenario, serving, step)
+
+
+def _of_decode(scenario: Scenario, serving: InferenceTime) -> Callable[[str], Written]:
+    """What writes the parts of a decoding step."""
+    cached, sequences = cached_tokens(scenario), sequences_per_replica(scenario)
+    each = [(part, decode_parts(part, cached, sequences), share) for part, share in parts_with_shares(scenario)]
+    return partial(_on_unequal, each, 1.0) if each else partial(_part, _Decode(scenario, serving))
+
+
+def _of_prefill(scenario: Scenario, serving: InferenceTime) -> Callable[[str], Written]:
+    """What writes the parts of a prompt token."""
+    prompt = prompt_tokens(scenario)
+    waiting = prompt * sequences_per_replica(scenario)
+    unequal = unequal_read_parts(scenario, waiting, prompt)
+    if not unequal:
+        return partial(_part, _Prefill(scenario, serving))
+    gain = split_gain(scenario, waiting, worth_stages(unequal))
+    parts = [part for part, _ in parts_with_shares(scenario)]
+    return partial(_on_unequal, [(part, *found) for part, found in zip(parts, unequal, strict=True)], gain)
+
+
+def _part(written: object, name: str) -> Written:
+    found: Written = getattr(written, name)()
+    return found
+
+
+def _on_unequal(each: list[tuple[Scenario, dict[str, float], float]], gain: float, name: str) -> Written:
+    """A part of the time on unequal devices: what each would take for all layers, by its share of them."""
+    inputs, terms = [number("gain", gain, "", EFFICIENCY)], []
+    for index, (_, parts, share) in enumerate(each, start=1):
+        inputs += [
+            number(f"share_{index}", share, "of the weights"),
+            number(f"seconds_{index}", parts[name], "s", "derived"),
+        ]
+        terms.append(f"share_{index} * seconds_{index}")
+    names = ", ".join(scenario.device.name for scenario, _, _ in each)
+    return f"one device after the other, each for its share ({names})", f"({' + '.join(terms)}) / gain", tuple(inputs)
 
 
 def _measured(ratio: float) -> TermInput:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from ..catalog.backend import Backend, Support, support
 from ..catalog.device import Device
 from ..catalog.engine import Engine
+from ..catalog.joined import parts_of
 from ..scenario import Scenario, cached_across_batches
 from .result import Note
 from .verdict import Software, worst_software
@@ -54,7 +55,9 @@ OF_THE_DEVICE = frozenset({"has", "is", "was", "needs", "runs", "emulates", "unp
 @cached_across_batches
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """The worst support level over all techniques, with a reason for each that has limits."""
-    level, reasons = _support(backend, scenario.device, scenario.engine_record, tuple(techniques(scenario)))
+    asked = tuple(techniques(scenario))
+    on_each = [_support(backend, part, scenario.engine_record, asked) for part in parts_of(scenario.device)]
+    level, reasons = worst_software(one for one, _ in on_each), tuple(note for _, notes in on_each for note in notes)
     found = tuple(_of_engine(scenario))
     notes = (Note(f"software-{status}", text) for status, text in found)
     return worst_software((level, *(status for status, _ in found))), (*reasons, *notes)
@@ -66,9 +69,10 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
     name = engine.name or engine.id
     if scenario.quant != "none":
         form = scenario.tables.quantization.format(scenario.quant, engine.speaks)
-        case = engine.format_support(form, scenario.device)
-        if case.status != "supported":
-            yield case.status, f"{scenario.quant} under {name}: {case.note}"
+        for part in parts_of(scenario.device):
+            case = engine.format_support(form, part)
+            if case.status != "supported":
+                yield case.status, f"{scenario.quant} under {name}: {case.note}"
     if scenario.loss is not None and scenario.task not in engine.objectives:
         yield "unsupported", f"{name} is not known to have a trainer for --task {scenario.task}"
     if not engine.runs(model.architecture.implementation):

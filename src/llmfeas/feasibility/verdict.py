@@ -24,7 +24,7 @@ def memory_reason(scenario: Scenario, memory: Memory, serving: ServingRoom | Non
     """Say how the peak compares with what is usable, and where a server starts how many requests it takes at once."""
     peak = memory.peak_bytes
     usable = _usable(memory.usable_bytes)
-    device = scenario.device.name
+    device = memory.device or scenario.device.name
     if memory.verdict == "fits":
         return Note("memory-fits", f"needs {format_bytes(peak.expected)} of the {usable} usable on {device}")
     if memory.verdict == "tight":

@@ -17,7 +17,7 @@ from ..scenario import Scenario
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, serving_of
-from ..workload.stages import stages
+from ..workload.stages import Stage, stages, stages_by_memory
 from ..workload.weights import native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
@@ -99,9 +99,24 @@ def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
     )
 
 
+def part_memories(scenario: Scenario) -> tuple[InferenceMemory, ...]:
+    """The same on each of unequal devices, in their order."""
+    found = _memories(serving_of(scenario))
+    return tuple(_with_draft(scenario, each) for each in found) if scenario.drafted else found
+
+
+@lru_cache(maxsize=1024)
+def _memories(s: Serving) -> tuple[InferenceMemory, ...]:
+    parts, host = _parts(s, s.behaviour)
+    return tuple(_counted(s, _moments(s, s.behaviour, part), host) for part in parts)
+
+
 @lru_cache(maxsize=16384)
 def _memory(s: Serving) -> InferenceMemory:
-    worst, host = _worst(s)
+    return _counted(s, *_worst(s))
+
+
+def _counted(s: Serving, worst: dict[str, dict[str, float]], host: float) -> InferenceMemory:
     totals = {name: sum(parts.values()) for name, parts in worst.items()}
     # where buffers are reserved both are alike: then it is decoding that lasts
     order = sorted(totals, key=lambda name: (-totals[name], name))
@@ -149,7 +164,7 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
         layers = [(0.0, cache, prompt) for _, cache, prompt in layers]
     kept = layers[s.host_layers :]
     parts: list[Part] = []
-    for stage in stages(len(kept), s.pp, head=int(head > 0 and s.pool is None)):
+    for stage in _stages(s, len(kept), int(head > 0 and s.pool is None)):
         own = kept[stage.first : stage.end]
         edge = (tables + weights.reader / s.tp if stage.embeds else 0.0) + (head + weights.rest if stage.heads else 0.0)
         own_caches = [cache for _, cache, _ in own]
@@ -164,6 +179,10 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
             )
         )
     return parts, host
+
+
+def _stages(s: Serving, layers: int, head: int) -> tuple[Stage, ...]:
+    return stages_by_memory(layers, s.memories, head) if s.memories else stages(layers, s.pp, head)
 
 
 def _padding(s: Serving) -> float:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from ..contract import Keys, MayBeNull, Note, Published, published
+from ..catalog.joined import Joined
+from ..contract import Added, Keys, MayBeNull, Note, Published, hidden, published
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import runs_public_code
 from ..workload.serving import pool_of
 from ..workload.weights import weights_file_bytes
-from .inference import inference_memory
+from .inference import InferenceMemory, inference_memory, part_memories
 from .rollouts import beside_training
 from .runtime import overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
@@ -39,6 +40,17 @@ def components_of(found: Mapping[str, float]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartMemory(Published):
+    """Bytes on one of several unequal devices."""
+
+    device: str
+    """Its id in the catalog."""
+    name: str
+    peak_bytes: Range
+    usable_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(Published):
     """Bytes on one device, the worst one; `components` are those alive at the peak and add up to its expected value."""
 
@@ -55,6 +67,10 @@ class Memory(Published):
     capacity_bytes: MayBeNull[float]
     usable_bytes: MayBeNull[float]
     """What one device lets a process use."""
+    parts: Added[tuple[PartMemory, ...]] = ()
+    """Of unequal devices each one, in their order; of equal ones nothing: all hold what the worst holds at most."""
+    device: str = hidden(default="")
+    """The name of the worst of unequal devices; empty where they are equal."""
 
     @published
     def headroom_bytes(self) -> MayBeNull[float]:
@@ -145,14 +161,37 @@ def _unlike(scenario: Scenario) -> Iterator[Note]:
 
 
 def _serving(scenario: Scenario) -> CountedMemory:
+    if isinstance(scenario.device, Joined):
+        return _on_parts(scenario, scenario.device)
     tensors = inference_memory(scenario)
     served = served_memory(scenario, tensors) if pool_of(scenario) is not None else None
     if served is None:
-        runtime = runtime_memory(scenario, tensors.components)
-        beside, peak, usable = runtime.expected, runtime.shifted(tensors.bytes), usable_bytes(scenario)
+        found = _served(scenario, tensors)
     else:
-        beside, peak, usable = served.runtime_bytes, served.peak_bytes, served.usable_bytes
-    found = Memory(
+        found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
+    return CountedMemory(found, stack_notes(scenario), None if served is None else served.room)
+
+
+def _on_parts(scenario: Scenario, machine: Joined) -> CountedMemory:
+    """The worst of unequal devices, and beside it all of them."""
+    counted = zip(machine.parts, part_memories(scenario), strict=True)
+    found = [(part, _served(scenario.on(part), tensors)) for part, tensors in counted]
+    parts = tuple(
+        PartMemory(device=part.id, name=part.name, peak_bytes=held.peak_bytes, usable_bytes=held.usable_bytes)
+        for part, held in found
+    )
+    part, worst = max(found, key=lambda each: each[1].peak_bytes.high / each[1].usable_bytes)
+    return CountedMemory(replace(worst, parts=parts, device=part.name), stack_notes(scenario))
+
+
+def _served(scenario: Scenario, tensors: InferenceMemory) -> Memory:
+    runtime = runtime_memory(scenario, tensors.components)
+    peak = runtime.shifted(tensors.bytes)
+    return _found(scenario, tensors, runtime.expected, peak, usable_bytes(scenario))
+
+
+def _found(scenario: Scenario, tensors: InferenceMemory, beside: float, peak: Range, usable: float) -> Memory:
+    return Memory(
         components=components_of({**tensors.components, "runtime_bytes": beside}),
         peak_bytes=peak,
         peak_moment=tensors.moment,
@@ -163,7 +202,6 @@ def _serving(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable,
     )
-    return CountedMemory(found, stack_notes(scenario), None if served is None else served.room)
 
 
 @cached_across_batches

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ..catalog.device import Device
+from ..catalog.joined import Joined
 from ..catalog.prices import let
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
@@ -58,7 +59,7 @@ def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 
 
 def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield larger numbers of the same device, doubled each time; an offer's count is fixed.
+    """Yield larger numbers of the same device, doubled each time; that of an offer, or of unequal devices, is fixed.
 
     A server that does not keep up with its load gets more copies of the model, not larger ones.
     """
@@ -74,7 +75,7 @@ def rented_groups(estimate: Estimate, catalog: Catalog) -> tuple[Axis, Axis]:
 
 def _counts(estimate: Estimate, doublings: int, hard: float) -> Iterator[Change]:
     scenario = estimate.scenario
-    if scenario.offer is not None:
+    if scenario.offer is not None or isinstance(scenario.device, Joined):
         return
     node, now = max(1, scenario.devices_per_node), scenario.num_devices
     copies = {"tp": scenario.tp, "pp": scenario.pp} if estimate.verdict.load in ("missed", "overloaded") else {}

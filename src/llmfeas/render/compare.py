@@ -46,7 +46,7 @@ def _needed(row: Mapping[str, Any]) -> str:
 
 def _name(row: Mapping[str, Any]) -> str:
     count = row["num_devices"]
-    return row["device"] if count == 1 else f"{count}x{row['device']}"
+    return row["device"] if count == 1 or row["memory"].get("parts") else f"{count}x{row['device']}"
 
 
 def _cells(row: Mapping[str, Any], bar: Bar) -> tuple[Phrase | Bar, ...]:

@@ -37,7 +37,8 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
     inputs, result = envelope["inputs"], envelope["result"]
     model = printable(model or inputs["model"]["value"], 60)
     device = printable(device or inputs["device"]["value"], 60)
-    devices = glued(f"{inputs['num_devices']['value']} x {device}")
+    unequal = result["memory"].get("parts")
+    devices = glued(device if unequal else f"{inputs['num_devices']['value']} x {device}")
     title, verdict = f"{model}, {_size(result['parameters'])}, on {devices}", verdict_words(result["verdict"])
     asked = context(inputs, result["parameters"], writes=_writes(result["time"]))
     uses = result.get("uses")
@@ -91,10 +92,20 @@ def _memory(inputs: Json, memory: Json) -> Topic:
     usable, capacity = glued(format_bytes(memory["usable_bytes"])), glued(format_bytes(memory["capacity_bytes"]))
     of = f" of {capacity}" if capacity != usable else ""
     lines = [f"needs {figure(peak, format_bytes)}{each}, {usable} usable{of}"]
+    if memory.get("parts"):
+        lines = [_on_part(part) for part in memory["parts"]]
     if memory["host_bytes"]:
         lines.append(f"and {glued(format_bytes(memory['host_bytes']))} of the computer's main memory")
-    lines.append(f"at the peak, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
+    worst = " of the fullest device" if memory.get("parts") else ""
+    lines.append(f"at the peak{worst}, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
     return Topic(label="Memory", paragraphs=tuple((Phrase(line),) for line in lines), bars=_components(memory))
+
+
+def _on_part(part: Json) -> str:
+    """What one of unequal devices holds."""
+    usable = glued(format_bytes(part["usable_bytes"]))
+    name = glued(printable(part["name"], 60))
+    return f"needs {figure(part['peak_bytes'], format_bytes)} on {name}, {usable} usable"
 
 
 def _room(inputs: Json, serving: Json | None) -> Topic | None:

@@ -125,7 +125,7 @@ def _compare(envelope: Json) -> Iterator[Picture]:
         marks.append(mark(across(x), up(y), 0 if best else 4, hollow=tight))
         marks.append(text(across(x) + 8, up(y) - 6, number))
         place = (20 + (number - 1) % 2 * 350, 418 + (number - 1) // 2 * 20)
-        count = f"{row['num_devices']} x " if row["num_devices"] > 1 else ""
+        count = f"{row['num_devices']} x " if row["num_devices"] > 1 and not row["memory"].get("parts") else ""
         label = f"{number}: {count}{row['device']}, {name(x)}, {format_usd(y)}"
         named.append(text(*place, label + (" (tight)" if tight else "")))
     best_ones = ", ".join(row["device"] for row, _, _ in front)

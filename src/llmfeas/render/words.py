@@ -74,8 +74,8 @@ def sentence(text: str, longest: int = 400) -> str:
 
 
 def counted(count: int, device: str) -> str:
-    """Devices with their number: `8 x NVIDIA H100`."""
-    return f"{count} x {device}" if count > 1 else device
+    """Devices with their number: `8 x NVIDIA H100`; unequal ones are named with theirs."""
+    return f"{count} x {device}" if count > 1 and " + " not in device else device
 
 
 def figure(value: Mapping[str, float], written: Callable[[float], str]) -> str:

@@ -228,11 +228,12 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _model(draft, catalog)
-    settle_task(draft, asked, catalog)
+    hardware = hardware_named(draft.given["device"], catalog)
+    settle_task(draft, asked, hardware.device, catalog)
     _unused(draft, asked)
     recipe.settle_objective(draft, model)
     count_pools(draft)
-    settle_hardware(draft, hardware_named(draft.given["device"], catalog), catalog)
+    settle_hardware(draft, hardware, catalog)
     recipe.settle_offload(draft, draft.values["device"])
     engine = engines.settle_engine(draft, model, catalog)
     backend = catalog.backends[draft.values["device"].backend]

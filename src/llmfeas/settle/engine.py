@@ -8,6 +8,7 @@ from ..catalog.architecture import Model
 from ..catalog.backend import Backend, default_engine
 from ..catalog.device import Device
 from ..catalog.engine import Engine
+from ..catalog.joined import Joined
 from ..catalog.quantization import StoredWeights
 from ..catalog.search import engine_named
 from ..catalog.store import Catalog
@@ -53,6 +54,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.streams)
         way = "; its own way is --gpu-layers" if engine.serving.partial else ""
         draft.warn("engine-offload", f"{engine.name} is not known to stream weights from the host{way}; {able} would")
+    _check_parts(draft, device, engine, catalog)
     placed = _said_places(draft)
     if placed and not engine.serving.partial:
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.partial)
@@ -60,6 +62,31 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
             "contradiction", f"{flag_of(placed[0])} is not something {engine.id} can do", f"engines that can: {able}"
         )
     return engine
+
+
+def _check_parts(draft: Draft, device: Device, engine: Engine, catalog: Catalog) -> None:
+    """Refuse unequal devices where the work is divided into equal parts.
+
+    Raises:
+        UsageError: naming the engines that deal layers out by memory.
+    """
+    serves = draft.values["task"] == "inference"
+    if not isinstance(device, Joined) or (serves and engine.serving.uneven):
+        return
+    least = min(device.parts, key=lambda each: (each.memory_bytes, each.bandwidth_bytes_per_s))
+    name = engine.name or engine.id
+    if serves:
+        why = f"{name} gives each device an equal part of the model"
+        able = ", ".join(known.id for known in catalog.engines.values() if known.serving.uneven)
+        ways = f"engines that deal out layers by memory: {able}; or"
+    else:
+        why, ways = f"training under {name} gives each device an equal part of the work", "take --task inference, or"
+    raise UsageError(
+        "unequal-devices",
+        f"{why}, and {device.name} are unequal",
+        f"{ways} ask as if all were the smallest: --device {len(device.parts)}x{least.id}",
+        (),
+    )
 
 
 def _said_places(draft: Draft) -> list[str]:
@@ -81,7 +108,10 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
         runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
         default = desk if runs and not plain else default
     default = _running(default, draft, model, quant, catalog)
-    if any(map(draft.was_given, OWN)) and not catalog.tables.engine(default).serving.partial:
+    serving = catalog.tables.engine(default).serving
+    if any(map(draft.was_given, OWN)) and not serving.partial:
+        return "llama.cpp"
+    if inference and isinstance(draft.values["device"], Joined) and not serving.uneven:
         return "llama.cpp"
     if asks_for_blocks(draft) and draft.given["kv_dtype"] not in catalog.tables.engine(default).serving.caches:
         return "llama.cpp"
@@ -105,6 +135,8 @@ def _steps(catalog: Catalog) -> frozenset[int]:
 def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -> str:
     """Name what people use, and say where that is because of many requests unless it is asked `aside`."""
     device, task, many = draft.values["device"], draft.method, draft.given.get("concurrency", 1)
+    if isinstance(device, Joined):
+        many = 1  # who serves many divides evenly
     few = default_engine(backend, device, task, quant)
     chosen = default_engine(backend, device, task, quant, many)
     if chosen != few and not aside and not any(draft.was_given(name) for name in ("engine", *PLACES)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..catalog.device import Device, Price
 from ..catalog.hardware import Hardware
+from ..catalog.joined import Joined, joined_price
 from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
 from ..catalog.tables import ScreenShare
@@ -91,12 +92,18 @@ def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
         draft.origins["price"] = "device"
     else:
         count = int(draft.values["num_devices"])
-        listed = None if owned else cheapest_price(match.device, catalog, match.provider, count)
+        listed = None if owned else _listed_price(match, catalog, count)
         _settle_listed_price(draft, match, listed)
         own = listed is not None and listed in match.device.prices
         doubted = doubt(match.device, listed.usd_per_hour, catalog) if listed and own else None
         if doubted:
             draft.warn("implausible-price", doubted)
+
+
+def _listed_price(match: Hardware, catalog: Catalog, count: int) -> Price | None:
+    if isinstance(match.device, Joined):
+        return joined_price(match.device, catalog, match.provider)
+    return cheapest_price(match.device, catalog, match.provider, count)
 
 
 def _settle_listed_price(draft: Draft, match: Hardware, price: Price | None) -> None:
@@ -190,8 +197,15 @@ def _screen_bytes(draft: Draft, match: Hardware, screen: ScreenShare) -> float:
 
 
 def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
+    """Settle the memory of device and host.
+
+    Raises:
+        UsageError: where one size is given for unequal devices.
+    """
     device, offer = match.device, match.offer
     memory = draft.given.get("memory")
+    if memory and isinstance(device, Joined) and draft.origin_of_given("memory") == "given":
+        raise UsageError("contradiction", "--memory says one size, and the devices have several", "leave --memory out")
     lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
     own = lent * GIB if lent else None
     named = None if match.memory_gib is None else match.memory_gib * GIB

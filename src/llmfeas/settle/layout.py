@@ -7,6 +7,7 @@ from math import gcd
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.engine import Engine
+from ..catalog.joined import Joined
 from ..errors import UsageError
 from ..ranges import Range
 from ..record import dataclass, replace
@@ -65,6 +66,7 @@ def check_layout(scenario: Scenario) -> None:
     """
     model, architecture, n = scenario.model, scenario.model.architecture, scenario.num_devices
     tp, pp, cp, ep = scenario.tp, scenario.pp, scenario.cp, scenario.ep
+    _check_parts(scenario)
     if tp == pp == cp == ep == scenario.interleave == 1:
         return
     if n % (tp * pp * cp):
@@ -93,6 +95,14 @@ def check_layout(scenario: Scenario) -> None:
             _works("cp", _divisors(scenario.seq_len, 64)),
         )
     _check_experts(scenario, ep)
+
+
+def _check_parts(scenario: Scenario) -> None:
+    if isinstance(scenario.device, Joined) and (scenario.pp != scenario.num_devices or scenario.disaggregate):
+        raise _refusal(
+            f"unequal devices take layers one after the other: {scenario.num_devices} stages of a pipeline",
+            "leave --tp, --pp and --disaggregate out",
+        )
 
 
 def _works(name: str, sizes: list[int]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..catalog.device import Device
+from ..catalog.joined import Joined
 from ..catalog.search import engine_named
 from ..catalog.store import Catalog
 from ..contract import Note
@@ -16,14 +18,17 @@ ORDER = ("pretrain", "inference", *(task for task in TASKS if task not in ("pret
 """What is meant first where several tasks could be."""
 
 
-def settle_task(draft: Draft, asked: Iterable[str], catalog: Catalog) -> None:
+def settle_task(draft: Draft, asked: Iterable[str], device: Device, catalog: Catalog) -> None:
     """Settle `task`, and say so where settings decide it."""
     implied = None if draft.was_given("task") else implied_task(draft.given, asked, catalog)
-    if implied is None:
-        draft.settle("task", "pretrain")
-    else:
+    if implied is not None:
         draft.settle("task", implied[0], "derived")
         draft.warnings.append(implied[1])
+    elif isinstance(device, Joined) and not draft.was_given("task"):
+        draft.settle("task", "inference", "derived")
+        draft.warn("task-implied", "unequal devices serve a model together but train none: --task inference was taken")
+    else:
+        draft.settle("task", "pretrain")
 
 
 def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalog) -> tuple[str, Note] | None:

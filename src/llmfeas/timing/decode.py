@@ -23,6 +23,7 @@ from .host import (
     host_experts_seconds,
     host_layer_seconds,
     host_share,
+    parts_with_shares,
     streamed_seconds,
     weights_read_bytes,
 )
@@ -207,6 +208,9 @@ def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
 
 def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[str, float]:
     """Seconds of one decoding step of `sequences` on one replica, after `tokens` tokens each, by part; they add up."""
+    unequal = [(decode_parts(part, tokens, sequences), share) for part, share in parts_with_shares(scenario)]
+    if unequal:
+        return summed(unequal)
     efficiency = scenario.tables.efficiency
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
@@ -239,6 +243,11 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         "fixed": layers_seconds(scenario, sums, rates),
         "link": reduce_seconds(sums, rates, tp),
     }
+
+
+def summed(shared: list[tuple[dict[str, float], float]]) -> dict[str, float]:
+    """Seconds by part, of which each device contributes its share."""
+    return {name: sum(share * parts[name] for parts, share in shared) for name in shared[0][0]}
 
 
 @cached_across_batches

@@ -8,12 +8,14 @@ over the prompt. Nothing is taken to be hidden: the crossing is many times longe
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture
+from ..catalog.joined import Joined
 from ..catalog.quantization import Quantization
 from ..model.sums import architecture_sums
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from ..units import GB, GIB
 from ..workload.kernels import dialect_of
 from ..workload.serving import streams_weights
+from ..workload.stages import stages_by_memory
 from ..workload.weights import decode_read_bytes, distinct_experts, native_bytes, weight_bytes
 from .links import pcie_bytes_per_s
 
@@ -76,6 +78,36 @@ def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
 def head_bytes(scenario: Scenario) -> float:
     """Bytes of the output head in the stored format."""
     return weight_bytes(*_asked(scenario), scenario.stored).head
+
+
+def parts_with_shares(scenario: Scenario) -> list[tuple[Scenario, float]]:
+    """The question on each of unequal devices, and the share of the device's weights that lies there.
+
+    Nothing where devices are equal. One works after the other, so that the time of a pass is the sum over them of this
+    share of what the whole pass would take there.
+    """
+    if not isinstance(scenario.device, Joined):
+        return []
+    return [
+        (scenario.on(part), share)
+        for part, share in zip(scenario.device.parts, _shares(scenario), strict=True)
+        if share
+    ]
+
+
+@cached_across_batches
+def _shares(scenario: Scenario) -> tuple[float, ...]:
+    assert isinstance(scenario.device, Joined)
+    held = weight_bytes(*_asked(scenario), scenario.stored)
+    layers, kept = held.layers, scenario.model.architecture.layers
+    if scenario.gpu_layers is not None:
+        kept = min(kept, scenario.gpu_layers)
+    head = int(kept == len(layers) and held.head > 0)
+    own = [layer.on_rank(1, 1) for layer in layers[len(layers) - kept :]]
+    dealt = stages_by_memory(kept, scenario.device.split, head)
+    sizes = [sum(own[stage.first : stage.end]) + head * stage.heads * held.head for stage in dealt]
+    whole = sum(sizes)
+    return tuple(size / whole for size in sizes) if whole else (1.0, *(0.0 for _ in sizes[1:]))
 
 
 def _asked(scenario: Scenario) -> tuple[Quantization, Architecture, str, str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
 
+from ..catalog.joined import Joined
 from ..contract import Added, Published, hidden, published
 from ..ranges import Range
 from ..record import dataclass, replace
@@ -92,13 +93,14 @@ def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval
     numbers, device, speed = scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed
     experts = experts_share(scenario) > 0
     host = int(host_share(scenario) > 0 or streams_weights(scenario))
-    guessed = int(host or (experts and scenario.host_gb_per_s is None))
+    # nobody has published many speeds of unequal devices
+    guessed = int(host or (experts and scenario.host_gb_per_s is None)) + int(isinstance(device, Joined))
     decode = decode_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
     prefill = prefill_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
     kind = decode_regime(device, speed, sequences, scenario.tp, experts=experts)
     decoding = interval(numbers, "decode", kind, decode.priors + guessed)
     reads = prefill_regime(device, speed, experts=experts)
-    reading = interval(numbers, "prefill", reads, prefill.priors + host)
+    reading = interval(numbers, "prefill", reads, prefill.priors + host + int(isinstance(device, Joined)))
     return calibrated(numbers, device, "decode", decoding), calibrated(numbers, device, "prefill", reading)
 
 

@@ -18,7 +18,8 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import TERA
-from .host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
+from .decode import summed
+from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
 
@@ -125,12 +126,15 @@ def batch_tokens(scenario: Scenario, tokens: float) -> float:
     return min(tokens, float(BATCH_TOKENS))
 
 
-def split_gain(scenario: Scenario, tokens: float) -> float:
-    """How much faster several cards are: stages that overlap over batches, or tensor parallel work."""
-    gain, efficiency = 1.0, scenario.tables.efficiency
-    if scenario.pp > 1:
+def split_gain(scenario: Scenario, tokens: float, stages: float = 0.0) -> float:
+    """How much faster several cards are: stages that overlap over batches, or tensor parallel work.
+
+    `stages`: as many equal ones as unequal ones are worth.
+    """
+    gain, efficiency, stages = 1.0, scenario.tables.efficiency, stages or scenario.pp
+    if stages > 1:
         batches = max(1.0, tokens / (scenario.ubatch or BATCH_TOKENS))
-        overlap = scenario.pp * batches / (batches + scenario.pp - 1)
+        overlap = stages * batches / (batches + stages - 1)
         gain *= overlap ** efficiency.value("prefill.pipeline_power")
     if scenario.tp > 1:
         gain *= max(1.0, efficiency.value("prefill.tensor_parallel") * scenario.tp)
@@ -144,6 +148,25 @@ def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str
 
 def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, float]:
     """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average."""
+    unequal = unequal_read_parts(scenario, tokens, length)
+    if not unequal:
+        return _read_parts(scenario, tokens, length, split_gain(scenario, tokens))
+    gain = split_gain(scenario, tokens, worth_stages(unequal))
+    return {name: seconds / gain for name, seconds in summed(unequal).items()}
+
+
+def unequal_read_parts(scenario: Scenario, tokens: float, length: float) -> list[tuple[dict[str, float], float]]:
+    """The same on each of unequal devices, if it had all layers and worked alone, and its share of them."""
+    return [(_read_parts(part, tokens, length, 1.0), share) for part, share in parts_with_shares(scenario)]
+
+
+def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
+    """As many equal stages of a pipeline as unequal ones are worth, whose slowest sets the pace."""
+    seconds = [share * sum(parts.values()) for parts, share in unequal]
+    return sum(seconds) / max(seconds)
+
+
+def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
     efficiency, speed = scenario.tables.efficiency, scenario.engine_record.serving.speed
@@ -156,7 +179,6 @@ def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, fl
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
     work = matrix + attention
-    gain = split_gain(scenario, tokens)
     parts = {
         "matrix": matrix / gain,
         "attention": attention / gain,

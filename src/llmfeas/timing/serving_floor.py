@@ -16,7 +16,7 @@ from ..scenario import Scenario, cached_across_batches
 from ..units import GB, TERA
 from ..workload.serving import draws_on_host, streams_weights
 from .decode import cache_bytes, drafting
-from .host import head_bytes, host_experts_bytes, host_share, weights_read_bytes
+from .host import head_bytes, host_experts_bytes, host_share, parts_with_shares, weights_read_bytes
 from .links import stated_host_link_bytes_per_s
 from .paths import inference_path
 from .rates import product_flop_per_s
@@ -99,6 +99,9 @@ def _read_seconds(scenario: Scenario, positions: float, cache: float) -> float:
 
 def least_decode_seconds(scenario: Scenario, tokens: float, sequences: float) -> float:
     """The least seconds of a decoding step of some sequences of one replica after `tokens` tokens each."""
+    unequal = parts_with_shares(scenario)
+    if unequal:
+        return sum(share * least_decode_seconds(part, tokens, sequences) for part, share in unequal)
     sums, peaks = architecture_sums(scenario.model.architecture), serving_peaks(scenario)
     each, cache = 1.0 + scenario.drafted, cache_bytes(scenario, sums, tokens)
     work = 2 * (sums.active + sums.head_weights) * sequences * each * (1 - host_share(scenario))
@@ -113,6 +116,9 @@ def least_decode_seconds(scenario: Scenario, tokens: float, sequences: float) ->
 
 def least_prompt_seconds(scenario: Scenario, tokens: float, length: float) -> float:
     """The least seconds in which one replica reads so many tokens of prompts of a length."""
+    unequal = parts_with_shares(scenario)
+    if unequal:
+        return sum(share * least_prompt_seconds(part, tokens, length) for part, share in unequal)
     sums, peaks = architecture_sums(scenario.model.architecture), serving_peaks(scenario)
     work = tokens * (2 * sums.active + sums.attention_flop(length)) / (peaks.work * peaks.expert_ranks)
     read = _read_seconds(scenario, tokens, 0.0)
@@ -124,7 +130,8 @@ def least_prompt_seconds(scenario: Scenario, tokens: float, length: float) -> fl
 def least_first_token_seconds(scenario: Scenario) -> float:
     """The least seconds from a prompt to its first token, of a request that has a replica for itself."""
     # each token passes all stages one after the other
-    alone = _read_seconds(scenario, 1.0, 0.0)
+    unequal = parts_with_shares(scenario) or [(scenario, 1.0)]
+    alone = sum(share * _read_seconds(part, 1.0, 0.0) for part, share in unequal)
     if not scenario.prompt:
         return alone
     return max(alone, least_prompt_seconds(scenario, float(scenario.prompt), float(scenario.prompt)))

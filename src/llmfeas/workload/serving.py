@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..catalog.architecture import Architecture
 from ..catalog.device import Device
 from ..catalog.engine import ServingMemory
+from ..catalog.joined import Joined
 from ..catalog.quantization import StoredWeights
 from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
@@ -40,6 +41,8 @@ class Serving:
     expert_ranks: int
     """Ranks that share the routed experts."""
     pp: int
+    memories: tuple[float, ...] = ()
+    """Of unequal devices the memory of each, by which layers are dealt out; of others nothing."""
     host_layers: int
     host_experts: int
     """The first so many layers keep their routed experts on the host."""
@@ -102,6 +105,7 @@ def serving_of(scenario: Scenario) -> Serving:
         tp=scenario.tp,
         expert_ranks=scenario.ep * scenario.expert_tp,
         pp=scenario.pp,
+        memories=scenario.device.split if isinstance(scenario.device, Joined) else (),
         host_layers=layers - kept,
         host_experts=scenario.n_cpu_moe or 0,
         streamed=streams_weights(scenario),

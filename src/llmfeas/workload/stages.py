@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from math import ceil
 
 from ..record import dataclass
+
+ROUNDING = 1e-9
+"""What floating-point numbers may add to a whole one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +45,24 @@ def stages(layers: int, pp: int, head: int = 0) -> tuple[Stage, ...]:
     for index in (range(count) if head else [*range(1, count - 1), 0])[:left]:
         sizes[index] += 1
     sizes[-1] -= head
+    return _in_order(sizes, count - 1)
+
+
+@lru_cache(maxsize=4096)
+def stages_by_memory(layers: int, memories: tuple[float, ...], head: int = 0) -> tuple[Stage, ...]:
+    """Cut layers into a stage a device, by the memory of each; the head is dealt out as one more layer.
+
+    As llama.cpp does (llama-model.cpp, load_tensors): layer i is on the first device up to which the share of all
+    memory is above i / (layers + head).
+    """
+    dealt, whole = layers + head, sum(memories)
+    bounds = [0, *(ceil(dealt * (share / whole) - ROUNDING) for share in accumulate(memories))]
+    sizes = [end - begin for begin, end in pairwise(bounds)]
+    last = max((index for index, size in enumerate(sizes) if size), default=0)
+    sizes[last] -= head
+    return _in_order(sizes, last)
+
+
+def _in_order(sizes: list[int], last: int) -> tuple[Stage, ...]:
     starts = [0, *accumulate(sizes)]
-    return tuple(Stage(index, starts[index], size, index == 0, index == count - 1) for index, size in enumerate(sizes))
+    return tuple(Stage(index, starts[index], size, index == 0, index == last) for index, size in enumerate(sizes))

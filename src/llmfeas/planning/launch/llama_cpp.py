@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ...catalog.joined import Joined
 from ...options import BLOCK_CACHES
 from ...scenario import Scenario
+from ...workload.stages import stages_by_memory
 from .launcher import Launch, Launcher, Objection
 from .names import is_gguf, model_name, model_notes, repository
 from .shell import Variable, Word, command, flags, nodes_of
@@ -49,9 +51,20 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--cache-type-k", cache),
             ("--cache-type-v", cache),
             ("--split-mode", ("row" if scenario.tp > 1 else "layer") if several else None),
+            ("--tensor-split", ",".join(str(layers) for layers in dealt_layers(scenario)) or None),
             ("--rpc", Variable("RPC_SERVERS") if nodes_of(scenario).several else None),
         ]
     )
+
+
+def dealt_layers(scenario: Scenario) -> list[int]:
+    """The layers on each of unequal devices, the head as one more; nothing where they are equal."""
+    if not isinstance(scenario.device, Joined):
+        return []
+    layers = scenario.model.architecture.layers
+    kept = layers if scenario.gpu_layers is None else min(layers, scenario.gpu_layers)
+    head = int(kept == layers)
+    return [stage.layers + head * stage.heads for stage in stages_by_memory(kept, scenario.device.split, head)]
 
 
 def objection(scenario: Scenario) -> Objection | None:
@@ -76,6 +89,11 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
         texts += model_notes(scenario)
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+    if isinstance(scenario.device, Joined):
+        order = ", ".join(part.name for part in scenario.device.parts)
+        texts.append(
+            f"--tensor-split counts layers in the order in which llama-server --list-devices names the cards: {order}"
+        )
     nodes = nodes_of(scenario)
     if nodes.several:
         texts.append(

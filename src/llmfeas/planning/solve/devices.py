@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...catalog.joined import parts_of
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound, time_limit_seconds, time_lower_bound
@@ -35,7 +36,8 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     """
     hardware = hardware_named(str(request["device"]), catalog)
     if hardware.count is not None or request.get("num_devices") is not None:
-        hint = f"Write --device {hardware.device.id} and leave --num-devices out."
+        kinds = " or ".join(part.id for part in parts_of(hardware.device))
+        hint = f"Write --device {kinds} and leave --num-devices out."
         raise UsageError("contradiction", "solve min-devices searches the number of devices", hint)
     if asks_for_load(request):
         return fewest_devices(request, catalog)
