@@ -218,7 +218,7 @@ def test_what_is_feasible_needs_no_change() -> None:
 
 def test_other_devices_are_tried_unless_the_device_is_kept() -> None:
     request: Ask = {"model": "llama-3-70b", "device": "rtx-4090", "task": "inference", "quant": "q8_0"}
-    keep = ("num_devices", "quant", "gpu_layers", "kv_dtype", "context")
+    keep = ("num_devices", "quant", "gpu_layers", "kv_dtype", "context", "host_memory")
     assert not plan(request, catalog(), keep=[*keep, "device"]).ways
     for any_device in (False, True):
         found = plan(request, catalog(), keep=keep, any_device=any_device)
@@ -272,7 +272,7 @@ def test_a_count_in_the_devices_name_gives_way_to_another() -> None:
 
 def test_as_many_layers_stay_on_the_device_as_fit() -> None:
     ask: Ask = {"model": "llama-3-70b", "device": "rtx-4090", "task": "inference", "host_memory": "64GiB"}
-    request = {**ask, "quant": "q6_k"}
+    request = {**ask, "quant": "q6_k", "gpu_layers": 80}
     ways = [way for way in plan(request, catalog(), keep=["quant"]).ways if "gpu_layers" in way.settings]
     assert ways
     for way in ways:

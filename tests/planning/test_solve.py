@@ -53,7 +53,9 @@ def check_edge(setting: str, request: Ask) -> None:
     value = found.answer[setting]
     fixed = request if request["task"] == "inference" or question == "max-batch" else {"micro_batch": 1, **request}
     if value is None:
-        assert found.beyond is not None and found.beyond["status"] not in WORKS
+        assert found.beyond is not None
+        least = found.beyond.get(setting)
+        assert (found.beyond["status"] if least is None else status({**fixed, setting: least})) not in WORKS
         return
     assert isinstance(value, int)
     assert status({**fixed, setting: value}) in WORKS

@@ -9,6 +9,7 @@ from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.solve.answer import lies_on_host
 from llmfeas.settle import resolution
 
 GGUF = ("none", "q8_0", "q6_k", "q5_k_m", "q4_k_m")
@@ -41,7 +42,8 @@ def test_no_wider_usual_format_would_surely_fit(device: str) -> None:
         found = served(model, device)
         order = MLX if found.scenario.engine == "mlx" else GGUF
         for wider in order[: order.index(found.scenario.quant)]:
-            assert served(model, device, quant=wider).memory.verdict != "fits", (model, wider)
+            as_said = served(model, device, quant=wider)
+            assert lies_on_host(as_said.scenario) or as_said.memory.verdict != "fits", (model, wider)
 
 
 def test_what_does_not_fit_in_4_bits_leaves_as_few_layers_on_the_host_as_do() -> None:
@@ -56,8 +58,25 @@ def test_what_does_not_fit_in_4_bits_leaves_as_few_layers_on_the_host_as_do() ->
 def test_what_was_said_stays(said: dict[str, object]) -> None:
     found = served("gemma-3-27b", "rtx-3060", **said)
     assert all(getattr(found.scenario, name) == value for name, value in said.items())
-    assert found.scenario.gpu_layers == said.get("gpu_layers")
+    if "gpu_layers" in said:
+        assert found.verdict.status == "infeasible"
+
+
+def test_what_does_not_fit_in_the_format_that_was_said_leaves_as_few_layers_on_the_host_as_do() -> None:
+    found = served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m")
+    layers = found.scenario.gpu_layers
+    assert found.verdict.status == "feasible" and lies_on_host(found.scenario)
+    assert layers is not None and 0 < layers < found.scenario.model.architecture.layers
+    again = served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m", gpu_layers=layers)
+    assert again.memory == found.memory
+    assert served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m", gpu_layers=layers + 1).memory.verdict != "fits"
+
+
+def test_a_host_that_is_too_small_is_what_lacks() -> None:
+    found = served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m", host_memory="8GiB")
     assert found.verdict.status == "infeasible"
+    assert "host-memory-exceeds" in {reason.code for reason in found.verdict.reasons}
+    assert found.memory.verdict == "fits"
 
 
 @pytest.mark.parametrize(

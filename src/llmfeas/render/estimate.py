@@ -95,10 +95,17 @@ def _memory(inputs: Json, memory: Json) -> Topic:
     if memory.get("parts"):
         lines = [_on_part(part) for part in memory["parts"]]
     if memory["host_bytes"]:
-        lines.append(f"and {glued(format_bytes(memory['host_bytes']))} of the computer's main memory")
+        on_host = memory["host_bytes"] * _devices_of_machine(inputs)
+        lines.append(f"and {glued(format_bytes(on_host))} of the computer's main memory")
     worst = " of the fullest device" if memory.get("parts") else ""
     lines.append(f"at the peak{worst}, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
     return Topic(label="Memory", paragraphs=tuple((Phrase(line),) for line in lines), bars=_components(memory))
+
+
+def _devices_of_machine(inputs: Json) -> int:
+    """Devices that share a host; the contract has the host's bytes for one of them."""
+    node = (inputs.get("devices_per_node") or {}).get("value") or 1
+    return max(1, min(int(inputs["num_devices"]["value"]), int(node)))
 
 
 def _on_part(part: Json) -> str:
@@ -320,8 +327,9 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
     items = []
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = glued(format_bytes(rung["peak_bytes"])) if rung.get("peak_bytes") is not None else ""
-        if rung.get("host_bytes", 0.0) >= SEEN_HOST_BYTES:
-            size += f" and {glued(format_bytes(rung['host_bytes']) + ' of main memory')}"
+        on_host = rung.get("host_bytes", 0.0) * _devices_of_machine(inputs)
+        if on_host >= SEEN_HOST_BYTES:
+            size += f" and {glued(format_bytes(on_host) + ' of main memory')}"
         size = {"unsupported": glued("not supported"), "tight": size + glued(" (tight)")}.get(rung["status"], size)
         label = glued(f"{printable(rung['label'], 40)} ")
         items.append((Phrase(label), judged(rung["status"]), Phrase(glued(" ") + size)))

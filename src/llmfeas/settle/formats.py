@@ -36,14 +36,14 @@ def _format_is_open(scenario: Scenario, draft: Draft) -> bool:
 def may_be_placed(scenario: Scenario) -> bool:
     """Whether layers that do not fit are left on the host by themselves.
 
-    Only where there is nothing smaller to take first: the weights are those of a file, or of so few bits as the
-    smallest usual format; a mixture's experts also where the format was said.
+    Only where there is nothing smaller to take first: the weights are those of a file, the format was said, or it has
+    so few bits as the smallest usual one.
     """
     serving = scenario.engine_record.serving
     apart = not (shares_memory(scenario) or scenario.device.is_unified)
-    if not serving.partial or not apart or scenario.num_devices > 1:
+    if not serving.partial or not apart:
         return False
-    if scenario.was_given("quant") and scenario.model.architecture.experts is not None:
+    if scenario.was_given("quant"):
         return True
     if scenario.stored is not None or not serving.usual:
         return scenario.stored is not None
@@ -74,13 +74,21 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
         last = _in_format(scenario, quant) if quant != published else scenario
         if fits(last):
             return last
-    return _placed(last) if _place_is_open(draft) and may_be_placed(last) else last
+    placed = _place_is_open(draft) and may_be_placed(last) and not _stays_whole(last)
+    return _placed(last) if placed else last
 
 
 def fits(scenario: Scenario) -> bool:
     """Whether device and host surely hold it."""
     counted = memory(scenario).memory
     return counted.verdict == "fits" and on_machine_bytes(scenario, counted) <= scenario.host_memory_bytes
+
+
+def _stays_whole(scenario: Scenario) -> bool:
+    """Whether the engine's own fit leaves all on the device, by what is expected: it cannot know better."""
+    found = memory(scenario).memory
+    margin = scenario.engine_record.serving.fit_margin_bytes
+    return found.peak_bytes.expected + margin <= found.usable_bytes
 
 
 def _in_format(scenario: Scenario, quant: str) -> Scenario:
@@ -126,6 +134,4 @@ def _on_host(scenario: Scenario, **places: Any) -> Scenario:
 
 def _has_margin(scenario: Scenario) -> bool:
     """Whether a device surely holds it, and is expected to keep the margin free that the engine's own fit leaves."""
-    found = memory(scenario).memory
-    margin = scenario.engine_record.serving.fit_margin_bytes
-    return found.verdict == "fits" and found.peak_bytes.expected + margin <= found.usable_bytes
+    return memory(scenario).memory.verdict == "fits" and _stays_whole(scenario)
