@@ -49,11 +49,24 @@ def test_the_fewest_devices_keep_up_and_a_copy_less_does_not() -> None:
     found = solved("min-devices", asked, catalog())
     count, layout = found.answer["num_devices"], found.answer["layout"]
     assert isinstance(count, int) and isinstance(layout, dict) and found.beyond is not None
-    copies = {"tp": layout["tp"], "pp": layout["pp"]}
+    copies = {"tp": layout["tp"], "pp": layout["pp"], "quant": found.answer.get("quant", "auto")}
     assert status(**TARGETS, **copies, rate=60, num_devices=count) in WORKS
     fewer = count - layout["tp"] * layout["pp"]
     assert found.beyond["num_devices"] == fewer
     assert status(**TARGETS, **copies, rate=60, num_devices=fewer) == "infeasible"
+
+
+def test_a_server_takes_fewer_bits_only_for_fewer_devices() -> None:
+    asked = {**SERVED, **TARGETS, "rate": 60}
+    open_, said = (solved("min-devices", {**asked, **more}, catalog()) for more in ({}, {"quant": "none"}))
+    fewest, published = open_.answer["num_devices"], said.answer["num_devices"]
+    assert isinstance(fewest, int) and isinstance(published, int)
+    assert "quant" not in said.answer and not said.notes
+    if "quant" in open_.answer:
+        assert fewest < published
+        assert f"as published {published} devices" in open_.notes[0]
+    else:
+        assert fewest == published
 
 
 def test_a_target_that_no_count_reaches_is_said() -> None:

@@ -82,3 +82,26 @@ def test_older_builds_are_slower_and_todays_are_the_default() -> None:
     assert now.decode_tokens_per_second.expected > 1.1 * then.decode_tokens_per_second.expected
     assert now.prefill_tokens_per_second.expected > 1.3 * then.prefill_tokens_per_second.expected
     assert served("llama-3.1-8b", "rtx-4090", engine="llama.cpp-2025", quant="q4_k_m").scenario.engine == "llama.cpp"
+
+
+@pytest.mark.parametrize(
+    ("engine", "build", "meant"),
+    [
+        ("llama.cpp", "b2891", "llama.cpp-2023"),
+        ("llama.cpp-2023", "b2891", "llama.cpp-2023"),
+        ("llama.cpp", "b6325", "llama.cpp"),
+        ("llama.cpp", "nightly", "llama.cpp"),
+        ("ollama", "0.5.7", "ollama"),
+        ("llama.cpp-vulkan", "b2891", "llama.cpp-vulkan"),
+    ],
+)
+def test_a_build_is_of_its_time(engine: str, build: str, meant: str) -> None:
+    asked = {"engine": engine, "quant": "q4_k_m", "engine_version": build}
+    assert served("llama-3.1-8b", "rtx-4090", **asked).scenario.engine == meant
+
+
+def test_old_builds_run_fused_attention_where_it_is_asked_for() -> None:
+    asked = {"engine": "llama.cpp", "quant": "q4_k_m", "engine_version": "b2891"}
+    assert served("llama-3.1-8b", "rtx-4090", **asked).scenario.attention == "eager"
+    assert served("llama-3.1-8b", "rtx-4090", **asked, attention="flash").scenario.attention == "flash"
+    assert served("llama-3.1-8b", "rtx-4090", **asked, kv_dtype="q8_0").scenario.attention == "flash"

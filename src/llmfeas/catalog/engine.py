@@ -146,6 +146,8 @@ class ServingTraits:
     """How one served model spreads over several devices."""
     uneven: bool = False
     """Deals layers out to unequal devices by their memory."""
+    asks_fused: bool = False
+    """Fused attention runs only where it is asked for."""
     partial: bool = False
     """Can leave layers on the host, and routed experts."""
     fit_margin_bytes: PositiveOrZero = 0.0
@@ -179,6 +181,8 @@ class Engine:
     does: tuple[Literal["training", "serving"], ...]
     versions: str = ""
     """Releases that the record speaks of; empty: all of today."""
+    older: Mapping[str, Identifier] = field(default_factory=dict)
+    """Release -> the engine that those before it are."""
     fused: bool = False
     """Brings fused attention for every architecture."""
     dialect: str = ""
@@ -248,7 +252,7 @@ class Engine:
         return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
 
 
-OWN_NAMES: Final = ("id", "name", "aliases", "versions")
+OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older")
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")

@@ -151,9 +151,12 @@ def _of_release(pool: ServingPool, version: str) -> ServingPool:
 
 @lru_cache(maxsize=256)
 def release(version: str) -> tuple[int, ...]:
-    """The numbers of a release, to compare: '0.8.5.post1' is (0, 8, 5); what has no numbers is the newest."""
+    """The numbers of a release, to compare: '0.8.5.post1' is (0, 8, 5), the build 'b5780' is (5780,).
+
+    What has no numbers is the newest.
+    """
     numbers: list[int] = []
-    for part in version.strip().lower().removeprefix("v").split("."):
+    for part in version.strip().lower().removeprefix("v").removeprefix("b").split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits or len(digits) > 6:
             break

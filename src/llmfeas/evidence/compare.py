@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ..contract import ABSENT
 from ..errors import LlmfeasError
 from ..feasibility.result import Estimate
 from ..model.sums import architecture_sums
@@ -15,6 +16,13 @@ from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
 from ..workload.weights import native_bytes, weight_bytes
 from .measurements import Kind, Measurement, settings_of
+
+WAITS: tuple[tuple[Kind, str, str], ...] = (
+    ("first-token", "ttft_seconds", "p50"),
+    ("first-token", "ttft_seconds", "p95"),
+    ("token-time", "tpot_seconds", "p50"),
+)
+"""What is measured of requests under a load: the kind, whose percentiles, and which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,7 @@ def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
         ours = _peak(measurement, estimate).scaled(count)
         yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, ours, thumb * count
     yield from _room(measurement, estimate)
+    yield from _waits(measurement, estimate)
     size = measured.file_bytes or (measured.weights_bytes if scenario.quant != "none" else None)
     if size is not None:
         yield "file-size", "file_bytes", size, Range.exact(estimate.memory.weights_file_bytes), None
@@ -173,6 +182,18 @@ def _room(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
             ours: Range = getattr(serving, name)
             naive = max(thumb, 1.0) * ours.expected / max(serving.kv_pool_bytes.expected, 1.0)
             yield "server-memory", name, value, ours, naive
+
+
+def _waits(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
+    """What requests wait under a load; a server that does not keep up has no figure and is infinitely wrong."""
+    measured, load = measurement.measured, estimate.load
+    if load is ABSENT:
+        return
+    endless = Range.exact(math.inf)
+    for kind, name, place in WAITS:
+        value = getattr(measured, f"{name}_{place}")
+        if value is not None:
+            yield kind, f"{name}_{place}", value, getattr(getattr(load, name), place) or endless, None
 
 
 def _both(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:

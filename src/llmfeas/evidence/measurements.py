@@ -25,6 +25,8 @@ Kind = Literal[
     "training-memory",
     "inference-memory",
     "server-memory",
+    "first-token",
+    "token-time",
     "fits",
     "file-size",
     "tensor-memory",
@@ -38,6 +40,8 @@ KINDS: tuple[Kind, ...] = (
     "training-memory",
     "inference-memory",
     "server-memory",
+    "first-token",
+    "token-time",
     "fits",
     "file-size",
     "tensor-memory",
@@ -62,6 +66,9 @@ class Measured:
     decode_tokens_per_second: Positive | None = None
     output_tokens_per_second: Positive | None = None
     prefill_tokens_per_second: Positive | None = None
+    ttft_seconds_p50: Positive | None = None
+    ttft_seconds_p95: Positive | None = None
+    tpot_seconds_p50: Positive | None = None
     peak_bytes: Positive | None = None
     peak_total_bytes: Positive | None = None
     kv_pool_bytes: Positive | None = None
@@ -265,7 +272,8 @@ def settings_of(measurement: Measurement) -> dict[str, Setting]:
 
     llama.cpp's tables name flash attention where it was asked for; by itself it was off until August 2025 (build 6325),
     so that what names none ran without, but for a cache in few bits, which needs it. What names no layers ran with all
-    of them on the device, and what names no chunks of a pipeline's stages had one each.
+    of them on the device, and what names no chunks of a pipeline's stages had one each. What was timed request by
+    request is a load, of one user too.
     """
     settings = dict(measurement.scenario)
     model = settings.get("model")
@@ -276,6 +284,8 @@ def settings_of(measurement: Measurement) -> dict[str, Setting]:
         settings["engine"] = f"llama.cpp-{measurement.backend}"
     if "pp" in settings:
         settings.setdefault("interleave", 1)
+    if measurement.measured.ttft_seconds_p50 or measurement.measured.tpot_seconds_p50:
+        settings.setdefault("ttft", "1h")
     if str(engine or "").startswith("llama.cpp"):
         settings.setdefault("gpu_layers", ALL_LAYERS)
         timed = measurement.measured.decode_tokens_per_second or measurement.measured.prefill_tokens_per_second

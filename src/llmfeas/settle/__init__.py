@@ -31,7 +31,7 @@ from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
 from . import formats, layout, lengths, recipe
-from .cache import settle_cache, settle_passes
+from .cache import needs_fused, settle_cache, settle_passes
 from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
@@ -240,6 +240,8 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     recipe.settle_precision(draft, model, draft.values["device"], engine)
     recipe.settle_formats(draft, model, engine, catalog)
     recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
+    if engine.serving.asks_fused and not (draft.was_given("attention") or needs_fused(draft)):
+        draft.override("attention", "eager", "backend")
     for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
     if draft.values["task"] in TRAINING_TASKS:

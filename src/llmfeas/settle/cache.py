@@ -19,6 +19,11 @@ def asks_for_blocks(draft: Draft) -> bool:
     return draft.given.get("kv_dtype") in BLOCK_CACHES
 
 
+def needs_fused(draft: Draft) -> bool:
+    """Whether a cache in few bits was asked for, which llama.cpp has fused attention for alone."""
+    return draft.given.get("kv_dtype") not in (None, "fp16", "bf16")
+
+
 def settle_cache(draft: Draft, model: Model, engine: Engine, catalog: Catalog, *, fp8: bool) -> None:
     """Settle `kv_dtype`; `fp8`: the backend's servers keep the cache of fp8 weights in fp8 too.
 

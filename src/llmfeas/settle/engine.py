@@ -11,6 +11,7 @@ from ..catalog.engine import Engine
 from ..catalog.joined import Joined
 from ..catalog.quantization import StoredWeights
 from ..catalog.search import engine_named
+from ..catalog.serving_pool import release
 from ..catalog.store import Catalog
 from ..errors import DataError, UsageError
 from ..options import flag_of
@@ -46,7 +47,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     default = _cluster_engine(draft, device, catalog)
     if default is None:
         default = _engine_of_use(draft, model, catalog)
-    named = engine_named(draft.settle("engine", default, "backend"), catalog)
+    named = _of_release(draft, engine_named(draft.settle("engine", default, "backend"), catalog), catalog)
     draft.values["engine"] = named
     engine = catalog.tables.engine(named)
     _known(draft, engine, catalog)
@@ -62,6 +63,14 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
             "contradiction", f"{flag_of(placed[0])} is not something {engine.id} can do", f"engines that can: {able}"
         )
     return engine
+
+
+def _of_release(draft: Draft, named: str, catalog: Catalog) -> str:
+    """The engine that a release of the named one is, where older releases have a record of their own."""
+    said = draft.given.get("engine_version")
+    older = catalog.tables.engine(named).older if said is not None else {}
+    before = [(release(bound), name) for bound, name in older.items() if release(str(said)) < release(bound)]
+    return min(before)[1] if before else named
 
 
 def _check_parts(draft: Draft, device: Device, engine: Engine, catalog: Catalog) -> None:

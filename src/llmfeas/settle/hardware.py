@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..catalog.device import Device, Price
 from ..catalog.hardware import Hardware
-from ..catalog.joined import Joined, joined_price
+from ..catalog.joined import Joined, joined_price, parts_of
 from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
 from ..catalog.tables import ScreenShare
@@ -193,7 +193,7 @@ def _settle_failures(draft: Draft) -> None:
 def _screen_bytes(draft: Draft, match: Hardware, screen: ScreenShare) -> float:
     """What a screen holds of the fullest card, where nobody says: nothing of what is rented or lent."""
     at_home = match.offer is None and match.provider is None and draft.values["num_devices"] <= screen.most_devices
-    return screen.held.get(match.device.kind, 0.0) if at_home else 0.0
+    return max(screen.held.get(part.kind, 0.0) for part in parts_of(match.device)) if at_home else 0.0
 
 
 def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:

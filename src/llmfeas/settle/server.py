@@ -44,7 +44,7 @@ def settle_server(draft: Draft, engine: Engine, catalog: Catalog) -> None:
         _refuse(draft, engine, catalog)
         for name in SETTINGS:
             draft.override(name, None, "derived")
-        if version is not None:
+        if version is not None and not _has_releases(engine, catalog):
             draft.warn("option-unused", f"no release of {engine.id} is known to differ: --engine-version was ignored")
         return
     if version is not None and release(version) == NEWEST:
@@ -64,6 +64,11 @@ def settle_server(draft: Draft, engine: Engine, catalog: Catalog) -> None:
             f"use at least {sequences} tokens, or fewer requests",
         )
     draft.settle("gpu_memory_utilization", _share(draft, pool, gib), "backend")
+
+
+def _has_releases(engine: Engine, catalog: Catalog) -> bool:
+    """Whether releases of an engine differ: it has older ones, or is one."""
+    return bool(engine.older) or any(engine.id in known.older.values() for known in catalog.engines.values())
 
 
 def _share(draft: Draft, pool: ServingPool, gib: float) -> float:
