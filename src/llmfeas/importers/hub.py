@@ -12,13 +12,13 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,7 +150,7 @@ class _Asked:
         headers = self.hub.utils.build_hf_headers() | {"Range": f"bytes=0-{limit}", "Accept-Encoding": "identity"}
         session = self.hub.utils.get_session()
         # httpx, or what a later release of the library speaks with in its place
-        http: Any = import_module(type(session).__module__.partition(".")[0])
+        http: Any = sys.modules[type(session).__module__.partition(".")[0]]
         how = {"headers": headers, "timeout": PAUSE_SECONDS, "follow_redirects": True}
         try:
             with session.stream("GET", url, **how) as answer:

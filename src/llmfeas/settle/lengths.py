@@ -210,7 +210,8 @@ def settle_source(draft: Draft, model: Model) -> Model:
 
 def _has_lengths(draft: Draft) -> bool:
     """Whether the question is about requests, whose prompts have a length, be it said or not."""
-    return any(draft.was_given(name) for name in ("output", "rate", "requests", "ttft", "tpot", "images"))
+    said = any(draft.was_given(name) for name in ("output", "rate", "requests", "ttft", "tpot"))
+    return said or bool(draft.given.get("images"))
 
 
 def _settle_output(draft: Draft, context: int, prompt: int) -> int:
