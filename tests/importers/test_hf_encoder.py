@@ -104,7 +104,7 @@ def test_training_holds_no_logits_of_a_vocabulary(task: str) -> None:
 def test_chat_is_not_offered() -> None:
     found = answer({"model": "all-minilm-l6-v2", "device": "rtx-4090"}, ladder=False, remedies=False)
     assert isinstance(found.uses, tuple)
-    assert [use.label for use in found.uses] == ["embedding", "LoRA", "full fine-tuning"]
+    assert [use.label for use in found.uses] == ["embedding", "LoRA", "full fine-tuning", "pre-training"]
 
 
 def test_a_file_that_spells_its_sizes_as_gpt_2_does_has_its_own_context(tmp_path: Path) -> None:
