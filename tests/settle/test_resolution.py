@@ -354,3 +354,10 @@ def test_a_batch_is_not_walked_for_where_weights_and_states_alone_are_too_much()
     assert walked_layers.cache_info().misses == walked
     assert peak_bytes(settled).expected > usable_bytes(settled)
     assert walked_layers.cache_info().misses == walked + 1
+
+
+def test_adapters_that_train_nothing_are_refused() -> None:
+    asked = {"model": "mamba-2.8b", "device": "rtx-4090", "task": "lora"}
+    assert resolution(asked, catalog()).scenario.lora_targets == "all-linear"
+    with pytest.raises(UsageError, match="has no attention"):
+        resolution({**asked, "lora_targets": "attention"}, catalog())

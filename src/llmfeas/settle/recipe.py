@@ -11,7 +11,9 @@ from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..objectives import OBJECTIVES, losses_of
+from ..text import printable
 from ..workload.kernels import stacks_experts
+from ..workload.parameters import parameters
 from .draft import Draft
 
 MIXED = ("bf16-mixed", "fp16-mixed", "fp8-mixed")
@@ -266,7 +268,11 @@ def readable(engine: Engine, formats: Quantization) -> Iterator[str]:
 
 
 def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
-    """Settle optimizer, checkpointing, dropout and adapters of a training task."""
+    """Settle optimizer, checkpointing, dropout and adapters of a training task.
+
+    Raises:
+        UsageError: the adapters that were asked for train nothing.
+    """
     adapters = draft.method in ("lora", "qlora")
     draft.settle("optimizer", "adamw")
     guided = draft.values.get("loss") is not None
@@ -284,6 +290,10 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
         rank = draft.values["lora_rank"]
         if rank > limit:
             draft.warn("rank-above-width", f"LoRA rank {rank} is above the model's width {limit}: no longer low-rank")
+        targets = draft.values["lora_targets"]
+        if targets == "attention" and not parameters(model, rank, targets).trainable:
+            text = f"--lora-targets attention trains nothing: {printable(model.name, 60)} has no attention"
+            raise UsageError("contradiction", text, "Use --lora-targets all-linear.")
 
 
 def _check_kind(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
