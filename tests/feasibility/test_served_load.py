@@ -187,3 +187,12 @@ def test_answers_of_one_token_have_no_gaps(arrivals: Mapping[str, object]) -> No
     load = bare_answer({**SERVED, "context": 1, "prompt": 0, **arrivals}).to_dict()["result"]["load"]
     assert load["output_tokens_per_second"]["expected"] > 0
     assert load["ttft_seconds"]["p50"]["expected"] > 0
+
+
+def test_a_load_of_too_many_passes_is_refused_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmfeas.load.finite.MOST_PASSES", 500)
+    asked = {"model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "engine": "vllm", "requests": 100}
+    lengths = {"concurrency": 8, "prompt": 4000, "context": 8192}
+    assert bare_answer({**asked, **lengths}).under_load() is not None
+    with pytest.raises(UsageError, match="more than 500 passes"):
+        bare_answer({**asked, **lengths, "max_num_batched_tokens": 16}).under_load()

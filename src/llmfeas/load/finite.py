@@ -21,6 +21,8 @@ from .server import Server
 
 MOST = 20_000
 """Requests of one replica that are taken one by one; a load of more goes on long enough to have no end."""
+MOST_PASSES = 100_000
+"""Passes through the model that are followed: two seconds of them, and some megabytes."""
 
 
 class Request:
@@ -166,7 +168,17 @@ class Run:
         return kept + steps * self.pace / 2
 
     def _pass(self, steps: float, decoding: int, tokens: float, attended: float) -> None:
-        """Let steps go by."""
+        """Let steps go by.
+
+        Raises:
+            UsageError: there are more of them than can be followed, as where prompts are read token by token.
+        """
+        if len(self.gaps) >= MOST_PASSES:
+            raise UsageError(
+                "bad-requests",
+                f"these requests take more than {MOST_PASSES} passes, which cannot be followed one by one",
+                "Give fewer --requests, or more --max-num-batched-tokens.",
+            )
         each = self.server.step_seconds(decoding, self._cached(steps) if decoding else 0.0, tokens, attended)
         seconds = each * max(1.0, steps)
         self.time += seconds
