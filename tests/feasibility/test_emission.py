@@ -32,7 +32,7 @@ def test_serving_counts_a_million_tokens() -> None:
 def test_a_region_is_found_whatever_its_case_and_an_unknown_one_is_refused_with_those_there_are() -> None:
     found = llmfeas.estimate(**JOB, region=" fr ").cost.co2
     assert found is not None and found.region == "FR"
-    with pytest.raises(UsageError, match="unknown region 'XX'") as error:
+    with pytest.raises(UsageError, match="no carbon intensity of 'XX'") as error:
         llmfeas.estimate(**JOB, region="XX")
     assert "FR" in error.value.candidates
 

@@ -173,8 +173,8 @@ def _region(draft: Draft, catalog: Catalog) -> str | None:
     if name is None:
         raise UsageError(
             "unknown-region",
-            f"unknown region '{printable(str(asked), 40)}'",
-            f"Regions: {', '.join(known.values())}.",
+            f"--region: no carbon intensity of '{printable(str(asked), 40)}' is known",
+            f"Say a country by its two letters (ISO 3166), such as DE: {', '.join(known.values())}.",
             tuple(known.values()),
         )
     return name
