@@ -21,7 +21,7 @@ from .parameters import Command, Grouped, Output, outputs, paths, settings
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ..planning.launch import Prepared
+    from ..planning.launch import Launcher, Prepared
 
 EXAMPLE = "llmfeas launch --engine accelerate --model llama-3-8b --device rtx-4090 --task qlora"
 MAX_BYTES = 32 * 2**20
@@ -51,15 +51,11 @@ def run(**values: Any) -> None:
     from ..render.words import counted, sentence
 
     engine = launcher(name)
-    request = recorded(_text(source)) if source is not None else {}
-    request |= {name: value for name, value in values.items() if value is not None}
-    for needed in ("model", "device"):
-        if needed not in request:
-            raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
+    request = _request(source, values)
     if output.path not in (None, "-"):
         request["model"] = _whole_path(request["model"])
     recipe = prepared(request, engine, catalog(), cluster)
-    read_by = _reader(recipe, engine.id, output) if verify else None
+    read_by = _reader(recipe, engine, output) if verify else None
     answer = _envelope(recipe, engine.id, read_by)
     for warning in (each for each in recipe.warnings if each.code not in ABOUT_RANGES):
         output.note(sentence(warning.message))
@@ -78,12 +74,22 @@ def run(**values: Any) -> None:
     replace(output, path=None).write(answer, report)
 
 
-def _reader(recipe: Prepared, engine: str, output: Output) -> str | None:
+def _request(source: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored request, with what was said beside it."""
+    request = recorded(_text(source)) if source is not None else {}
+    request |= {name: value for name, value in values.items() if value is not None}
+    for needed in ("model", "device"):
+        if needed not in request:
+            raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
+    return request
+
+
+def _reader(recipe: Prepared, engine: Launcher, output: Output) -> str | None:
     """Who read the recipe; says whether anybody did."""
     from ..planning.launch.verify import verified
 
     read_by = verified(engine, recipe.launch)
-    output.note(f"Not verified: {engine} is not installed here." if read_by is None else f"Read by {read_by}.")
+    output.note(f"Not verified: {engine.name} is not installed here." if read_by is None else f"Read by {read_by}.")
     return read_by
 
 

@@ -219,10 +219,8 @@ def _known(given: Mapping[str, Any], recorded: Mapping[str, Any], catalog: Catal
 def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: Any) -> Resolution:
     """Settle all but the batch, and the layout that it decides; `items` are names and values in turn.
 
-    Of requests at once they hold as many as tell which engine it is; `asked` names the batch's settings too.
-
-    Raises:
-        UsageError, DataError: as `resolution`.
+    Of requests at once they hold as many as tell which engine it is; `asked` names the batch's settings too. It raises
+    what `resolution` does.
     """
     draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
     for path in catalog.overlay_paths:

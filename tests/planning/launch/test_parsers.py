@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from launches import every_launch
 
+from llmfeas.planning.launch import LAUNCHERS
 from llmfeas.planning.launch.verify import verified
 
 
@@ -38,7 +39,7 @@ def test_an_engine_reads_what_is_written_for_it(engine: str) -> None:
         if key in seen or "context_parallel_size" in key:  # Axolotl then wants ring-flash-attn, which needs a GPU
             continue
         seen.add(key)
-        assert verified(engine, launch), asked
+        assert verified(LAUNCHERS[engine], launch), asked
 
 
 MODULES = {

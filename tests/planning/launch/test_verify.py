@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launches import launched
+from launches import launched, words
 
 from llmfeas.cli import main
 from llmfeas.errors import CheckFailedError, UsageError
 from llmfeas.planning.launch import LAUNCHERS
-from llmfeas.planning.launch.verify import READERS, verified, words
+from llmfeas.planning.launch.verify import verified
 
 ASK = {"model": "llama-3-8b", "device": "rtx-4090", "task": "inference", "quant": "q4_k_m"}
 
@@ -28,32 +28,31 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_what_is_not_installed_is_not_asked(programs: Any) -> None:
-    assert verified("llama.cpp", launched("llama.cpp", **ASK)) is None
+    assert verified(LAUNCHERS["llama.cpp"], launched("llama.cpp", **ASK)) is None
 
 
 def test_a_program_knows_its_options(programs: Any) -> None:
     launch = launched("llama.cpp", **ASK)
     names = [word for word in words(launch) if word.startswith("-")]
     programs("llama-server", "usage: " + ", ".join(names))
-    assert verified("llama.cpp", launch) == "llama.cpp"
+    assert verified(LAUNCHERS["llama.cpp"], launch) == "llama.cpp"
     programs("llama-server", "usage: " + ", ".join(names[1:]))
     with pytest.raises(CheckFailedError, match=f"does not name {names[0]}"):
-        verified("llama.cpp", launch)
+        verified(LAUNCHERS["llama.cpp"], launch)
 
 
 def test_torchtune_lists_its_configurations(programs: Any) -> None:
     launch = launched("torchtune", model="llama-3.1-8b", device="rtx-4090", task="lora")
     programs("tune", "lora_finetune_single_device llama3_1/8B_lora_single_device")
-    assert str(verified("torchtune", launch)).startswith("torchtune")
+    assert str(verified(LAUNCHERS["torchtune"], launch)).startswith("torchtune")
     programs("tune", "lora_finetune_single_device llama3_1/8B_lora")
     with pytest.raises(CheckFailedError, match="8B_lora_single_device"):
-        verified("torchtune", launch)
+        verified(LAUNCHERS["torchtune"], launch)
 
 
 def test_an_engine_without_a_parser_says_so() -> None:
     with pytest.raises(UsageError, match="no parser"):
-        verified("megatron", launched("megatron", model="llama-3-8b", device="8xh100-sxm", task="pretrain"))
-    assert READERS.keys() < LAUNCHERS.keys()
+        verified(LAUNCHERS["megatron"], launched("megatron", model="llama-3-8b", device="8xh100-sxm", task="pretrain"))
 
 
 def test_what_is_refused_is_not_written(programs: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

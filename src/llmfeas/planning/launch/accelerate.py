@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...scenario import Scenario
 from . import trainer
-from .launcher import File, Launch, Launcher, Objection
+from .launcher import File, Launch, Launcher, Objection, Reader
+from .reading import module, read_recipe, words
 from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
 from .text import as_yaml
 
@@ -80,6 +83,16 @@ def write(scenario: Scenario) -> Launch:
     return Launch(files, line, (*trainer.notes(scenario), *nodes_note(nodes)))
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read a recipe."""
+    config = module("accelerate.commands.config.config_args").ClusterConfig
+    config.from_yaml_file(str(folder / "accelerate.yaml"))
+    if (folder / "recipe.json").exists():
+        parser = module("accelerate.commands.launch").launch_command_parser()
+        parser.parse_args([word.replace("NODE_RANK", "0") for word in words(launch)[2:]])
+        read_recipe(folder)
+
+
 LAUNCHER = Launcher(
     id="accelerate",
     name="Hugging Face accelerate",
@@ -92,4 +105,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices"}),
     objection=objection,
     write=write,
+    reader=Reader("accelerate", read),
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import runs_patched
 from . import torchrun, trainer
-from .launcher import File, Launch, Launcher, Objection
+from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
+from .reading import module, yaml_of
 from .shell import Word, command, nodes_note, nodes_of
 from .text import as_yaml
 
@@ -147,6 +149,11 @@ def write(scenario: Scenario) -> Launch:
     return Launch(files, line, (*trainer.notes(scenario), *nodes_note(nodes)))
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read a recipe."""
+    module("axolotl.utils.schemas.config").AxolotlInputConfig(**yaml_of(folder, "axolotl.yaml"))
+
+
 LAUNCHER = Launcher(
     id="axolotl",
     name="Axolotl",
@@ -167,4 +174,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp", "cp"}),
     objection=objection,
     write=write,
+    reader=Reader("axolotl", read),
 )

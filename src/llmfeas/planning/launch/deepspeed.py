@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...scenario import Scenario
 from . import trainer
-from .launcher import File, Launch, Launcher, Objection
+from .launcher import File, Launch, Launcher, Objection, Reader
+from .reading import json_of, module, read_recipe
 from .shell import PORT, Variable, Word, command, nodes_note, nodes_of
 from .text import as_json
 
@@ -106,6 +109,26 @@ def write(scenario: Scenario) -> Launch:
     return Launch((*files, trainer.program()), line, notes)
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read a recipe."""
+    runtime = module("deepspeed.runtime.config")
+    config = json_of(folder, "ds_config.json")
+    # transformers fills in what is auto
+    filled = {"lr": 1e-4, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.0}
+    if "optimizer" in config:
+        config["optimizer"]["params"] = {name: filled[name] for name in config["optimizer"]["params"]}
+    micro = config["train_micro_batch_size_per_gpu"] * config.get("gradient_accumulation_steps", 1)
+    ranks = config["train_batch_size"] // micro if "train_batch_size" in config else 1
+    communication = runtime.dist
+    kept = communication.get_world_size, communication.get_rank
+    communication.get_world_size, communication.get_rank = (lambda *_, **__: ranks), (lambda *_, **__: 0)
+    try:
+        runtime.DeepSpeedConfig({**config, "gradient_clipping": 1.0})
+    finally:
+        communication.get_world_size, communication.get_rank = kept
+    read_recipe(folder)
+
+
 LAUNCHER = Launcher(
     id="deepspeed",
     name="DeepSpeed",
@@ -122,4 +145,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp"}),
     objection=objection,
     write=write,
+    reader=Reader("deepspeed", read),
 )

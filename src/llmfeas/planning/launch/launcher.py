@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from ...contract import Added, Published
 from ...options import BY_NAME, flag_of
@@ -76,6 +77,16 @@ def needs_nothing(scenario: Scenario) -> tuple[str, ...]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How an engine's own parser is asked; it raises what it does not read."""
+
+    package: str
+    """The distribution whose version is told."""
+    read: Callable[[Launch, Path], None]
+    """Reads a launch, whose files are in the folder."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
     """One engine: what it can express, and how.
@@ -99,6 +110,8 @@ class Launcher:
     reads_gguf: bool = False
     objection: Callable[[Scenario], Objection | None] = no_objection
     write: Callable[[Scenario], Launch]
+    reader: Reader | None = None
+    """None where its parser cannot be asked without its devices."""
 
     def takes(self, setting: str, value: object) -> bool:
         """Whether a single setting can be expressed."""

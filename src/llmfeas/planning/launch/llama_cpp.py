@@ -6,8 +6,9 @@ from ...catalog.joined import Joined
 from ...options import BLOCK_CACHES
 from ...scenario import Scenario
 from ...workload.stages import stages_by_memory
-from .launcher import Launch, Launcher, Objection
+from .launcher import Launch, Launcher, Objection, Reader
 from .names import is_gguf, model_name, model_notes, repository
+from .reading import knows_options
 from .shell import Variable, Word, command, flags, nodes_of
 
 CACHES = {"fp16": "f16", "bf16": "bf16", **{each: each for each in BLOCK_CACHES}}
@@ -119,4 +120,5 @@ LAUNCHER = Launcher(
     reads_gguf=True,
     objection=objection,
     write=write,
+    reader=Reader("llama.cpp", knows_options("{0}", "--help")),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
-from .launcher import File, Launch, Launcher, Objection
+from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes
+from .reading import module, yaml_of
 from .shell import Variable, Word, command, flags
 from .text import as_yaml
 
@@ -159,6 +162,20 @@ def write(scenario: Scenario) -> Launch:
     return training(scenario) if scenario.is_training else serving(scenario)
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read a recipe."""
+    lora = module("mlx_lm.lora")
+    actions = {action.dest: action for action in lora.build_parser()._actions}
+    if not (folder / "lora.yaml").exists():
+        return
+    for name, value in yaml_of(folder, "lora.yaml").items():
+        if name not in lora.CONFIG_DEFAULTS:
+            raise ValueError(f"unknown key {name}")
+        choices = actions[name].choices if name in actions else None
+        if choices is not None and value not in choices:
+            raise ValueError(f"{name}: {value} is none of {', '.join(map(str, choices))}")
+
+
 LAUNCHER = Launcher(
     id="mlx-lm",
     name="mlx-lm",
@@ -180,4 +197,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp", "pp"}),
     objection=objection,
     write=write,
+    reader=Reader("mlx-lm", read),
 )

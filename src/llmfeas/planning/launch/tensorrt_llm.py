@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from .launcher import File, Launch, Launcher, Objection
+from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import model_name
+from .reading import knows_options
 from .shell import command, nodes_of
 from .text import as_yaml
 from .vllm import replicas, weights_notes
@@ -75,4 +76,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,
     write=write,
+    reader=Reader("tensorrt-llm", knows_options("trtllm-serve", "serve", "--help")),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...scenario import Scenario
 from . import trainer
-from .launcher import Launch, Launcher
+from .launcher import Launch, Launcher, Reader
+from .reading import module, read_recipe, words
 from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
 
 
@@ -33,6 +36,13 @@ def write(scenario: Scenario) -> Launch:
     return Launch(files, line, (*trainer.notes(scenario), *nodes_note(nodes)))
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read a recipe."""
+    parser = module("torch.distributed.run").get_args_parser()
+    parser.parse_args([word.replace("NODE_RANK", "0") for word in words(launch)[1:]])
+    read_recipe(folder)
+
+
 LAUNCHER = Launcher(
     id="torchrun-fsdp",
     name="torchrun with FSDP",
@@ -45,4 +55,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices"}),
     objection=trainer.fsdp_objection,
     write=write,
+    reader=Reader("torch", read),
 )

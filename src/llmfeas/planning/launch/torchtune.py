@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from ...scenario import Scenario
-from .launcher import Launch, Launcher, Objection
+from .launcher import Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, repository, steps, training_notes
+from .reading import told, words
 from .shell import Word, command, nodes_of
 
 KINDS = ("full", "full_single_device", "lora", "lora_single_device", "qlora_single_device")
@@ -119,6 +121,15 @@ def _weights(scenario: Scenario) -> tuple[str, ...]:
     )
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Its own list names every recipe and configuration."""
+    line, listed = words(launch), told(["tune", "ls"]).split()
+    recipe = line[line.index("--config") - 1]
+    for name in (recipe, line[line.index("--config") + 1]):
+        if name not in listed:
+            raise ValueError(f"tune ls does not name {name}")
+
+
 LAUNCHER = Launcher(
     id="torchtune",
     name="torchtune",
@@ -139,4 +150,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices"}),
     objection=objection,
     write=write,
+    reader=Reader("torchtune", read),
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 from ...memory.rollouts import rollout_tp
 from ...scenario import Scenario
 from ...workload.kernels import runs_patched
 from . import accelerate, trainer
-from .launcher import File, Launch, Launcher, Objection
+from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
+from .reading import ANYWHERE, module, words, yaml_of
 from .shell import command, nodes_note, nodes_of
 from .text import as_yaml
 
@@ -106,6 +109,19 @@ def objection(scenario: Scenario) -> Objection | None:
     return accelerate.objection(scenario)
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read a recipe."""
+    accelerate.read(launch, folder)
+    name = words(launch)[words(launch).index("--config") + 1]
+    script = module(f"trl.scripts.{name.removesuffix('.yaml')}")
+    here = folder / "here.yaml"
+    settings, processes = yaml_of(folder, name), yaml_of(folder, "accelerate.yaml")["num_processes"]
+    # one process stands for all of them
+    settings["gradient_accumulation_steps"] *= processes
+    here.write_text(json.dumps({**settings, **ANYWHERE}), encoding="utf-8")
+    script.make_parser().parse_args_and_config(["--config", str(here)], fail_with_unknown_args=True)
+
+
 LAUNCHER = Launcher(
     id="trl",
     name="TRL",
@@ -118,4 +134,5 @@ LAUNCHER = Launcher(
     splits=accelerate.LAUNCHER.splits,
     objection=objection,
     write=write,
+    reader=Reader("trl", read),
 )

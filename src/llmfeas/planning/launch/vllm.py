@@ -5,8 +5,9 @@ from __future__ import annotations
 from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
-from .launcher import Launch, Launcher, Objection
+from .launcher import Launch, Launcher, Objection, Reader
 from .names import model_name, model_notes
+from .reading import knows_options
 from .shell import Variable, Word, command, flags, nodes_of
 
 DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -112,4 +113,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,
     write=write,
+    reader=Reader("vllm", knows_options("vllm", "serve", "--help=all")),
 )
