@@ -76,6 +76,7 @@ def _size(parameters: Json) -> str:
 
 def _reasons(verdict: Json) -> Iterator[Topic]:
     """Why it does not work or only just, then what it lacks besides."""
+    apart = True
     for label, harmless in (("Why", False), ("Limits", True)):
         found = [
             reason["message"]
@@ -83,7 +84,8 @@ def _reasons(verdict: Json) -> Iterator[Topic]:
             if reason["code"] != "memory-fits" and (reason["code"] in HARMLESS) == harmless
         ]
         if found:
-            yield Topic(label=label, paragraphs=tuple((Phrase(sentence(each)),) for each in found))
+            yield Topic(label=label, paragraphs=tuple((Phrase(sentence(each)),) for each in found), apart=apart)
+            apart = False
 
 
 def _memory(inputs: Json, memory: Json) -> Topic:
