@@ -193,7 +193,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("prompt", SERVING, "Tokens in the prompt.",
            "a short chat; 0 if context is given", INFERENCE, minimum=0, maximum=10**8),
     Option("images", SERVING, "Images in each prompt, at the size that a note names.",
-           "0", INFERENCE, minimum=0, maximum=10**4),
+           "0", INFERENCE, minimum=0, maximum=10**4, added=True),
     Option("output", SERVING, "Tokens in the answer, on average.",
            "context less prompt where both are given, else 512", INFERENCE, maximum=10**8,
            aliases=("output_tokens",), taken=True),

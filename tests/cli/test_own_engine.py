@@ -113,7 +113,9 @@ def test_every_command_knows_an_engine_by_its_record(run: Run, command: tuple[st
 def test_the_record_says_what_the_answer_rests_on(run: Run) -> None:
     served = json.loads(run("estimate", *SERVED[:-1], "rapid-serve", "--json").out)
     assert served["inputs"]["engine"]["value"] == "rapid"
-    assert "rapid on GeForce RTX 4090: is young" in [one["message"] for one in served["result"]["verdict"]["reasons"]]
+    assert "rapid on GeForce RTX 4090: it is young" in [
+        one["message"] for one in served["result"]["verdict"]["reasons"]
+    ]
     plain = json.loads(run("estimate", *SERVED[:-1], "vllm-2023", "--json").out)
     more = [one["result"]["memory"]["components"]["runtime_bytes"] for one in (served, plain)]
     assert more[0] - more[1] == pytest.approx(1.2e9)
