@@ -52,7 +52,7 @@ def test_the_archive_answers_without_any_library(folder: Path, tmp_path: Path) -
         "sys.modules.update(dict.fromkeys(('yaml', 'pydantic', 'click', 'rich')))\n"
         "from llmfeas.page.answers import called\n"
         "settings = {'model': 'gpt2-xl', 'device': 'rtx-4070ti'}\n"
-        "for call in (['start'], ['answered', settings], ['ways', settings], ['curves', settings], "
+        "for call in (['start'], ['answered', settings], ['ways', settings], ['curves', settings, 'length'], "
         "['beside', settings, 't4'], ['found', 'devices', '4090']):\n"
         "    answer = json.loads(called(call[0], json.dumps(call[1:])))\n"
         "    assert 'result' in answer, answer\n"

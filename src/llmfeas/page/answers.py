@@ -17,7 +17,7 @@ from ..planning.compare import chosen_devices, comparison
 from ..planning.plan import plan
 from ..render import compare as compared
 from ..render import estimate as estimated
-from ..render.curves import further
+from ..render.curves import FURTHER
 from ..render.html import figure, fragment, style
 from ..render.pictures import pictures
 from ..render.words import flags
@@ -43,7 +43,7 @@ Settings = Mapping[str, str]
 def start() -> dict[str, Any]:
     """What the page is made from: the settings by their table, tasks, style, version."""
     settings = [_setting(option) for option in OPTIONS]
-    return {"version": __version__, "style": style(), "tasks": TASKS, "settings": settings}
+    return {"version": __version__, "style": style(), "tasks": TASKS, "settings": settings, "curves": [*FURTHER]}
 
 
 def _setting(option: Option) -> dict[str, Any]:
@@ -82,9 +82,9 @@ def answered(settings: Settings) -> dict[str, Any]:
     }
 
 
-def curves(settings: Settings) -> str:
-    """The pictures for which the question is followed further, as HTML."""
-    return "".join(map(figure, further(settings, bare_answer(settings), catalog())))
+def curves(settings: Settings, what: str) -> str:
+    """The pictures for which the question is followed further, of one kind in `FURTHER`, as HTML."""
+    return "".join(map(figure, FURTHER[what](settings, bare_answer(settings), catalog())))
 
 
 def ways(settings: Settings) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from ..catalog.store import Catalog
@@ -28,13 +28,23 @@ TOP, BOTTOM = 40, 330
 
 def further(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Iterator[Picture]:
     """The pictures that an answer alone does not hold; each that tells something."""
+    for pictures in FURTHER.values():
+        yield from pictures(request, found, catalog)
+
+
+def _step(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Iterator[Picture]:
     if found.scenario.is_training:
         yield along_the_step(found)
+
+
+def _lengths(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Iterator[Picture]:
     name, lengths = memory_over_length(request, found, catalog)
     if len(lengths) > 1:
         label = "tokens of context" if name == "context" else "tokens in one sequence"
         yield over_length(lengths, getattr(found.scenario, name), label)
-    yield from _at_once(request, found, catalog)
+
+
+def _roofline(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Iterator[Picture]:
     roof = roofline(found.scenario, found.time)
     if roof.runs:
         yield under_the_roof(roof)
@@ -227,3 +237,12 @@ def _rungs(up: Axis) -> Iterator[str]:
 def _limit(up: Axis, usable_bytes: float) -> str:
     level = up(usable_bytes / GIB)
     return line(LEFT, level, RIGHT, level, "limit") + text(LEFT + 6, level - 6, f"usable {format_bytes(usable_bytes)}")
+
+
+FURTHER: Mapping[str, Callable[[Mapping[str, object], Estimate, Catalog], Iterator[Picture]]] = {
+    "step": _step,
+    "length": _lengths,
+    "at once": _at_once,
+    "roofline": _roofline,
+}
+"""What a question is followed for, in the order in which it is shown."""

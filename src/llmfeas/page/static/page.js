@@ -179,10 +179,15 @@ async function more(mine, settings, status) {
     if (found.error) say(found.error.message, true);
     else $("beside").innerHTML = found.result.html.replace(/<(\/?)h1>/g, "<$1h2>");
   }
-  const curve = await ask("curves", settings);
-  if (mine !== latest) return;
-  $("curve").innerHTML = curve.result ?? "";
-  if (status === "feasible") return;
+  if (status !== "feasible") await offer(mine, settings);
+  for (const what of table.curves) {
+    if (mine !== latest) return; // one at a time, so that the next question does not wait for all of them
+    const curve = await ask("curves", settings, what);
+    if (mine === latest) $("curve").insertAdjacentHTML("beforeend", curve.result ?? "");
+  }
+}
+
+async function offer(mine, settings) {
   const { result } = await ask("ways", settings);
   if (mine !== latest || !result?.length) return;
   $("ways").querySelector("ul").replaceChildren(...result.map(way));
