@@ -54,6 +54,12 @@ def test_checkpointing_follows_the_task(task: str, expected: str) -> None:
     assert settled(task=task).scenario.checkpointing == expected
 
 
+def test_adapters_keep_what_their_engine_does_not_recompute_by_itself() -> None:
+    ask = {"task": "lora", "model": "llama-3-70b", "device": "8xh100-sxm"}
+    assert settled(**ask, engine="megatron").scenario.checkpointing == "none"
+    assert settled(**ask, engine="trl").scenario.checkpointing == "full"
+
+
 def test_tokens_are_as_published_else_twenty_a_parameter() -> None:
     assert settled("gpt2-xl").scenario.tokens == 20 * 1_557_611_200
     assert settled("llama-3-8b").scenario.tokens == 15e12

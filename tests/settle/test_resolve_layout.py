@@ -105,7 +105,7 @@ def test_who_divides_batches_alone_divides_no_layer(engine: str) -> None:
 
 
 def test_a_layout_that_surely_fits_comes_before_a_tight_one_of_the_same_speed() -> None:
-    ask = {"task": "lora", "engine": "megatron"}
+    ask = {"task": "lora", "engine": "megatron", "checkpointing": "full"}
     chosen = settled("llama-3-70b", "64xh100-sxm", **ask)
     assert memory(chosen).memory.verdict == "fits"
     tight = settled("llama-3-70b", "64xh100-sxm", tp=2, pp=1, **ask)

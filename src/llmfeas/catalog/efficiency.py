@@ -56,6 +56,8 @@ class Generation:
     nic_bytes_per_s: Positive | None = None
     plain: str = ""
     """Whose factor `training.plain.*` holds back matrix products under plain frameworks; empty: nothing does."""
+    watts_per_tflop_per_s: Positive | None = None
+    """Power for 1 TFLOP/s of the 16-bit peak; a card with less does not sustain its peak. None: nobody said."""
 
 
 @dataclass(frozen=True, slots=True)

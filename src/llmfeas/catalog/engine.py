@@ -116,8 +116,8 @@ class TrainingTraits:
     kernels: Identifier = "frameworks"
     """What training runs: public code (`eager`), kernels of data/implementations.yaml, or fused ones where a
     pre-training is divided (`frameworks`)."""
-    checkpointing: Literal["none", "selective", "full"] = "none"
-    """What pre-training and full fine-tuning recompute where nobody says."""
+    checkpointing: Literal["none", "selective", "full"] | None = None
+    """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
     autocast: bool = True
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     splits_experts: bool = True

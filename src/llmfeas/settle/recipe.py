@@ -276,8 +276,9 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     adapters = draft.method in ("lora", "qlora")
     draft.settle("optimizer", "adamw")
     guided = draft.values.get("loss") is not None
-    default = "full" if adapters or guided else engine.training.checkpointing
-    draft.settle("checkpointing", default, "backend" if default != "none" and not adapters else "default")
+    own = engine.training.checkpointing
+    default = "full" if guided or (adapters and own is None) else own or "none"
+    draft.settle("checkpointing", default, "default" if own is None or guided else "backend")
     # trl trains these without dropout, and runs blocks again
     draft.settle("dropout", 0.0 if guided else None, "backend" if guided else "model")
     draft.settle("lora_rank", 16)

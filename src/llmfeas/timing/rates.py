@@ -67,7 +67,7 @@ def training_rates(
     value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     tuned = style != "plain"
-    half = _base_peak(device, precision)
+    half = _sustained_flop_per_s(device, precision, traits.watts_per_tflop_per_s)
     share = value("training.matrix") * generation.value
     if device.has_low_ceiling and precision not in ("fp32", "tf32"):
         share *= value("training.geforce")
@@ -115,6 +115,14 @@ def _fused_share(efficiency: Efficiency, device: Device, generation: float, *, t
     if device.has_low_ceiling:
         share *= value("training.geforce")
     return min(share, BEST_SHARE)
+
+
+def _sustained_flop_per_s(device: Device, precision: str, watts_per_tflop_per_s: float | None) -> float:
+    """Peak without fp8, or of it what the card's power sustains where that is less, FLOP/s."""
+    peak = _base_peak(device, precision)
+    if device.power_w is None or watts_per_tflop_per_s is None or precision in ("fp32", "tf32"):
+        return peak
+    return min(peak, device.power_w / watts_per_tflop_per_s * TERA)
 
 
 def _base_peak(device: Device, precision: str) -> float:
