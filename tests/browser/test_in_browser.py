@@ -146,6 +146,16 @@ def test_each_control_is_in_the_address_and_the_address_in_the_controls(page: An
     assert shown(page)["inputs"]["micro_batch"]["value"] == 4
 
 
+def test_of_what_a_slider_passes_the_last_is_answered(page: Any, address: str) -> None:
+    opened(page, address, "model=gpt2&device=t4&task=lora")
+    page.evaluate("""() => {
+        const slider = document.querySelector('#set-seq_len + input');
+        for (const value of [5, 6, 7, 8, 9]) { slider.value = String(value); slider.dispatchEvent(new Event('input')); }
+    }""")
+    settled(page, "--seq-len 512")
+    assert shown(page)["inputs"]["seq_len"]["value"] == 512
+
+
 def test_a_broken_address_is_said_and_defaults_hold(page: Any, address: str) -> None:
     opened(page, address, "model=gpt2&nonsense=1")
     assert "nonsense" in page.text_content("#state")

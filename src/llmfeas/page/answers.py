@@ -18,6 +18,7 @@ from ..planning.plan import plan
 from ..render import compare as compared
 from ..render import estimate as estimated
 from ..render.curves import FURTHER
+from ..render.drawing import NARROW, WIDE
 from ..render.html import figure, fragment, style
 from ..render.pictures import pictures
 from ..render.words import flags
@@ -66,14 +67,14 @@ def found(kind: str, text: str) -> list[dict[str, str]]:
     return [{"id": key, "name": records[key].name} for key in search(records, text)[:MOST_FOUND]]
 
 
-def answered(settings: Settings) -> dict[str, Any]:
+def answered(settings: Settings, narrow: bool = False) -> dict[str, Any]:
     """The answer to one question: its envelope, the report with its pictures, the command that gives the same."""
     estimate = answer(settings)
     envelope = estimate.to_dict()
-    shown = {**envelope, "result": {**envelope["result"], "remedies": []}}  # its ways are buttons here
-    report = estimated.report(shown, estimate.scenario.model.name, estimate.scenario.device.name)
+    names = estimate.scenario.model.name, estimate.scenario.device.name
+    report = estimated.report(envelope, *names, ways=False)  # they are buttons here
     return {
-        "html": fragment(report, pictures(envelope)),
+        "html": fragment(report, pictures(envelope, NARROW if narrow else WIDE)),
         "json": json.dumps(envelope, indent=2, ensure_ascii=False),
         "command": command(settings),
         "status": estimate.verdict.status,
@@ -82,9 +83,10 @@ def answered(settings: Settings) -> dict[str, Any]:
     }
 
 
-def curves(settings: Settings, what: str) -> str:
+def curves(settings: Settings, what: str, narrow: bool = False) -> str:
     """The pictures for which the question is followed further, of one kind in `FURTHER`, as HTML."""
-    return "".join(map(figure, FURTHER[what](settings, bare_answer(settings), catalog())))
+    drawn = FURTHER[what](settings, bare_answer(settings), catalog(), NARROW if narrow else WIDE)
+    return "".join(map(figure, drawn))
 
 
 def ways(settings: Settings) -> list[dict[str, Any]]:

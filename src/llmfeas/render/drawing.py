@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from textwrap import wrap
 
 from ..record import dataclass
 from ..text import printable
 
-WIDTH = 720
-LEFT, RIGHT = 76, WIDTH - 20
-"""Where diagrams begin and end."""
+CHARACTER_WIDTH = 6.7
+"""Of the letters of a picture, on average."""
 SERIES = 8
 """Colours that can be told apart, those of Okabe and Ito (2008); shapes or numbers say the same."""
 STYLE = """
@@ -27,23 +27,51 @@ STYLE = """
 
 
 @dataclass(frozen=True, slots=True)
+class Sheet:
+    """What is drawn on: its width, in units of which a letter is 13 high, and where diagrams begin and end."""
+
+    width: float = 720
+
+    @property
+    def left(self) -> float:
+        """Where a diagram begins, with room for the names of its axis."""
+        return 76 if self.width > 500 else 66
+
+    @property
+    def right(self) -> float:
+        """Where a diagram ends."""
+        return self.width - 20
+
+    @property
+    def columns(self) -> int:
+        """Names of a legend beside each other."""
+        return max(1, int(self.width // 235))
+
+
+WIDE = Sheet()
+NARROW = Sheet(360)
+"""For a phone held upright."""
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture: the name to ask for it, its title, what it shows in words, and its markup."""
+    """A picture: the name to ask for it, its title, what it shows in words, its size, and its markup."""
 
     name: str
     title: str
     summary: str
     height: float
     marks: tuple[str, ...]
+    width: float = WIDE.width
 
     def svg(self, *, alone: bool = False) -> str:
         """The picture as an `svg` element; one that stands `alone` brings its style."""
         name = f"picture-{self.name}"
         space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
         style = f"<style>{STYLE}</style>" if alone else ""
-        paper = f'<rect class="paper" width="{WIDTH}" height="{self.height:g}"/>' if alone else ""
+        paper = f'<rect class="paper" width="{self.width:g}" height="{self.height:g}"/>' if alone else ""
         return (
-            f'<svg{space} class="picture" viewBox="0 0 {WIDTH} {self.height:g}" role="img" '
+            f'<svg{space} class="picture" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
             f'aria-labelledby="{name}-title {name}-words"><title id="{name}-title">{escape(self.title)}</title>'
             f'<desc id="{name}-words">{escape(self.summary)}</desc>{style}{paper}{"".join(self.marks)}</svg>'
         )
@@ -54,6 +82,12 @@ def text(x: float, y: float, words: object, *, kind: str = "", anchor: str = "st
     marked = f' class="{kind}"' if kind else ""
     aligned = f' text-anchor="{anchor}"' if anchor != "start" else ""
     return f'<text x="{x:.1f}" y="{y:.1f}"{marked}{aligned}>{escape(printable(words, 120))}</text>'
+
+
+def paragraph(x: float, y: float, words: str, sheet: Sheet) -> tuple[list[str], float]:
+    """Words on as many lines as they need up to the right end, and the base line of the last."""
+    lines = wrap(words, int((sheet.right - x) / CHARACTER_WIDTH))
+    return [text(x, y + 18 * place, each) for place, each in enumerate(lines)], y + 18 * (len(lines) - 1)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str = "line") -> str:
@@ -75,11 +109,14 @@ def number_on(x: float, y: float, number: int, series: int) -> str:
 _LIGHT = (1, 3, 4, 6)
 
 
-def legend(labels: Sequence[tuple[int, str]], top: float, columns: int = 3) -> tuple[list[str], float]:
+def legend(
+    labels: Sequence[tuple[int, str]], top: float, sheet: Sheet, columns: int | None = None
+) -> tuple[list[str], float]:
     """Names under the colours of their series, numbered in their order; and where a picture that they close ends."""
     marks: list[str] = []
+    columns = columns or sheet.columns
     for place, (series, label) in enumerate(labels):
-        x, y = 20 + place % columns * 705 // columns, top + place // columns * 24
+        x, y = 20 + place % columns * (sheet.width - 15) // columns, top + place // columns * 24
         marks += [box(x, y - 11, 13, 13, series), text(x + 20, y, f"{place + 1}  {label}")]
     return marks, top + (len(labels) - 1) // columns * 24 + 16
 

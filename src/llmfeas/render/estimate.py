@@ -32,8 +32,9 @@ SMALLEST_SHARE = 0.01
 """Components below this share of the peak are left out of the bars."""
 
 
-def report(envelope: Json, model: str = "", device: str = "") -> Report:
-    """What an envelope of `llmfeas estimate` says; `model` and `device` are names to show instead of ids."""
+def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = True) -> Report:
+    """What an envelope of `llmfeas estimate` says, with the ways to yes unless these stand elsewhere; `model` and
+    `device` are names to show instead of ids."""
     inputs, result = envelope["inputs"], envelope["result"]
     model = printable(model or inputs["model"]["value"], 60)
     device = printable(device or inputs["device"]["value"], 60)
@@ -52,7 +53,7 @@ def report(envelope: Json, model: str = "", device: str = "") -> Report:
         *load_topics(inputs, result),
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),
-        _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses),
+        _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
         _machine(result.get("memory_sizes"), told=not uses),
         assumptions(inputs, envelope["warnings"]),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),

@@ -9,17 +9,17 @@ from typing import Any
 from ..contract import Json
 from ..units import format_bytes, format_count, format_duration, format_usd
 from .drawing import (
-    LEFT,
-    RIGHT,
-    WIDTH,
+    WIDE,
     Axis,
     Picture,
+    Sheet,
     box,
     framed,
     legend,
     line,
     mark,
     number_on,
+    paragraph,
     path,
     powers_around,
     text,
@@ -35,27 +35,27 @@ TIMES = (1.0, 10.0, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY,
 """Durations at which a time axis is marked, in seconds."""
 
 
-def pictures(envelope: Mapping[str, Any]) -> tuple[Picture, ...]:
+def pictures(envelope: Mapping[str, Any], sheet: Sheet = WIDE) -> tuple[Picture, ...]:
     """The pictures that an envelope can be shown in, the most telling first."""
     drawn = _BY_COMMAND.get(str(envelope["schema"]).split(".")[1].split("/")[0])
-    return tuple(drawn(dict(envelope))) if drawn else ()
+    return tuple(drawn(dict(envelope), sheet)) if drawn else ()
 
 
-def _estimate(envelope: Json) -> Iterator[Picture]:
-    yield memory(envelope["result"]["memory"])
-    layout = cluster(envelope["inputs"])
+def _estimate(envelope: Json, sheet: Sheet) -> Iterator[Picture]:
+    yield memory(envelope["result"]["memory"], sheet)
+    layout = cluster(envelope["inputs"], sheet)
     if layout is not None:
         yield layout
 
 
-def memory(found: Json) -> Picture:
+def memory(found: Json, sheet: Sheet = WIDE) -> Picture:
     """What is alive at the peak on one device, part by part, beside what can be used."""
     peak, usable, capacity = found["peak_bytes"], found["usable_bytes"], found["capacity_bytes"]
     sizes = [
         (series, label, found["components"].get(name) or 0.0) for series, (name, label) in enumerate(COMPONENTS.items())
     ]
     parts = sorted((part for part in sizes if part[2] > 0), key=lambda part: -part[2])
-    scale = Axis(0, max(peak["high"], capacity, usable) * 1.06, 20, RIGHT)
+    scale = Axis(0, max(peak["high"], capacity, usable) * 1.06, 20, sheet.right)
     marks, end, top = [], 0.0, 42
     for number, (series, _, size) in enumerate(parts, 1):
         start, width = scale(end), scale(end + size) - scale(end)
@@ -66,20 +66,22 @@ def memory(found: Json) -> Picture:
     marks.append(whisker(scale(peak["low"]), top + 56, scale(peak["high"]), top + 56))
     needed = f"needs {format_bytes(peak['expected'])} ({format_bytes(peak['low'])} to {format_bytes(peak['high'])})"
     marks += [
-        text(min(scale(peak["low"]), WIDTH - 300), top + 78, needed),
+        text(min(scale(peak["low"]), sheet.width - 300), top + 78, needed),
         line(scale(usable), top - 12, scale(usable), top + 64, "limit"),
     ]
-    near_the_end = scale(usable) > WIDTH / 2
+    near_the_end = scale(usable) > sheet.width / 2
     beside = f"usable {format_bytes(usable)}" + ("" if usable == capacity else f" of {format_bytes(capacity)}")
     marks.append(text(scale(usable), top - 18, beside, anchor="end" if near_the_end else "start"))
-    named, height = legend([(series, f"{label}, {format_bytes(size)}") for series, label, size in parts], top + 106)
+    named, height = legend(
+        [(series, f"{label}, {format_bytes(size)}") for series, label, size in parts], top + 106, sheet
+    )
     marks += named
     words = "; ".join(f"{label} {format_bytes(size)}" for _, label, size in parts)
     summary = f"At the peak one device {needed}; {beside}. {words}."
-    return Picture("memory", "Memory of one device at the peak", summary, height, tuple(marks))
+    return Picture("memory", "Memory of one device at the peak", summary, height, tuple(marks), sheet.width)
 
 
-def cluster(inputs: Json) -> Picture | None:
+def cluster(inputs: Json, sheet: Sheet = WIDE) -> Picture | None:
     """How devices divide one copy of the model, and how many copies there are; None for a single device."""
     size = {name: (inputs.get(name) or {}).get("value") or 1 for name in ("num_devices", "tp", "pp", "cp", "ep")}
     across, down = size["pp"], size["tp"] * size["cp"]
@@ -87,7 +89,7 @@ def cluster(inputs: Json) -> Picture | None:
         return None
     copies = max(1, size["num_devices"] // (across * down))
     columns, rows = min(across, MOST_CELLS), min(down, 8)
-    cell = min(56.0, (RIGHT - 100) / columns)
+    cell = min(56.0, (sheet.right - 100) / columns)
     marks = []
     for column in range(columns):
         for row in range(rows):
@@ -102,17 +104,18 @@ def cluster(inputs: Json) -> Picture | None:
     below = 50 + rows * 30 + 24
     side_by_side = f"{copies} {'copies' if copies > 1 else 'copy'} of this side by side"
     words = f"{side_by_side}, {size['num_devices']} devices in all: {', '.join(parts)}"
-    marks.append(text(80, below, words))
-    return Picture("layout", "How the devices divide the model", f"{words}.", below + 16, tuple(marks))
+    described, end = paragraph(80 if sheet is WIDE else 10, below, words, sheet)
+    marks += described
+    return Picture("layout", "How the devices divide the model", f"{words}.", end + 16, tuple(marks), sheet.width)
 
 
-def _compare(envelope: Json) -> Iterator[Picture]:
+def _compare(envelope: Json, sheet: Sheet) -> Iterator[Picture]:
     rows = [row for row in envelope["result"]["rows"] if row["verdict"]["status"] in ("feasible", "tight")]
     points = [(row, x, y) for row in rows for x, y in [_time_and_money(row)] if x and y]
     if len(points) < 2:
         return
     training = "total_seconds" in points[0][0]["time"]
-    across = powers_around([point[1] for point in points], LEFT, RIGHT, TIMES if training else ())
+    across = powers_around([point[1] for point in points], sheet.left, sheet.right, TIMES if training else ())
     up = powers_around([point[2] for point in points], 350, 40)
     labels = ("time", "cost") if training else ("tokens a second", "USD a million tokens")
     name = format_duration if training else format_count
@@ -151,16 +154,16 @@ def _front(points: Sequence[tuple[Json, float, float]], *, less_is_better: bool)
     return found
 
 
-def _backtest(envelope: Json) -> Iterator[Picture]:
+def _backtest(envelope: Json, sheet: Sheet) -> Iterator[Picture]:
     rows = [row for row in envelope["result"].get("worst", ()) if row["measured"] > 0 and row["found"]["low"] > 0]
     for kind in dict.fromkeys(row["kind"] for row in rows):
-        yield _measured(kind, [row for row in rows if row["kind"] == kind])
+        yield _measured(kind, [row for row in rows if row["kind"] == kind], sheet)
 
 
-def _measured(kind: str, rows: Sequence[Json]) -> Picture:
+def _measured(kind: str, rows: Sequence[Json], sheet: Sheet) -> Picture:
     """Ours against the measured, in powers of ten; a point on the slanted line is met."""
     values = [row["measured"] for row in rows] + [row["found"][name] for row in rows for name in ("low", "high")]
-    across, up = powers_around(values, LEFT, 540), powers_around(values, 480, 40)
+    across, up = powers_around(values, sheet.left, 540), powers_around(values, 480, 40)
     name = format_bytes if "memory" in kind else _plain_number
     marks = [*framed(across, up, "measured", "computed", name, name)]
     marks.append(line(across(across.low), up(up.low), across(across.high), up(up.high), "ink"))

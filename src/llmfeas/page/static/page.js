@@ -2,9 +2,9 @@
 const $ = (id) => document.getElementById(id);
 const MAIN = ["model", "device", "num_devices", "task"];
 const EXAMPLE = { model: "gpt2-xl", device: "rtx-4070ti" };
-const PAUSE = 120; // milliseconds of rest after which a change is asked
+const PAUSE = 80; // milliseconds of rest after which a text that is being typed is asked; all else is asked at once
 
-let worker, table, latest = 0, next = 0, timer;
+let worker, table, latest = 0, due = 0, next = 0, timer, asking = false;
 const waiting = new Map(), state = {}, controls = {};
 
 function ask(name, ...values) {
@@ -42,7 +42,7 @@ function field(setting) {
         element("option", { value: "" }, setting.name === "task" ? "what can be done?" : `as usual (${setting.default})`),
         ...setting.choices.map((choice) => element("option", { value: choice }, choice)))
     : element("input", { id, "aria-describedby": help, placeholder: setting.default, spellcheck: "false", autocapitalize: "off" });
-  control.addEventListener("input", () => set(setting.name, control.value.trim()));
+  control.addEventListener("input", () => set(setting.name, control.value.trim(), control.tagName === "INPUT" ? PAUSE : 0));
   const parts = [element("label", { for: id }, words(setting.name)), control];
   if (setting.slider) parts.push(slider(setting, control));
   if (["model", "device"].includes(setting.name)) parts.push(proposals(setting.name, control));
@@ -90,7 +90,7 @@ function form() {
   const file = element("input", { type: "file", id: "file", accept: ".json,.gguf,.safetensors" });
   file.addEventListener("change", () => file.files[0] && drop(file.files[0]));
   const beside = element("input", { id: "set-beside", placeholder: "m4-max, rx-7900xtx", spellcheck: "false" });
-  beside.addEventListener("input", () => set("beside", beside.value.trim()));
+  beside.addEventListener("input", () => set("beside", beside.value.trim(), PAUSE));
   controls.beside = { setting: { name: "beside", tasks: table.tasks }, control: beside, box: beside };
   $("question").replaceChildren(
     ...MAIN.map((name) => field(by[name])),
@@ -121,18 +121,30 @@ const nameOf = (value) => (value.startsWith("/dropped/") ? value.split("/").pop(
 
 // ---- the state, which is the address
 
-function set(name, value) {
+function set(name, value, pause) {
   if (value) state[name] = value;
   else delete state[name];
-  changed();
+  changed(pause);
 }
 
-function changed() {
+function changed(pause = 0) {
   const kept = Object.entries(state).filter(([, value]) => !value.startsWith("/dropped/"));
   history.replaceState(null, "", kept.length ? `?${new URLSearchParams(kept)}` : location.pathname);
   shown();
+  latest++; // what is still being drawn for the question before ends here
   clearTimeout(timer);
-  timer = setTimeout(answer, PAUSE);
+  timer = setTimeout(() => { due = latest; follow(); }, pause);
+}
+
+// One question at a time: of those that a slider passes meanwhile only the last is asked.
+async function follow() {
+  if (asking) return;
+  asking = true;
+  for (let asked; asked !== due; ) {
+    asked = due;
+    await answer();
+  }
+  asking = false;
 }
 
 function fromAddress() {
@@ -151,10 +163,12 @@ function asked() {
 
 // ---- the answer
 
+const narrow = () => $("answer").clientWidth < 520; // pictures are drawn for it
+
 async function answer(before = "") {
-  const mine = ++latest, settings = asked();
+  const mine = latest, settings = asked();
   $("answer").classList.add("old");
-  const found = await ask("answered", settings);
+  const found = await ask("answered", settings, narrow());
   if (mine !== latest) return;
   $("answer").classList.remove("old");
   for (const id of ["curve", "beside"]) $(id).replaceChildren();
@@ -182,15 +196,16 @@ async function more(mine, settings, status) {
   if (status !== "feasible") await offer(mine, settings);
   for (const what of table.curves) {
     if (mine !== latest) return; // one at a time, so that the next question does not wait for all of them
-    const curve = await ask("curves", settings, what);
+    const curve = await ask("curves", settings, what, narrow());
     if (mine === latest) $("curve").insertAdjacentHTML("beforeend", curve.result ?? "");
   }
 }
 
 async function offer(mine, settings) {
   const { result } = await ask("ways", settings);
-  if (mine !== latest || !result?.length) return;
-  $("ways").querySelector("ul").replaceChildren(...result.map(way));
+  if (mine !== latest || !result) return;
+  const none = element("li", {}, "None was found.");
+  $("ways").querySelector("ul").replaceChildren(...(result.length ? result.map(way) : [none]));
   $("ways").hidden = false;
 }
 
