@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -21,6 +22,8 @@ ROUNDS: Final = 10
 LIGHT: Final = 1e-3
 """Share of the largest throughput at which a server is as good as empty."""
 MOST_USERS: Final = 1_000_000
+TYPICAL: Final = 0.9
+"""Share of the throughput that targets of 95 % of requests would ask for, were they those of all: some take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +112,39 @@ def most_users(server: Server, lengths: Lengths, targets: Targets) -> Most:
     return Most(amount=float(low), load=good, beyond=bad, missed=targets.missed(bad))
 
 
+def least_replicas(server: Server, lengths: Lengths, arrivals: Arrivals, targets: Targets) -> int | None:
+    """A floor for the replicas that keep to the targets, from the means of their batches, which late requests exceed.
+
+    None where a request that is alone misses one.
+    """
+    batch = Batch(replace(server, replicas=1), lengths)
+    if targets.missed(steady(batch, Arrivals(users=1.0))):
+        return None
+    most = batch.most
+    if targets.tpot_seconds is not None and batch.steps:
+        step = targets.tpot_seconds * server.speculation.made
+        place = bisect_right(batch.table, step, key=lambda cycle: cycle.seconds)
+        most = batch.table[min(place, len(batch.table) - 1)]
+    if arrivals.rate:
+        return max(1, math.ceil(arrivals.rate / most.rate))
+    holds_more = most is not batch.most and most.seconds > 0.0
+    return max(1, math.ceil(arrivals.users / most.running)) if holds_more else 1
+
+
+def least_rate(arrivals: Arrivals, lengths: Lengths, targets: Targets) -> float:
+    """Requests a second that are finished at least where the targets are kept; 0 where they bound none."""
+    if arrivals.rate or targets.ttft_seconds is None or targets.tpot_seconds is None:
+        return arrivals.rate
+    return TYPICAL * arrivals.users / (targets.ttft_seconds + lengths.output * targets.tpot_seconds)
+
+
 def fewest_replicas(
-    server: Server, lengths: Lengths, arrivals: Arrivals, targets: Targets, most: int
+    server: Server, lengths: Lengths, arrivals: Arrivals, targets: Targets, most: int, least: int = 1
 ) -> tuple[int | None, Load]:
-    """How many replicas keep to the targets, None if even `most` do not, and the load of the last."""
+    """How many replicas keep to the targets, None if even `most` do not, and the load of the last.
+
+    `least` is a floor that is known.
+    """
 
     def at(replicas: int) -> Load:
         return steady(Batch(replace(server, replicas=replicas), lengths), arrivals)
@@ -120,11 +152,12 @@ def fewest_replicas(
     def holds(load: Load) -> bool:
         return load.stable and not targets.missed(load)
 
-    low, high, good = 0, 1, at(1)
+    low, high = min(least, most) - 1, min(least, most)
+    good = at(high)
     while not holds(good):
         if high >= most:
             return None, good
-        low, high = high, min(2 * high, most)
+        low, high = high, min(2 * high - (least - 1), most)
         good = at(high)
     return _between(at, holds, low, high, good)
 

@@ -51,6 +51,8 @@ NAMES: Mapping[str, str] = {
 ENDLESS: Mapping[str, str] = {"tokens": "more tokens"}
 """Where a step is as small as one likes, so that its figure would read like that of the answer."""
 
+PER: Mapping[str, str] = {"job": "", "million tokens": " a million tokens", "hour": " an hour"}
+
 LEFT_OUT = ("low", "high", "of", "models")
 
 
@@ -74,7 +76,7 @@ def _answer(answer: Json) -> Topic:
     """The cheapest in one sentence, other answers by their parts."""
     if not answer.get("ranked"):
         return Topic(label="Answer", pairs=tuple(_pairs(answer)))
-    per = " a million tokens" if answer["usd_per"] == "million tokens" else ""
+    per = PER[answer["usd_per"]]
     money = f"{format_usd(answer['usd'])}{per}" if answer["usd"] else "free"
     time = "" if answer["seconds"] is None else f", {glued(format_duration(answer['seconds']))}"
     device = printable(answer["device"], 60)
@@ -134,28 +136,37 @@ def _table(titles: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) ->
 
 
 def _bids(bids: Sequence[Json]) -> Table:
-    inference = bids[0]["usd_per"] == "million tokens"
+    """Prices of a job with its time, of a million tokens, or of a server by the hour with its layout and format."""
+    per = bids[0]["usd_per"]
+    middle = {
+        "job": (Column(title="Time", figures=True),),
+        "hour": (Column(title="Format"), Column(title="Copies", figures=True), Column(title="tp x pp", spare=True)),
+    }
     columns = (
         Column(title="Hardware"),
         Column(title="Provider"),
         Column(title="Kind", spare=True),
         Column(title="As of", spare=True),
         Column(title="Each/h", figures=True, spare=True),
-        *(() if inference else (Column(title="Time", figures=True),)),
-        Column(title="$/1M" if inference else "Cost", figures=True),
+        *middle.get(per, ()),
+        Column(title={"job": "Cost", "hour": "$/h"}.get(per, "$/1M"), figures=True),
     )
     return Table(columns=columns, rows=tuple(_bid(bid) for bid in bids))
 
 
 def _bid(bid: Json) -> tuple[Phrase, ...]:
     named = bid["device"] if bid["copies"] == 1 else f"{bid['copies']}x{bid['device']}"
-    hourly = bid["usd_per_device_hour"]
+    hourly, layout = bid["usd_per_device_hour"], bid.get("layout")
+    shape: tuple[Phrase, ...] = ()
+    if layout is not None:
+        shape = (Phrase(bid["quant"]), Phrase(str(layout["dp"])), Phrase(f"{layout['tp']} x {layout['pp']}"))
     return (
         judged(bid["status"], printable(named, 60)),
         Phrase(printable(bid["provider"], 40)),
         Phrase(bid["kind"]),
         Phrase(bid["as_of"] or "undated"),
         Phrase(format_usd(hourly) if hourly else ""),
+        *shape,
         *(() if bid["seconds"] is None else (Phrase(glued(format_duration(bid["seconds"]))),)),
         Phrase(format_usd(bid["usd"]) if bid["usd"] else "free"),
     )

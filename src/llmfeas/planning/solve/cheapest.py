@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...catalog.device import Device, Offer, Price
 from ...catalog.prices import current
@@ -14,11 +14,13 @@ from ...options import flag_of
 from ...record import dataclass
 from ...settle import hardware_named, resolution
 from .answer import FEASIBLE, Answer, Request, estimated, without
+from .fleet import asks_for_load
+from .market import SHOWN, cheapest_offers, lent_whole, priced
+from .rented import cheapest_server
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-SHOWN = 8
 FREE_SHOWN = 3
-"""How many are named, and how many of those that cost nothing."""
+"""How many of those that cost nothing are named."""
 HOUR, WEEK = 3600.0, 7 * 86400.0
 LEAST_HOURS = 1.0
 """Hours of each device that are paid at least: prices are by the hour, and setting up a machine takes its time too."""
@@ -109,6 +111,8 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
     Raises:
         UsageError: without a deadline for training, or with a price.
     """
+    if asks_for_load(request):
+        return cheapest_server(request, catalog)
     inference = request.get("task") == "inference"
     if not inference and request.get("deadline") is None:
         raise UsageError("missing-option", "solve cheapest needs --deadline", "For example --deadline 7d.")
@@ -153,43 +157,20 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[
     hardware = hardware_named(str(request["device"]), catalog) if request.get("device") else None
     count = request.get("num_devices") or (hardware.count if hardware else None)
     counts = COUNTS if count is None else (int(str(count)),)
-    for device in [hardware.device] if hardware else _priced(catalog):
+    for device in [hardware.device] if hardware else priced(catalog):
         prices = current(device)
         if prices and not (hardware and hardware.offer):
             rented = counts if hardware or count or device.kind == "datacenter" else _in_one_machine(device)
             yield from _rented({**base, "device": device.id}, prices, rented, catalog, late)
-    for offer in _cheapest_offers(catalog, hardware.device.id if hardware else None):
+    for offer in cheapest_offers(catalog, hardware.device.id if hardware else None):
         lent = [number for number in _lent_together(offer, catalog) if counts is COUNTS or number in counts]
         yield from _offered({**base, "device": offer.id}, offer, lent, catalog)
 
 
-def _priced(catalog: Catalog) -> Iterator[Device]:
-    """Yield the devices that have prices of their own."""
-    return (catalog.devices[key] for key, entry in catalog.devices.names() if entry.get("prices"))
-
-
 def _lent_together(offer: Offer, catalog: Catalog) -> tuple[int, ...]:
     """The counts of devices that an offer comes in: paid whole machines by the machine, others alone."""
-    device = catalog.devices[offer.device]
-    whole = offer.tier == "paid" and device.kind == "datacenter" and offer.count >= device.devices_per_node
+    whole = lent_whole(offer, catalog)
     return tuple(count for count in COUNTS if count % offer.count == 0) if whole else (offer.count,)
-
-
-def _cheapest_offers(catalog: Catalog, device: str | None) -> Iterable[Offer]:
-    """The offers whose price is known today: of one provider's machines with the same devices the cheapest.
-
-    Free ones differ by their hours.
-    """
-    best: dict[object, Offer] = {}
-    for offer in catalog.offers.values():
-        priced = offer.usd_per_hour is not None and (offer.as_of or not offer.usd_per_hour or not offer.sources)
-        if device not in (None, offer.device) or offer.tier == "retired" or not priced:
-            continue
-        same = (offer.provider, offer.device, offer.count, offer.share) if offer.usd_per_hour else offer.id
-        kept = best.setdefault(same, offer)
-        if (offer.usd_per_hour or 0) < (kept.usd_per_hour or 0):
-            best[same] = offer
-    return best.values()
 
 
 def _in_one_machine(device: Device) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from ...feasibility.bounds import memory_lower_bound, time_limit_seconds, time_l
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
 from .answer import FEASIBLE, Answer, Request, estimated, outcome, spills
-from .fleet import LAYOUT, MOST, asks_for_load, fewest_devices
+from .fleet import LAYOUT, asks_for_load, fewest_devices
+from .lots import MOST
 
 
 def counts(node: int) -> Iterator[int]:

@@ -1,0 +1,332 @@
+"""Servers that keep up with their requests and with targets, the cheapest first.
+
+Best first: what costs at least so much waits until nothing can cost less. A lot (devices at a price) becomes formats, a
+format layouts of one copy of the model, a layout as many copies as its fullest batches take, and only then as many as
+the load model asks for. What a floor puts above the answer is never followed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from heapq import heappop, heappush
+from itertools import count
+
+from ...catalog.device import Device
+from ...catalog.store import Catalog
+from ...errors import UsageError
+from ...feasibility.bounds import STORED, memory_lower_bound
+from ...feasibility.result import Estimate
+from ...feasibility.served_load import arrivals_of, lengths_of, server_of
+from ...load.batch import Batch
+from ...load.requests import Arrivals, Lengths
+from ...load.server import Server
+from ...load.targets import Targets, fewest_replicas, least_rate, least_replicas
+from ...model.sums import architecture_sums
+from ...record import dataclass, replace
+from ...scenario import Scenario
+from ...settle import hardware_named, resolution
+from ...settle.layout import tensor_parallel_sizes
+from ...timing.serving_floor import UNITS, most_flop_per_s
+from ..asked import REFUSALS
+from ..change import AUTO
+from ..serving_changes import quant_changes, width
+from .answer import FEASIBLE, Request, estimated, without
+
+MOST = 16384
+MOST_RANKS = 16
+MOST_STAGES = 16
+LIMITS = ("rate", "ttft", "tpot")
+LEAST_BITS = 4
+"""Formats of fewer bits are no server's choice."""
+MANY = 64
+"""Requests at once for which an engine is taken where they come at a rate."""
+SURE = 0.9
+"""The rate of one device's fullest batches bounds that of a layout with so much to spare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lot:
+    """Devices that are had at a price of each, so many at once."""
+
+    device: str
+    """What one of them is."""
+    settings: Mapping[str, object]
+    """What they are asked as: device or offer, and price."""
+    usd_per_device_hour: float = 1.0
+    together: int = 1
+    """They come in multiples of this."""
+    within: int = MOST
+    """Devices that one copy of the model may lie on."""
+    count: int | None = None
+    """How many there are to be, where that was said."""
+
+    def whole(self, devices: float) -> int:
+        """So many devices, rounded up to what is lent together."""
+        return int(-(-devices // self.together) * self.together)
+
+    def takes(self, copy: int) -> bool:
+        """Whether copies of the model on so many devices each fill what is lent together, or are filled by it."""
+        return copy <= self.within and (copy % self.together == 0 or self.together % copy == 0)
+
+    def usd_per_hour(self, devices: float) -> float:
+        """What an hour costs."""
+        return self.whole(self.count or devices) * self.usd_per_device_hour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """So many devices of a lot that do, as they were asked for."""
+
+    lot: Lot
+    count: int
+    copy: int
+    """Devices of one copy of the model."""
+    asked: Request
+    estimate: Estimate
+    gives_up: str = ""
+    """What a format of fewer bits does, where it is not the published one."""
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The rent of all devices."""
+        return self.lot.usd_per_hour(self.count)
+
+
+class DeviceFormat:
+    """A device in one format, and what is known of it: equal devices of several lots are followed once."""
+
+    def __init__(self, rank: int, request: Request, gives_up: str, scenario: Scenario, catalog: Catalog) -> None:
+        self.rank = rank
+        self.request = request
+        self.gives_up = gives_up
+        self.scenario = scenario
+        """On one device."""
+        self._catalog = catalog
+        self._layouts: dict[int, ModelCopy | None] = {}
+
+    @cached_property
+    def devices(self) -> float:
+        """How many devices it takes at least: for the weights, and for the rate if each did as much as one that had
+        room for the fullest batches.
+        """
+        scenario = self.scenario
+        for_weights = memory_lower_bound({"quant": scenario.quant}, scenario) / scenario.memory_bytes
+        server = replace(server_of(scenario), kv_pool_tokens=float("inf"), replicas=1)
+        lengths, arrivals, targets = _load_of(scenario)
+        most = Batch(server, lengths).most.rate
+        return max(1.0, for_weights, SURE * least_rate(arrivals, lengths, targets) / most)
+
+    def sizes(self) -> list[int]:
+        """Tensor-parallel sizes to try: powers of two inside a machine, or the one that was said."""
+        if self.request.get("tp") is not None:
+            return [int(str(self.request["tp"]))]
+        most = min(self.scenario.devices_per_node, MOST_RANKS)
+        sizes = tensor_parallel_sizes(self.scenario.model.architecture, most)
+        return [size for size in sizes if not size & (size - 1)]
+
+    def layout(self, tp: int) -> ModelCopy | None:
+        """One copy of the model with the fewest stages that fit; None where none do."""
+        if tp not in self._layouts:
+            self._layouts[tp] = self._fitting(tp)
+        return self._layouts[tp]
+
+    def _fitting(self, tp: int) -> ModelCopy | None:
+        said = self.request.get("pp")
+        stages = 1 if said is None else int(str(said))
+        while stages <= MOST_STAGES:
+            asked = {**self.request, "tp": tp, "pp": stages, "num_devices": tp * stages}
+            found = alone(asked, self._catalog)
+            if found is not None and found.verdict.status in FEASIBLE:
+                return ModelCopy(asked, self._catalog)
+            if said is not None:
+                break
+            stages *= 2
+        return None
+
+
+class ModelCopy:
+    """One copy of the model, and how many of them keep to rate and targets."""
+
+    def __init__(self, request: Request, catalog: Catalog) -> None:
+        self.request = request
+        self.devices = int(str(request["num_devices"]))
+        self._catalog = catalog
+        self._copies: dict[int, tuple[int, float] | None] = {}
+
+    @cached_property
+    def _scenario(self) -> Scenario | None:
+        return settled(self.request, self._catalog)
+
+    @cached_property
+    def least(self) -> int | None:
+        """A floor for the copies, from mean figures of their batches; None where a single request misses a target."""
+        if self._scenario is None:
+            return None
+        return least_replicas(_server(self._scenario), *_load_of(self._scenario))
+
+    def copies(self, most: int) -> tuple[int, float] | None:
+        """The copies that do, at most so many, and seconds to the first token; None where none do."""
+        if most not in self._copies:
+            assert self._scenario is not None and self.least is not None
+            server = _server(self._scenario)
+            count, load = fewest_replicas(server, *_load_of(self._scenario), max(1, most), self.least)
+            self._copies[most] = None if count is None else (count, load.ttft_seconds.p95)
+        return self._copies[most]
+
+
+def _server(scenario: Scenario) -> Server:
+    return replace(server_of(scenario), replicas=1)
+
+
+def _load_of(scenario: Scenario) -> tuple[Lengths, Arrivals, Targets]:
+    targets = Targets(ttft_seconds=scenario.ttft_seconds, tpot_seconds=scenario.tpot_seconds)
+    return lengths_of(scenario), arrivals_of(scenario), targets
+
+
+def least_devices(asked: Scenario, device: Device) -> float:
+    """How many devices the products of all requests take at least, at the peak of their widest units; infinitely many
+    where not even all ranks of a machine read a prompt, or the weights of a token, as soon as a target asks.
+    """
+    lengths, arrivals, targets = _load_of(asked)
+    sums, ranks = architecture_sums(asked.model.architecture), min(device.devices_per_node, MOST_RANKS)
+    reading, writing = 2 * lengths.computed * sums.active, 2 * lengths.output * (sums.active + sums.head_weights)
+    formats = ("none", *UNITS)
+    peak = max(most_flop_per_s(device, asked.precision, quant, integers=True) for quant in formats)
+    token = STORED * LEAST_BITS / 8 * sums.active / (device.bandwidth_bytes_per_s * ranks) / asked.tokens_a_step
+    if token > (targets.tpot_seconds or math.inf) or reading / peak / ranks > (targets.ttft_seconds or math.inf):
+        return math.inf
+    return max(1.0, least_rate(arrivals, lengths, targets) * (reading + writing) / peak)
+
+
+def settled(request: Request, catalog: Catalog) -> Scenario | None:
+    """Settle a request; None where this value of a setting is refused."""
+    try:
+        return resolution(request, catalog).scenario
+    except UsageError as error:
+        if error.code in REFUSALS:
+            return None
+        raise
+
+
+def alone(request: Request, catalog: Catalog) -> Estimate | None:
+    """One request on one copy of the model."""
+    return estimated({**without(request, *LIMITS), "concurrency": 1}, catalog)
+
+
+class Fleets:
+    """The search for the cheapest fleets of a request."""
+
+    def __init__(self, request: Request, catalog: Catalog) -> None:
+        self.request = request
+        self.catalog = catalog
+        self.last: Request | None = None
+        """The copy of the model that was followed last."""
+        self._formats: dict[str, list[DeviceFormat]] = {}
+        self._waiting: list[tuple[tuple[float, ...], Callable[[], object] | Fleet]] = []
+        self._judged: dict[object, Estimate | None] = {}
+        """By layout, device and count; the price changes no verdict."""
+        self._asked: Scenario | None = None
+        """What was asked, as the first device that can be asked settles it."""
+        self._done: set[Lot] = set()
+        self._numbers = count()
+
+    def found(self, lots: Iterable[Lot]) -> Iterator[Fleet]:
+        """Yield the cheapest fleet of each lot that has one, the cheapest lot first.
+
+        Of equal costs the widest format, then the layout whose first tokens come soonest.
+        """
+        for lot in lots:
+            self._wait(lot.usd_per_hour(1), lot, partial(self._open, lot))
+        while self._waiting:
+            step = heappop(self._waiting)[1]
+            if not isinstance(step, Fleet):
+                step()
+            elif step.lot not in self._done:
+                self._done.add(step.lot)
+                yield step
+
+    def _wait(self, usd: float, lot: Lot, step: Callable[[], object] | Fleet, *order: float) -> None:
+        """Come back to a step when nothing can cost less than it; those that are only floors before what is sure."""
+        if lot not in self._done:
+            key = (usd, float(bool(order)), *(order or (0.0, 0.0)), float(next(self._numbers)))
+            heappush(self._waiting, (key, step))
+
+    def _open(self, lot: Lot) -> None:
+        """Wait for what peaks and bandwidths alone would take."""
+        devices = 1.0
+        if self._asked is not None:
+            devices = least_devices(self._asked, hardware_named(lot.device, self.catalog).device)
+        if devices < math.inf:
+            self._wait(lot.usd_per_hour(devices), lot, partial(self._read, lot))
+
+    def _read(self, lot: Lot) -> None:
+        for each in self._of(lot.device):
+            self._asked = self._asked or each.scenario
+            self._wait(lot.usd_per_hour(each.devices), lot, partial(self._lay_out, lot, each))
+
+    def _of(self, device: str) -> list[DeviceFormat]:
+        if device not in self._formats:
+            self._formats[device] = list(formats_of({**self.request, "device": device}, self.catalog))
+        return self._formats[device]
+
+    def _lay_out(self, lot: Lot, each: DeviceFormat) -> None:
+        for tp in each.sizes():
+            if tp <= lot.within:
+                usd = lot.usd_per_hour(max(tp, each.devices))
+                self._wait(usd, lot, partial(self._fit, lot, each, tp))
+
+    def _fit(self, lot: Lot, each: DeviceFormat, tp: int) -> None:
+        layout = each.layout(tp)
+        if layout is None or not lot.takes(layout.devices):
+            return
+        self.last = layout.request
+        if layout.least is not None:
+            usd = lot.usd_per_hour(max(layout.least * layout.devices, each.devices))
+            self._wait(usd, lot, partial(self._copy, lot, each, layout))
+
+    def _copy(self, lot: Lot, each: DeviceFormat, layout: ModelCopy) -> None:
+        found = layout.copies((lot.count or MOST) // layout.devices)
+        if found is not None:
+            copies, first = found
+            devices = lot.whole(lot.count or copies * layout.devices)
+            judge = partial(self._judge, lot, each, layout, devices, first)
+            self._wait(lot.usd_per_hour(devices), lot, judge, float(each.rank), first)
+
+    def _judge(self, lot: Lot, each: DeviceFormat, layout: ModelCopy, devices: int, first: float) -> None:
+        """Ask the whole estimate of what the load alone allows."""
+        asked = {**layout.request, **lot.settings, "num_devices": devices}
+        key = (layout, lot.settings["device"], devices)
+        if key not in self._judged:
+            self._judged[key] = estimated(asked, self.catalog)
+        result = self._judged[key]
+        if result is not None and result.verdict.status in FEASIBLE:
+            fleet = Fleet(
+                lot=lot, count=devices, copy=layout.devices, asked=asked, estimate=result, gives_up=each.gives_up
+            )
+            self._wait(fleet.usd_per_hour, lot, fleet, float(each.rank), first)
+
+
+def formats_of(request: Request, catalog: Catalog) -> Iterator[DeviceFormat]:
+    """Yield the formats to serve in on one device: the one that was said, else as published, then those of fewer bits,
+    the widest first.
+    """
+    many = int(str(request.get("concurrency") or (1 if request.get("rate") is None else MANY)))
+    server = settled({**without(request, *LIMITS), "num_devices": 1, "concurrency": many}, catalog)
+    if server is None:
+        return
+    request = {**request, "engine": server.engine}
+    probe = alone({**request, "num_devices": 1}, catalog)
+    if probe is None or probe.verdict.software == "unsupported":
+        return
+    tried: list[tuple[Mapping[str, object], str]] = [({}, "")]
+    for change in quant_changes(probe, catalog) if request.get("quant") is None else ():
+        quant = str(change.settings["quant"])
+        if quant != AUTO and width(probe.scenario, quant) >= LEAST_BITS:
+            tried.append((change.settings, change.gives_up))
+    for rank, (settings, gives_up) in enumerate(tried):
+        asked = {**request, **settings}
+        scenario = settled({**asked, "num_devices": 1}, catalog)
+        if scenario is not None:
+            yield DeviceFormat(rank, asked, gives_up, scenario, catalog)
