@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmfeas.catalog.architecture import Model
+from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.parts import Dropout, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
@@ -21,6 +21,13 @@ from llmfeas.workload.parameters import parameters
 DATA = Path(__file__).parent.parent / "data"
 CLASSES = json.loads((DATA / "hf_classes.json").read_text())["rows"]
 CONFIGS = sorted((DATA / "configs").glob("*.json"))
+
+
+TOWERS = json.loads((DATA / "tower_counts.json").read_text())["rows"]
+
+
+def without_towers(model: Model) -> Architecture:
+    return replace(model.architecture, tower_parameters=0)
 
 
 def read(folder: Path, config: object) -> Model:
@@ -55,14 +62,35 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
 def test_language_models_inside_others_equal_those_alone(tmp_path: Path, models: dict[str, Model]) -> None:
     text = {"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_key_value_heads": 8}
     nested = {"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text", **text}}
-    assert read(tmp_path, nested).architecture == models["qwen3-8b"].architecture
+    assert without_towers(read(tmp_path, nested)) == models["qwen3-8b"].architecture
     size = {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28}
     flat = {"model_type": "qwen2_5_vl", **size, "num_key_value_heads": 4}
     assert read(tmp_path, flat).architecture == models["qwen2.5-7b"].architecture
     experts = {"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "num_hidden_layers": 48}
     heads = {"num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
     moe = {"model_type": "qwen3_vl_moe", "text_config": {**experts, **heads}}
-    assert read(tmp_path, moe).architecture == models["qwen3-30b-a3b"].architecture
+    assert without_towers(read(tmp_path, moe)) == models["qwen3-30b-a3b"].architecture
+
+
+@pytest.mark.parametrize("row", TOWERS, ids=lambda row: row.get("of", row["config"]["model_type"]))
+def test_encoders_beside_a_language_model_are_counted_as_its_class_does(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert parameters(read(tmp_path, row["config"])).total == row["parameters"]
+
+
+def test_encoders_of_a_kind_that_nobody_reads_are_left_out_and_told(tmp_path: Path) -> None:
+    for config in (
+        {"model_type": "llava", "vision_config": {"model_type": "siglip9"}, "text_config": {"model_type": "llama"}},
+        {"model_type": "llama", "audio_config": {"d_model": 80}},
+    ):
+        model = read(tmp_path, config)
+        assert (model.architecture.tower_parameters, "without its encoders" in model.notes) == (0, True)
+
+
+@pytest.mark.parametrize("side", [[14, 15], [], [0, 0], "x", 10**6, True])
+def test_a_patch_that_is_no_square_is_told_with_its_place(tmp_path: Path, side: object) -> None:
+    config = {"model_type": "internvl", "vision_config": {"patch_size": side}, "text_config": {"model_type": "qwen2"}}
+    with pytest.raises(DataError, match=r"vision_config\.patch_size"):
+        read(tmp_path, config)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -118,9 +146,9 @@ def test_published_quantization(tmp_path: Path, config: dict[str, Any], quant: s
 def test_the_language_model_of_one_with_images(tmp_path: Path, models: dict[str, Model]) -> None:
     text = {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}
     model = read(tmp_path, {"model_type": "gemma3", "text_config": text, "vision_config": {}, "dtype": "bfloat16"})
-    assert model.architecture == replace(models["gemma-3-4b"].architecture, tower_parameters=0)
+    assert without_towers(model) == without_towers(models["gemma-3-4b"])
     assert model.architecture.window == Window(size=1024, local=5, full=1)
-    assert "encoders" in model.notes
+    assert model.architecture.tower_parameters > 90e6
 
 
 @pytest.mark.parametrize(
@@ -355,5 +383,5 @@ def test_minimax_m3_as_published_equals_its_class(tmp_path: Path, models: dict[s
         "max_position_embeddings": 1048576,
     }
     found = read(tmp_path, {"model_type": "minimax_m3_vl", "text_config": text})
-    assert parameters(found).total == 426_174_565_632
+    assert parameters(found).total == 427_040_132_864
     assert found.architecture == models["minimax-m3"].architecture

@@ -27,6 +27,7 @@ from .hf_parts import COLUMNS, COMMON, Family
 from .hf_pressed import PRESSED
 from .hf_recent import RECENT
 from .hf_side import SIDE
+from .hf_towers import towers_beside
 from .hub_cache import name_of
 from .quant_methods import published_scheme, quantization_of
 from .schemes import QuantPlan
@@ -51,11 +52,6 @@ FAMILIES: Final[Mapping[str, Family]] = {
 """Every `model_type` that can be read."""
 
 _TEXT_OF: Final = {
-    "gemma3": "gemma3_text",
-    "gemma3n": "gemma3n_text",
-    "gemma4": "gemma4_text",
-    "gemma4_unified": "gemma4_text",
-    "gemma4_unified_text": "gemma4_text",
     "kimi_vl": "deepseek_v3",
     "llava": "llama",
     "llava_next": "mistral",
@@ -64,26 +60,26 @@ _TEXT_OF: Final = {
     "exaone4_5": "exaone4",
     "internlm3": "llama",
     "iquestcoder": "llama",
-    "ministral3": "ministral3",
     "gpt-sw3": "gpt2",
     "step3p7_text": "step3p5",
+    "step3p7": "step3p5",
     "glm4v_moe_text": "glm4_moe",
     "glm4v_text": "glm4",
-    "llama4": "llama4_text",
     "mistral3": "mistral",
     "kimi_k25": "deepseek_v3",
-    "qwen2_vl": "qwen2_vl_text",
-    "qwen2_5_vl": "qwen2_5_vl_text",
-    "qwen3_vl": "qwen3_vl_text",
-    "qwen3_vl_moe": "qwen3_vl_moe_text",
-    "qwen3_5": "qwen3_5_text",
-    "qwen3_5_moe": "qwen3_5_moe_text",
     "minimax_m3": "minimax_m3_vl_text",
-    "minimax_m3_vl": "minimax_m3_vl_text",
-    "aria": "aria_text",
     "mllama": "mllama_text_model",
 }
-"""Model types with images: the type of their language model, which older files do not nest and do not name."""
+"""Model types whose language model is of another type that older files do not nest or do not name."""
+
+
+def _text_type(kind: str) -> str:
+    """The type of the language model in a model of this type: most add `_text` to their name."""
+    for _ in range(2):
+        if kind not in FAMILIES:
+            kind = _TEXT_OF.get(kind, f"{kind}_text")
+    return kind
+
 
 _ACTIVATIONS: Final = {
     "gelu": "gelu",
@@ -111,15 +107,15 @@ def model_from_config(path: Path) -> Model:
 def checkpoint_from_config(path: Path) -> ImportedModel:
     """Read a model from its config.json, or from the folder that holds it, and how its weights are quantized.
 
-    Of a model with images the language model is taken. Fields that are not written have the defaults of their class in
-    transformers 5.23.
+    Of a model with images the language model is taken, its encoders held beside it. Fields that are not written have
+    the defaults of their class in transformers 5.23.
 
     Raises:
         DataError: unreadable file, unknown model_type, a field that is missing, wrong or not supported.
     """
     whole = read_config(path)
     config, family = _language_model(whole)
-    architecture = _checked_architecture(config, family)
+    architecture, counted = _with_towers(whole, _checked_architecture(config, family))
     name = _name(whole, path)
     quant = quantization_of(whole, config, Path(whole.file).parent)
     published = None if quant is None else published_scheme(quant)
@@ -131,7 +127,7 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         dtype=_dtype(config, whole),
         published_quant="none" if published is None else next((each.label for each in published.schemes), "none"),
         context=_context(config, family),
-        notes=_notes(config, family, quant, published),
+        notes=_notes(config, family, quant, published, counted),
         sources=(config.file,),
     )
     return ImportedModel(
@@ -144,6 +140,12 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         published=published,
         predicted=config.optional_count("num_nextn_predict_layers", "few", zero=True) or 0,
     )
+
+
+def _with_towers(whole: Config, architecture: Architecture) -> tuple[Architecture, bool]:
+    """The architecture with the encoders that the file names, and whether they could be counted."""
+    held = towers_beside(whole, architecture.hidden)
+    return (replace(architecture, tower_parameters=held) if held else architecture), held is not None
 
 
 def _language_model(whole: Config) -> tuple[Config, Family]:
@@ -161,10 +163,9 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
     text = whole.nested("text_config")
     kind, config = outer, whole
     if text is not None:
-        kind = text.text("model_type") or _TEXT_OF.get(outer, outer)
+        kind = text.text("model_type") or outer
         config = _tied_as(whole, text, outer)
-    kind = _TEXT_OF.get(kind, kind)
-    family = FAMILIES.get(kind)
+    family = FAMILIES.get(_text_type(kind))
     if family is None:
         raise _unknown_type(config, kind)
     return config.with_defaults({"tie_word_embeddings": False, **family.defaults}), family
@@ -271,13 +272,13 @@ def _dtype(config: Config, whole: Config) -> Any:
     return "bfloat16"
 
 
-def _notes(config: Config, family: Family, quant: Config | None, published: QuantPlan | None) -> str:
+def _notes(config: Config, family: Family, quant: Config | None, published: QuantPlan | None, counted: bool) -> str:
     notes = []
     names = {**COMMON, **family.names}
     unsaid = [key for key in (names["hidden"], names["layers"], "vocab_size") if key not in config.fields]
     if unsaid:
         notes.append(f"{', '.join(unsaid)} not in the file: taken as its class in transformers has it")
-    if config.where:
+    if not counted:
         notes.append("language model alone, without its encoders")
     if quant is not None and published is None:
         method = quant.text("quant_algo") or quant.text("quant_method") or "without a name"

@@ -17,6 +17,8 @@ from .hf_parts import ATTENTION_DROPOUT, BIASED, Family, Parts, sizes
 def _gemma4_layers(config: Config, parts: Parts) -> Parts:
     """Read Gemma 4: other heads where a layer sees everything, shared caches, embeddings of each layer, experts."""
     found = read.windows(6)(config, parts)
+    if "windowed" in found:
+        found["windowed"][-1] = False  # the class sees to it
     keys_are_values = config.flag("attention_k_eq_v")
     kv_heads = config.optional_count("num_global_key_value_heads", "heads") if keys_are_values else None
     found["whole_heads"] = HeadShape(
@@ -64,6 +66,7 @@ def _gemma3n_layers(config: Config, parts: Parts) -> Parts:
     return found
 
 
+_PER_LAYER: Final = {"hidden_size_per_layer_input": 256, "vocab_size_per_layer_input": 262144}
 _GEMMA: Final = {
     "hidden_activation": "gelu_pytorch_tanh",
     "tie_word_embeddings": True,
@@ -75,14 +78,34 @@ GEMMA: Final[Mapping[str, Family]] = {
     "gemma4_text": Family(
         implementation="hf-gemma-recent",
         names={"activation": "hidden_activation"},
-        defaults={**sizes(30, 2304, 8, 4, 9216, 262144, 131072), **_GEMMA, "global_head_dim": 512},
+        defaults={**sizes(30, 2304, 8, 4, 9216, 262144, 131072), **_GEMMA, **_PER_LAYER, "global_head_dim": 512},
+        fixed={"norms_per_layer": 4, "qk_norm": "head"},
+        parts=(BIASED, _gemma4_layers, ATTENTION_DROPOUT),
+    ),
+    "gemma4_unified_text": Family(
+        implementation="hf-gemma-recent",
+        names={"activation": "hidden_activation"},
+        defaults={
+            **sizes(30, 2304, 8, 4, 9216, 262144, 262144),
+            **_GEMMA,
+            "global_head_dim": 512,
+            "sliding_window": 1024,
+        },
         fixed={"norms_per_layer": 4, "qk_norm": "head"},
         parts=(BIASED, _gemma4_layers, ATTENTION_DROPOUT),
     ),
     "gemma3n_text": Family(
         implementation="hf-gemma-recent",
         names={"activation": "hidden_activation", "ffn": "dense_width"},
-        defaults={**sizes(35, 2048, 8, 2, 16384, 262400, 32768), **_GEMMA, "dense_width": 16384},
+        defaults={
+            **sizes(35, 2048, 8, 2, 16384, 262400, 32768),
+            **_GEMMA,
+            **_PER_LAYER,
+            "dense_width": 16384,
+            "altup_num_inputs": 4,
+            "laurel_rank": 64,
+            "num_kv_shared_layers": 15,
+        },
         fixed={"norms_per_layer": 4, "qk_norm": "head"},
         parts=(BIASED, _gemma3n_layers, ATTENTION_DROPOUT),
     ),

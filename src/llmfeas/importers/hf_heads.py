@@ -85,8 +85,9 @@ HEADS: Final[Mapping[str, Family]] = {
         fixed={**QK_NORM, "head_gate": True},
         parts=(
             read.experts(
-                count=("n_routed_experts", "moe_num_experts"),
+                count=("n_routed_experts", "moe_num_experts", "num_experts"),
                 shared_width="share_expert_dim",
+                first_dense="first_k_dense_replace",
                 dense="intermediate_size",
             ),
             read.listed_experts,
