@@ -7,6 +7,7 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.plan import plan
 from llmfeas.planning.remedies import nearest_remedies
 from llmfeas.planning.solve import solved
 
@@ -82,6 +83,16 @@ def test_a_server_that_does_not_keep_up_gets_more_copies() -> None:
     assert answered.verdict.load == "overloaded"
     remedies = list(nearest_remedies(asked, answered, catalog()))
     assert any(remedy.changes.get("num_devices") and remedy.changes.get("tp") == 1 for remedy in remedies)
+
+
+def test_a_plan_for_missed_targets_names_the_fewest_devices_and_leaves_the_requests_as_they_are() -> None:
+    asked = {**SERVED, **TARGETS, "rate": 60}
+    fewest = solved("min-devices", asked, catalog())
+    ways = plan(asked, catalog()).ways
+    assert fewest.answer["num_devices"] in [way.settings.get("num_devices") for way in ways]
+    for way in ways:
+        assert way.settings.keys().isdisjoint({"prompt", "output", "rate"})
+        assert bare_answer({**asked, **way.settings}).verdict.status in WORKS
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ..load.points import Quantiles
 from ..load.requests import FIXED, Arrivals, Lengths, Spread
 from ..load.server import POLICIES, Server, Speculation, StepSeconds
 from ..load.steady import steady
+from ..load.targets import Targets
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
 from ..memory.usable import usable_bytes
@@ -77,6 +78,16 @@ def served_load(scenario: Scenario) -> ServedLoad:
         bound_by=expected.bound_by,
         is_stable=expected.stable,
     )
+
+
+def keeps_up(scenario: Scenario) -> bool:
+    """Whether the expected figures keep up with the requests and to the targets: the verdict of a load without its
+    ranges and reasons, at a quarter of the work.
+    """
+    decoding, reading = speed_intervals(scenario)
+    found = _load(scenario, decoding.factor, reading.factor)
+    targets = Targets(ttft_seconds=scenario.ttft_seconds, tpot_seconds=scenario.tpot_seconds)
+    return (found.stable or scenario.requests is not None) and not targets.missed(found)
 
 
 def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:

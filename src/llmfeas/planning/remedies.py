@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
+from ..catalog.joined import Joined
 from ..catalog.store import Catalog
+from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
+from ..scenario import Scenario
 from .axes import axes_of
 from .change import Axis, Changes, tier_of, together
+from .change import change as make_change
 from .hardware import rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
+from .solve.fleet import fewest
+from .solve.lots import Fleet
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
@@ -20,6 +26,8 @@ MOST_CHANGES = 2
 MOST_TOGETHER = 3
 """Changes that go together where no one or two surely do."""
 MOST_DOUBLINGS = 6
+FREE = ("device", "num_devices", "tp", "pp", "ep")
+"""What a plan for a server may choose anew."""
 
 Group = tuple[Axis, ...]
 """Axes that change together."""
@@ -43,10 +51,13 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     hardware_tier = tier_of(scenario, "hardware")
     every = list(_helpful(axes_of(estimated, catalog, (*keep, *HARDWARE)), estimated))
     recipe = list(_of_tiers(every, range(hardware_tier)))
+    fleet = fleet_way(search, estimated, catalog, keep)
     names = [axis.name for axis in recipe]
     free = axes_of(estimated, catalog, (*keep, *names), any_device="device" not in keep)
     hardware = [_few(axis) for axis in _of_tiers(free, (hardware_tier,))]
     kept = _by_tiers(search, recipe, hardware_tier)[:SHOWN]
+    if fleet is not None:
+        return [*kept, fleet]
     shown = 1 if kept else SHOWN_HARDWARE
     backend = scenario.device.backend if kept else None
     larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
@@ -64,6 +75,33 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
         if ways:
             return worth_showing(ways)[:SHOWN]
     return []
+
+
+def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Collection[str]) -> Way | None:
+    """The fewest of the same devices that keep up with a load and its targets, with their layout and format."""
+    scenario = estimated.scenario
+    fixed = scenario.offer is not None or isinstance(scenario.device, Joined) or "num_devices" in keep
+    if not is_followed(scenario) or fixed:
+        return None
+    open_ = {name: value for name, value in search.request.items() if name in keep or name not in FREE}
+    found, _ = fewest({**open_, "device": scenario.device.id}, catalog)
+    if found is None or found.estimate.verdict.status not in search.wanted:
+        return None
+    layout = {"num_devices": found.count, "tp": found.estimate.scenario.tp, "pp": found.estimate.scenario.pp}
+    settings: dict[str, object] = {"device": scenario.device.id, **layout}
+    settings |= {
+        name: getattr(found.estimate.scenario, name) for name in ("quant", "engine") if _differs(name, found, scenario)
+    }
+    copies = found.count // found.copy
+    text = f"{copies} {'copies' if copies > 1 else 'copy'} of the model on {found.count} devices"
+    text = "; ".join(filter(None, (text, found.gives_up)))
+    changed = make_change(scenario, "more-devices", settings, text)
+    settings = search.settings((changed,))
+    return Way((changed,), settings, {**search.request, **settings}, found.estimate)
+
+
+def _differs(name: str, found: Fleet, scenario: Scenario) -> bool:
+    return bool(getattr(found.estimate.scenario, name) != getattr(scenario, name))
 
 
 def _of_tiers(axes: Iterable[Axis], tiers: Collection[int]) -> Iterator[Axis]:

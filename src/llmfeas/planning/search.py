@@ -22,6 +22,7 @@ from ..feasibility.bounds import (
 from ..feasibility.core import estimate
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
+from ..feasibility.served_load import keeps_up
 from ..feasibility.software import software_support
 from ..memory.peak import memory
 from ..record import dataclass
@@ -37,7 +38,8 @@ TIGHT = 0.9
 MOST_WORK = 3000
 """Work of a search, about half a millisecond each; what is not tried by then is left out, and said."""
 LOAD_WORK = 20
-"""What following a load counts for."""
+RANGES_WORK = 60
+"""What following a load counts for, and what its ranges do on top."""
 MOST_SPARED = 16
 """Spared trials that are tried after all to tell what comes nearest."""
 STAYING = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "logits_bytes")
@@ -274,8 +276,13 @@ class Search:
         if hopeless or share > 1:
             self.note(changes, share + hopeless)
             return None
+        if is_followed(settled.scenario):
+            self.work += LOAD_WORK
+            if not keeps_up(settled.scenario):
+                self.note(changes, share)
+                return None
+            self.work += RANGES_WORK
         estimated = estimate(settled, counted)
-        self.work += LOAD_WORK if is_followed(settled.scenario) else 0
         unpriced = (
             estimated.scenario.budget_usd is not None and estimated.scenario.is_training and estimated.cost.usd is None
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..catalog.backend import default_engine, support
 from ..catalog.store import Catalog
+from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate
 from ..scenario import Scenario
 from ..workload.serving import replicas
@@ -165,11 +166,13 @@ def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield shorter contexts, down to 1024 tokens."""
+    """Yield shorter contexts, down to 1024 tokens; of a server that is followed no shorter ones than its requests."""
     scenario = estimate.scenario
-    context = scenario.context or 0
-    while scenario.task == "inference" and context > 1024:
-        context = max(1024, context // 2)
+    context, least = scenario.context or 0, 1024
+    if is_followed(scenario):
+        least = max(least, scenario.prompt + (scenario.output or 0))
+    while scenario.task == "inference" and context > least:
+        context = max(least, context // 2)
         prompt = {"prompt": min(scenario.prompt, context)} if scenario.was_given("prompt") else {}
         yield change(scenario, "context", {"context": context, **prompt}, "a shorter context")
 

@@ -35,7 +35,7 @@ def fewest_devices(request: Request, catalog: Catalog) -> Answer:
     the layout whose first tokens come soonest.
     """
     request = served(request)
-    best, search = _fewest(request, catalog)
+    best, search = fewest(request, catalog)
     if best is None:
         last = search.last or {**request, "num_devices": 1}
         beyond = {"num_devices": last["num_devices"], **outcome(last, catalog)}
@@ -59,7 +59,8 @@ def layout_of(fleet: Fleet) -> dict[str, object]:
     return {"dp": fleet.count // fleet.copy, **{name: getattr(scenario, name) for name in LAYOUT}}
 
 
-def _fewest(request: Request, catalog: Catalog) -> tuple[Fleet | None, Fleets]:
+def fewest(request: Request, catalog: Catalog) -> tuple[Fleet | None, Fleets]:
+    """The fewest devices that do, and the search for them."""
     device = str(request["device"])
     search = Fleets(without(request, "device", "num_devices"), catalog)
     lot = Lot(device=device, settings={"device": device})
@@ -70,6 +71,6 @@ def _told(best: Fleet, request: Request, catalog: Catalog) -> tuple[str, ...]:
     """Say what a format of fewer bits gives up, and what it takes as published."""
     if not best.gives_up:
         return ()
-    published, _ = _fewest({**request, "quant": AUTO}, catalog)
+    published, _ = fewest({**request, "quant": AUTO}, catalog)
     count = f"{published.count} devices" if published else "no count of devices works"
     return (f"{best.gives_up}; as published {count} (--quant says the format)",)
