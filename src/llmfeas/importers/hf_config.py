@@ -28,6 +28,7 @@ from .hf_pressed import PRESSED
 from .hf_recent import RECENT
 from .hf_side import SIDE
 from .hf_towers import towers_beside
+from .hf_within import WITHIN
 from .hub_cache import name_of
 from .quant_methods import published_scheme, quantization_of
 from .schemes import QuantPlan
@@ -48,6 +49,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **IRREGULAR,
     **ENCODERS,
     **PAIRS,
+    **WITHIN,
 }
 """Every `model_type` that can be read."""
 
@@ -63,8 +65,14 @@ _TEXT_OF: Final = {
     "gpt-sw3": "gpt2",
     "step3p7_text": "step3p5",
     "step3p7": "step3p5",
-    "glm4v_moe_text": "glm4_moe",
-    "glm4v_text": "glm4",
+    "glm46v": "glm4v_text",
+    "glmga": "glm4v_text",
+    "phi3_v": "phi3",
+    "phi4mm": "phi3",
+    "phi4_multimodal": "phi3",
+    "got_ocr2": "qwen2",
+    "dots_ocr": "qwen2",
+    "ernie4_5_moe_vl": "ernie4_5_vl_moe_text",
     "mistral3": "mistral",
     "kimi_k25": "deepseek_v3",
     "minimax_m3": "minimax_m3_vl_text",
@@ -114,6 +122,7 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         DataError: unreadable file, unknown model_type, a field that is missing, wrong or not supported.
     """
     whole = read_config(path)
+    whole = whole.nested("thinker_config") or whole  # Qwen Omni: what reads, beside what talks
     config, family = _language_model(whole)
     architecture, counted = _with_towers(whole, _checked_architecture(config, family))
     name = _name(whole, path)
@@ -160,7 +169,7 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
             "is_encoder_decoder",
             f"is true: of encoder-decoders {', '.join(PAIRS)} are known, not {printable(outer, 40)}",
         )
-    text = whole.nested("text_config")
+    text = next((found for key in _NESTED if (found := whole.nested(key)) is not None), None)
     kind, config = outer, whole
     if text is not None:
         kind = text.text("model_type") or outer
@@ -170,6 +179,9 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
         raise _unknown_type(config, kind)
     return config.with_defaults({"tie_word_embeddings": False, **family.defaults}), family
 
+
+_NESTED: Final = ("text_config", "llm_config", "language_config")
+"""Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's."""
 
 _EITHER: Final = frozenset({"qwen2_vl", "qwen2_5_vl", "llava", "glm4v"})
 """Model types whose head is tied where either configuration says so; else the outer one decides, if it says something.

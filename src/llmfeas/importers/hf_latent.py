@@ -90,7 +90,7 @@ _DEEPSEEK_V3: Final = _deepseek(
 )
 
 
-def _indexer(config: Config, parts: Parts) -> Parts:
+def indexer(config: Config, parts: Parts) -> Parts:
     """Read the indexer of sparse attention, and which layers take the choice of the one before them."""
     heads = config.optional_count("index_n_heads", "heads")
     if heads is None:
@@ -208,14 +208,14 @@ LATENT: Final[Mapping[str, Family]] = {
             n_routed_experts=256,
             first_k_dense_replace=3,
         ),
-        parts=(*_LATENT_PARTS, _indexer),
+        parts=(*_LATENT_PARTS, indexer),
     ),
     "glm_moe_dsa": Family(
         implementation="hf-deepseek-v3",
         defaults=sizes(
             78, 6144, 64, None, 12288, 154880, 202752, n_shared_experts=1, n_routed_experts=256, first_k_dense_replace=3
         ),
-        parts=(*_LATENT_PARTS, _indexer),
+        parts=(*_LATENT_PARTS, indexer),
     ),
     "youtu": Family(
         implementation="hf-deepseek-v3",

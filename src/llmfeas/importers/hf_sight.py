@@ -213,6 +213,20 @@ def _step(config: Config) -> Encoder:
     return Encoder(found, 4 * width)
 
 
+def _minicpm(config: Config) -> Encoder:
+    """SigLIP with a merger in its midst: attention and a feed-forward over a square of positions."""
+    inner, (_, width, _) = _siglip(config), sizes_of(config)
+    merger = 4 * linear(width, width) + 2 * width + 8 * width + linear(4 * width, 16 * width)
+    return Encoder(inner.elements + merger + linear(16 * width, width), width)
+
+
+def _muse(config: Config) -> Encoder:
+    layers, width, ffn = sizes_of(config)
+    found = _patches(config, width, frames=config.count("patch_temporal", "few"), bias=False)
+    found += config.count("max_position_embeddings", "tokens") * width + 4 * width
+    return Encoder(found + blocks(layers, width, ffn), width)
+
+
 def _ernie(config: Config) -> Encoder:
     layers, width = config.count("depth", "layers"), config.count("hidden_size")
     ffn = config.optional_count("intermediate_size") or int(width * config.number("mlp_ratio", 4))
@@ -321,6 +335,8 @@ SIGHT: Final[Mapping[str, TowerKind]] = {
     "gemma3n_vision": TowerKind(
         _mobilenet, {"architecture": "mobilenetv5_300m_enc", "hidden_size": 2048, "vocab_size": 128}
     ),
+    "minicpmv4_6_vision": TowerKind(_minicpm, _vit(768, 3072, 12, 16, 224)),
+    "muse_glimmer_vision": TowerKind(_muse, _vit(1536, 8960, 50, 14, patch_temporal=2, max_position_embeddings=1024)),
     "ovis2_vision": TowerKind(_ovis, _vit(1024, 2816, 24, 14, 224)),
     "step3p5_vision": TowerKind(_step, _vit(1536, 8960, 47, 14, max_position_embeddings=2704)),
     "ernie4_5_vl_moe_vision": TowerKind(_ernie, {**_QWEN, "hidden_size": 1280, "intermediate_size": 5120}),

@@ -140,7 +140,35 @@ def _ernie(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int
     wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
     frames = section.optional_count("temporal_merge_size", "few") or 2
     each = linear(wide, wide) + 2 * wide
-    return linear(wide, wide) + linear(frames * wide, wide) + 2 * each + linear(wide, hidden) + hidden
+    resampler = linear(wide, wide) + linear(frames * wide, wide) + 2 * each + linear(wide, hidden) + hidden
+    return resampler + _experts_for_images(whole.nested("text_config") or whole, hidden)
+
+
+def _experts_for_images(text: Config, hidden: int) -> int:
+    """The second of ERNIE's pairs of experts, which no token of text goes to."""
+    text = text.with_defaults({"moe_intermediate_size": [1536, 512], "num_hidden_layers": 28, "moe_num_experts": 64})
+    if not isinstance(text.raw("moe_intermediate_size"), list):
+        return 0
+    width = (text.numbers("moe_intermediate_size", 2) or (0,))[-1]
+    one_for_both = not isinstance(text.raw("moe_num_experts"), list)
+    count = (
+        text.count("moe_num_experts", "experts") if one_for_both else (text.numbers("moe_num_experts", 2) or (0,))[-1]
+    )
+    layers, kinds = text.count("num_hidden_layers", "layers"), text.words("mlp_layer_types", 10_000)
+    routed: int = kinds[:layers].count("sparse") if kinds else layers - 1
+    return routed * count * (hidden + 1 + 3 * hidden * width)
+
+
+def _minicpm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """A norm over a square of positions and two products, once."""
+    wide = 4 * encoder.width
+    return 2 * wide + linear(wide, wide) + linear(wide, hidden)
+
+
+def _muse(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    inner = whole.optional_count("projector_hidden_size") or 4096
+    wide = encoder.width * (section.optional_count("merge_size", "few") or 2) ** 2
+    return wide * inner + inner * inner + inner * hidden
 
 
 def _nemotron(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
@@ -190,6 +218,14 @@ _COHERE: Final = {
 }
 _GEMMA4: Final = Beside(vision="gemma4_vision", see=_one(bias=False), audio="gemma4_audio", hear=_one(bias=False))
 _LLAVA_NEXT: Final = Beside(vision="clip_vision_model", see=_two(newline=True), defaults=_LLAVA)
+_MINICPM: Final = Beside(vision="minicpmv4_6_vision", see=_minicpm)
+_WIDE_PIXTRAL: Final = {
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 16,
+    "patch_size": 14,
+}
 _PIXTRAL: Final = Beside(vision="pixtral", see=_mistral, defaults={"patch_size": 14})
 _WHISPERING: Final = Beside(audio="audioflamingo3_encoder", hear=_two())
 
@@ -228,7 +264,7 @@ ROWS: Final[Mapping[str, Beside]] = {
     "llama4": Beside(vision="llama4_vision_model", see=_one(bias=False)),
     "mllama": Beside(vision="mllama_vision_model", see=_one()),
     "mistral3": _PIXTRAL,
-    "mistral_large4": _PIXTRAL,
+    "mistral_large4": Beside(vision="pixtral", see=_mistral, defaults=_WIDE_PIXTRAL),
     "lighton_ocr": _PIXTRAL,
     "pixtral": _PIXTRAL,
     "llava": Beside(vision="clip_vision_model", see=_two(), defaults=_LLAVA),
@@ -253,6 +289,12 @@ ROWS: Final[Mapping[str, Beside]] = {
     "ovis2": Beside(vision="ovis2_vision", see=_ovis),
     "step3p7": Beside(vision="step3p5_vision", see=_one(bias=False)),
     "ernie4_5_vl_moe": Beside(vision="ernie4_5_vl_moe_vision", see=_ernie),
+    "minicpmv4_6": _MINICPM,
+    "minicpmv4_7": _MINICPM,
+    "minicpm_ocr": _MINICPM,
+    "muse_glimmer": Beside(vision="muse_glimmer_vision", see=_muse),
+    "ernie4_5_moe_vl": Beside(vision="ernie4_5_vl_moe_vision", see=_ernie),
+    **dict.fromkeys(("phi3_v", "phi4mm", "phi4_multimodal", "got_ocr2", "dots_ocr", "granite_speech"), Beside()),
     "nemotron_h_omni": Beside(vision="radio", see=_nemotron),
     "qwen2_audio": Beside(audio="qwen2_audio_encoder", hear=_one()),
     "audioflamingo3": _WHISPERING,
@@ -282,6 +324,8 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
     """
     outer, found = whole.text("model_type"), 0
     row = ROWS.get(outer)
+    if row is not None and row.see is None and row.hear is None:
+        return None
     implied = whole.nested("text_config") is not None and outer not in _NONE_BY_DEFAULT
     for key in ("vision_config", "audio_config"):
         default, project = ("", None) if row is None else row.of(key)
