@@ -11,7 +11,7 @@ from .device import BackendId, Device
 from .implementation import Implementations
 from .quantization import Format
 from .records import LikeError
-from .serving_pool import ServingPool
+from .serving_pool import ServingPool, Step
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
 
 Style = Literal["plain", "tuned", "native"]
@@ -150,6 +150,8 @@ class ServingTraits:
     """Fused attention runs only where it is asked for."""
     partial: bool = False
     """Can leave layers on the host, and routed experts."""
+    contexts: tuple[Step, ...] = ()
+    """Tokens of context that it gives where nobody says, by the memory of all its devices."""
     fit_margin_bytes: PositiveOrZero = 0.0
     """What it leaves free on a device where it decides by itself what stays on the host."""
     experts_on_host: bool = False

@@ -267,7 +267,7 @@ def _settle_training(draft: Draft, model: Model, engine: Engine, catalog: Catalo
 
 
 def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
-    lengths.settle_inference_lengths(draft, model)
+    lengths.settle_inference_lengths(draft, model, engine, catalog)
     settle_cache(draft, model, engine, catalog, fp8=backend.fp8_cache)
     settle_passes(draft, engine)
     draft.settle("gpu_layers", None, "derived")

@@ -5,24 +5,28 @@ from __future__ import annotations
 from math import isclose
 
 from ..catalog.architecture import Model
+from ..catalog.engine import Engine
 from ..catalog.parts import SourceEncoder
+from ..catalog.serving_pool import step_value
+from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
 from ..memory.runtime import own_memory
-from ..memory.usable import usable_bytes
+from ..memory.usable import usable_bytes, usable_part
 from ..objectives import OBJECTIVES
 from ..options import flag_of
 from ..record import replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Origin, Scenario, cached_across_batches
 from ..timing.training import layout_tokens_per_second
-from ..units import format_count
+from ..units import GIB, format_count
 from .draft import Draft
 
 CHINCHILLA_TOKENS_PER_PARAMETER = 20
 FINETUNE_TOKENS = 10e6
 PRETRAIN_BATCH_TOKENS = 2**19
 MICRO_BATCH_TOKENS = 8192
+USUAL_CONTEXT = 4096
 CHAT_PROMPT_TOKENS = 256
 CHAT_ANSWER_TOKENS = 512
 """What a request of a short chat has where only the load is described."""
@@ -101,7 +105,18 @@ def _settle_examples(draft: Draft) -> None:
     draft.override("tokens", max(1.0, tokens), "derived")
 
 
-def settle_inference_lengths(draft: Draft, model: Model) -> None:
+def _usual_context(draft: Draft, engine: Engine, catalog: Catalog) -> tuple[int, Origin]:
+    """The context that an engine gives where nobody says, and where that is from: its own by the devices' memory."""
+    steps, device = engine.serving.contexts, draft.values["device"]
+    if not steps:
+        return USUAL_CONTEXT, "default"
+    seen = 0.0 if device.backend == "cpu" else draft.values["memory_bytes"] * draft.values["num_devices"]
+    if device.backend == "metal":
+        seen = usable_part(catalog.tables.runtime, device, seen)
+    return step_value(steps, seen / GIB), "backend"
+
+
+def settle_inference_lengths(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     """Settle `context`, `prompt`, `output`; a context without a prompt means prompt 0.
 
     Raises:
@@ -113,7 +128,8 @@ def settle_inference_lengths(draft: Draft, model: Model) -> None:
     if model.architecture.source is not None:
         _settle_translating(draft, model, model.architecture.source)
         return
-    context = draft.settle("context", min(model.context, 4096), "model" if model.context < 4096 else "default")
+    usual, whose = _usual_context(draft, engine, catalog)
+    context = draft.settle("context", min(model.context, usual), "model" if model.context < usual else whose)
     prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.was_given("context") else 0)
     prompt = _with_images(draft, model, prompt)
     if prompt > context:

@@ -25,8 +25,10 @@ def modelfile(scenario: Scenario) -> str:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what Ollama has no word for."""
-    if scenario.n_cpu_moe:
-        return Objection("n_cpu_moe", "it places whole layers only", instead=0)
+    if scenario.n_cpu_moe and not scenario.places_experts:
+        return Objection(
+            "n_cpu_moe", "it has no word for experts on the host, which llama-server places by itself", instead=0
+        )
     if scenario.tp > 1:
         return Objection("tp", "it splits by layers", instead=1)
     if not model_name(scenario).isprintable() or " " in model_name(scenario):
@@ -54,7 +56,7 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="ollama",
     name="Ollama",
-    release="Ollama 0.13, from ollama.com",
+    release="Ollama 0.33, from ollama.com",
     install=(),
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "metal", "cpu"}),
