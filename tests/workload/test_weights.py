@@ -177,7 +177,7 @@ def test_formats_made_while_loading_are_stored_as_published() -> None:
 
 
 def test_one_token_reads_the_experts_it_is_sent_to() -> None:
-    one, all_of_them = (decode_read_bytes(FORMATS, MIXTRAL, sequences=n) for n in (1, 10_000))
+    one, all_of_them = (decode_read_bytes(weight_bytes(FORMATS, MIXTRAL), MIXTRAL, n) for n in (1, 10_000))
     routed = 32 * 3 * 8 * 4096 * 14336 * 2
     assert all_of_them - one == pytest.approx(routed * 6 / 8)
     assert all_of_them == pytest.approx(weight_bytes(FORMATS, MIXTRAL).total - weight_bytes(FORMATS, MIXTRAL).tables)
@@ -196,4 +196,4 @@ def test_every_format_holds_every_tensor_of_every_model(quant: str, architecture
     weights = weight_bytes(FORMATS, architecture, quant)
     assert 0 < weights.total <= 1.01 * weight_bytes(FORMATS, architecture, "none").total
     assert all(layer.total > 0 for layer in weights.layers)
-    assert decode_read_bytes(FORMATS, architecture, quant) <= weights.total
+    assert decode_read_bytes(weights, architecture) <= weights.total

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..load.batch import Batch
 from ..load.disaggregated import disaggregated
 from ..load.figures import Load
 from ..load.finite import finite
-from ..load.points import Quantiles
 from ..load.requests import FIXED, Arrivals, Lengths, Spread
 from ..load.server import POLICIES, Server, Speculation, StepSeconds
 from ..load.steady import steady
@@ -26,6 +26,9 @@ from ..timing.passes import least_step_seconds, step_seconds
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import cached_value_bytes, replicas, widest_pass_tokens
 from .result import Percentiles, ServedLoad
+
+if TYPE_CHECKING:
+    from ..load.points import Distribution
 
 SLOTS, PASS_TOKENS = 256, 2048
 """Requests and tokens of a step of an engine that has no such settings."""
@@ -91,16 +94,13 @@ def keeps_up(scenario: Scenario) -> bool:
 
 
 def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
-    factors = decode_factor, read_factor
-    batch = _batch(scenario, *factors) if scenario.rate else _shared(scenario, *factors, scenario.max_num_seqs)
+    batch = _batch(scenario, _most_at_once(scenario), scenario.max_num_seqs, decode_factor, read_factor)
     return _followed(scenario, batch)
 
 
 def _best(scenario: Scenario) -> Load:
     """The load at the same server if its steps took no longer than the stated peaks of its devices allow."""
-    server = server_of(scenario)
-    steps = least_step_seconds(scenario, server.max_num_seqs, server.max_num_batched_tokens)
-    return _followed(scenario, Batch(replace(server, step_seconds=steps, overhead_seconds=0.0), lengths_of(scenario)))
+    return _followed(scenario, _best_batch(scenario, _most_at_once(scenario), scenario.max_num_seqs))
 
 
 def _followed(scenario: Scenario, batch: Batch) -> Load:
@@ -112,17 +112,30 @@ def _followed(scenario: Scenario, batch: Batch) -> Load:
     return finite(batch, arrivals) if arrivals.requests is not None else steady(batch, arrivals)
 
 
-def _batch(scenario: Scenario, decode_factor: float, read_factor: float) -> Batch:
+@cached_across_batches
+def _batch(scenario: Scenario, _at_once: int, _seqs: int | None, decode_factor: float, read_factor: float) -> Batch:
+    """The same for every number of users, who may widen what the server runs at once."""
     return Batch(server_of(scenario, decode_factor, read_factor), lengths_of(scenario))
 
 
 @cached_across_batches
-def _shared(scenario: Scenario, decode_factor: float, read_factor: float, _seqs: int | None) -> Batch:
-    """The same for every number of users, who may widen what the server runs at once."""
-    return _batch(scenario, decode_factor, read_factor)
+def _best_batch(scenario: Scenario, _at_once: int, _seqs: int | None) -> Batch:
+    server = server_of(scenario)
+    steps = least_step_seconds(scenario, server.max_num_seqs, server.max_num_batched_tokens)
+    return Batch(replace(server, step_seconds=steps, overhead_seconds=0.0), lengths_of(scenario))
 
 
-def _percentiles(fast: Quantiles, expected: Quantiles, slow: Quantiles, width: float, best: Quantiles) -> Percentiles:
+def _most_at_once(scenario: Scenario) -> int:
+    """Requests that one replica runs at once at most: at a rate no more than the requests at once that were given."""
+    seqs = scenario.max_num_seqs or SLOTS
+    if scenario.rate and scenario.was_given("concurrency"):
+        seqs = min(seqs, -(-scenario.concurrency // replicas(scenario)))
+    return seqs
+
+
+def _percentiles(
+    fast: Distribution, expected: Distribution, slow: Distribution, width: float, best: Distribution
+) -> Percentiles:
     return Percentiles(
         p50=_finite(fast.p50, expected.p50, slow.p50, width, best.p50),
         p95=_finite(fast.p95, expected.p95, slow.p95, width, best.p95),
@@ -187,12 +200,9 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
     steps = step_seconds(scenario, limits.max_num_seqs, limits.max_num_batched_tokens)
     if not decode_factor == read_factor == 1.0:
         steps = partial(_faster, steps, decode_factor, read_factor)
-    seqs = limits.max_num_seqs
-    if scenario.rate and scenario.was_given("concurrency"):
-        seqs = min(seqs, -(-scenario.concurrency // replicas(scenario)))
     return Server(
         step_seconds=steps,
-        max_num_seqs=seqs,
+        max_num_seqs=_most_at_once(scenario),
         max_num_batched_tokens=limits.max_num_batched_tokens,
         kv_pool_tokens=limits.kv_pool_tokens,
         page_tokens=limits.page_tokens,

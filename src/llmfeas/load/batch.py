@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final, Literal
 
 from ..record import dataclass, fields
@@ -41,6 +42,9 @@ class Cycle:
     full_seconds: float
     """A step that reads all prompt tokens it may."""
     full_tokens: float
+
+
+FIGURES: Final = attrgetter(*(each.name for each in fields(Cycle)))
 
 
 class Cycles:
@@ -193,5 +197,4 @@ def _between(table: Cycles, running: float) -> Cycle:
         return table[min(place, len(table) - 1)]
     low, high = table[place - 1], table[place]
     share = (running - low.running) / (high.running - low.running)
-    names = (each.name for each in fields(Cycle))
-    return Cycle(*(getattr(low, name) + share * (getattr(high, name) - getattr(low, name)) for name in names))
+    return Cycle(*[one + share * (other - one) for one, other in zip(FIGURES(low), FIGURES(high), strict=True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from .server import Speculation, StepSeconds
@@ -15,30 +16,50 @@ GROWTH: Final = 1.4
 """Ratio of neighbouring sizes at which a function is asked."""
 
 
+@lru_cache(maxsize=64)
+def _sizes(largest: float) -> list[float]:
+    sizes = [1.0, 2.0]
+    while sizes[-1] < largest:
+        sizes.append(min(largest, max(sizes[-1] + 1, sizes[-1] * GROWTH)))
+    return sizes
+
+
 def sampled(function: Two, largest: float, second: float) -> Two:
     """A function that is asked few times and interpolated: linear between sizes, linear in the second argument.
 
     `largest` first argument, `second` a typical second one; beyond both it goes on straight.
     """
-    sizes = [1.0, 2.0]
-    while sizes[-1] < largest:
-        sizes.append(min(largest, max(sizes[-1] + 1, sizes[-1] * GROWTH)))
-    known: list[tuple[float, float] | None] = [None] * len(sizes)
+    sizes = _sizes(largest)
+    last = len(sizes) - 1
+    lines: list[tuple[float, float] | None] = [None] * len(sizes)
+    pieces: list[tuple[float, ...] | None] = [None] * len(sizes)
 
     def line(place: int) -> tuple[float, float]:
-        """Base and slope at a size, asked for when a step comes near it."""
-        found = known[place]
+        """Base and slope at a size."""
+        found = lines[place]
         if found is None:
             base = function(sizes[place], 0.0)
-            found = known[place] = base, (function(sizes[place], second) - base) / second
+            found = lines[place] = base, (function(sizes[place], second) - base) / second
+        return found
+
+    def piece(place: int) -> tuple[float, ...]:
+        """Where a piece begins, its width, and base and slope there with what they gain; asked for when needed."""
+        (low, slope), (high, steeper) = line(place - 1), line(place)
+        found = pieces[place] = (
+            sizes[place - 1],
+            sizes[place] - sizes[place - 1],
+            low,
+            high - low,
+            slope,
+            steeper - slope,
+        )
         return found
 
     def found(size: float, with_: float) -> float:
-        place = min(max(bisect_right(sizes, size), 1), len(sizes) - 1)
-        low, slope = line(place - 1)
-        high, steeper = line(place)
-        share = (size - sizes[place - 1]) / (sizes[place] - sizes[place - 1])
-        return low + share * (high - low) + with_ * (slope + share * (steeper - slope))
+        place = bisect_right(sizes, size, 1, last)
+        begin, width, low, rise, slope, steepening = pieces[place] or piece(place)
+        share = (size - begin) / width
+        return low + share * rise + with_ * (slope + share * steepening)
 
     return found
 

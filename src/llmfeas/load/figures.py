@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..record import dataclass, replace
-from .points import Quantiles
+
+if TYPE_CHECKING:
+    from .points import Distribution
 
 Bound = Literal["compute", "queue", "max_num_seqs", "pool"]
 """What the slow first tokens wait for most: their own prompt, the prompts of others, a place among the sequences of
@@ -19,11 +21,11 @@ class Load:
     stable: bool
     """False: requests come faster than they are finished. A load without end then has no first-token time (infinite);
     one of some requests is shown as it is, a queue that grows as long as they come."""
-    ttft_seconds: Quantiles
+    ttft_seconds: Distribution
     """First token, over requests."""
-    tpot_seconds: Quantiles
+    tpot_seconds: Distribution
     """Time per token after the first, over requests: (last - first) / (tokens - 1)."""
-    itl_seconds: Quantiles
+    itl_seconds: Distribution
     """Time between the outputs of a request, over outputs; with speculation one holds several tokens."""
     requests_per_second: float
     output_tokens_per_second: float

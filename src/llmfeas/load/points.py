@@ -8,14 +8,43 @@ the results are those of its distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Final
 
 from ..record import dataclass
 
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Distribution(Protocol):
+        """A distribution over requests (or tokens), in one unit."""
+
+        @property
+        def mean(self) -> float:
+            """Over all of them."""
+
+        @property
+        def p50(self) -> float:
+            """What half of them stay below."""
+
+        @property
+        def p95(self) -> float:
+            """What 95 % stay below."""
+
+        @property
+        def p99(self) -> float:
+            """What 99 % stay below."""
+
+        def scaled(self, factor: float) -> Distribution:
+            """Multiply by a number above 0."""
+
+
 MANY = 24
 """A Poisson variable with a larger mean is taken as continuous."""
+FEW: Final = tuple((place + 0.5) / 10 for place in range(10))
+"""Shares at which a figure with a single cause is looked at, for its mean."""
 
 
 @lru_cache(maxsize=16)
@@ -82,6 +111,47 @@ class Quantiles:
     def shifted(self, offset: float) -> Quantiles:
         """Add a constant."""
         return Quantiles(self.mean + offset, self.p50 + offset, self.p95 + offset, self.p99 + offset)
+
+
+class ByShare:
+    """A distribution by the figure at each share, which is worked out where somebody looks."""
+
+    __slots__ = ("_figure", "_known")
+
+    def __init__(self, figure: Callable[[float], float]) -> None:
+        self._figure = figure
+        self._known: dict[float, float] = {}
+
+    def at(self, share: float) -> float:
+        """What a share stays below."""
+        found = self._known.get(share)
+        if found is None:
+            found = self._known[share] = self._figure(share)
+        return found
+
+    @property
+    def mean(self) -> float:
+        """Over a few shares."""
+        return sum(map(self.at, FEW)) / len(FEW)
+
+    @property
+    def p50(self) -> float:
+        """At one half."""
+        return self.at(0.5)
+
+    @property
+    def p95(self) -> float:
+        """At 95 %."""
+        return self.at(0.95)
+
+    @property
+    def p99(self) -> float:
+        """At 99 %."""
+        return self.at(0.99)
+
+    def scaled(self, factor: float) -> ByShare:
+        """Multiply by a number above 0."""
+        return ByShare(lambda share: self.at(share) * factor)
 
 
 def quantiles(values: Sequence[float], weights: Sequence[float] | None = None) -> Quantiles:

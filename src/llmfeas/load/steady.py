@@ -8,20 +8,17 @@ are drawn at the points of an even cube.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final
 
 from ..record import dataclass
 from .batch import Batch, Cycle, Limit
 from .crowd import Crowd
 from .figures import Bound, Load
-from .points import Quantiles, cube, gamma_quantile, normal, quantiles
+from .points import ByShare, Quantiles, cube, gamma_quantile, normal, quantiles
 from .reading import RandomReading, Reading
 from .requests import Arrivals
 
 POINTS: Final = 256
-FEW: Final = tuple((place + 0.5) / 10 for place in range(10))
-"""Shares at which a figure with a single cause is looked at, for its mean."""
 AXES: Final = 10
 FULL: Final = 0.995
 """Share of the largest throughput above which a rate counts as too high."""
@@ -149,35 +146,30 @@ def _even(batch: Batch, users: float) -> Load:
     server, lengths, cycle = batch.server, batch.lengths, batch.at(users)
     reading, replicas = Reading(batch, cycle), batch.server.replicas
     spare = (0.5,) * AXES
-    points = {share: (*spare[:3], share, *spare[4:]) for share in (*FEW, 0.5, 0.95, 0.99)}
     waited = server.overhead_seconds + _late(batch, cycle)
     own = reading.seconds(lengths.computed)
 
     def first(share: float) -> float:
-        return waited + reading.first_token(points[share], lengths.computed)[0]
+        return waited + reading.first_token((*spare[:3], share, *spare[4:]), lengths.computed)[0]
 
     def token(share: float) -> float:
         return reading.token_seconds(share, batch.steps, own) / server.speculation.made if batch.steps else 0.0
 
     rate = cycle.rate * replicas
-    late = first(0.95)
+    firsts = ByShare(first)
     return Load(
         stable=True,
-        ttft_seconds=_at(first),
-        tpot_seconds=_at(token),
-        itl_seconds=_at(reading.gap_seconds),
+        ttft_seconds=firsts,
+        tpot_seconds=ByShare(token),
+        itl_seconds=ByShare(reading.gap_seconds),
         requests_per_second=rate,
         output_tokens_per_second=rate * lengths.output,
         running=users * replicas,
         waiting=0.0,
         pool_share=min(1.0, users * batch.held_tokens / server.kv_pool_tokens),
-        bound_by="queue" if late - waited > 2 * own else "compute",
+        bound_by="queue" if firsts.p95 - waited > 2 * own else "compute",
         largest_rate=batch.most.rate * replicas,
     )
-
-
-def _at(figure: Callable[[float], float]) -> Quantiles:
-    return Quantiles(sum(map(figure, FEW)) / len(FEW), figure(0.5), figure(0.95), figure(0.99))
 
 
 def _late(batch: Batch, cycle: Cycle) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
-from ..catalog.engine import ServingMemory
 from ..catalog.serving_pool import ServingPool
 from ..model.build import build
 from ..model.layer import Layer
@@ -16,7 +15,7 @@ from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import Serving, serving_of
+from ..workload.serving import Serving, sequences_of, serving_of
 from ..workload.stages import Stage, stages, stages_by_memory
 from ..workload.weights import native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
@@ -49,7 +48,7 @@ class InferenceMemory:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one device holds: weights, the cache at its longest and with the prompt only, and one layer's cache."""
+    """What one device holds: weights, and of a request the cache at its longest, with the prompt only, of one layer."""
 
     weights: float
     cache: float
@@ -60,6 +59,20 @@ class Part:
     """The most of one layer that the host keeps: prompts are computed on a copy of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the devices of a replica and its host hold, before anything is computed."""
+
+    parts: tuple[Part, ...]
+    host: float
+    host_cache: float
+    """Of each request."""
+
+    def host_bytes(self, sequences: int) -> float:
+        """With so many requests."""
+        return self.host + sequences * self.host_cache
+
+
 def inference_memory(scenario: Scenario) -> InferenceMemory:
     """What is alive at the peak of serving `concurrency` sequences, on the worst device.
 
@@ -67,7 +80,7 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
     the engine makes them). Decode: weights + cache of the whole context + logits + what appending copies. Engines
     differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
     """
-    found = _memory(serving_of(scenario))
+    found = _memory(serving_of(scenario), sequences_of(scenario), scenario.concurrency)
     return _with_draft(scenario, found) if scenario.drafted else found
 
 
@@ -84,8 +97,8 @@ def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
         quant = drafting.published_quant or "none"
         held = weight_bytes(asked.tables.quantization, drafting.architecture, quant, asked.dialect, asked.native, None)
         weights = sum(layer.on_rank(tp, 1) for layer in held.layers) + (held.tables + held.head) / tp
-        logical = kv_cache_bytes(drafting.architecture, asked.context, asked.requests, asked.value)
-        cache = kv_cache_bytes(drafting.architecture, asked.context, asked.sequences, asked.value) / tp
+        logical = kv_cache_bytes(drafting.architecture, asked.context, scenario.concurrency, asked.value)
+        cache = kv_cache_bytes(drafting.architecture, asked.context, sequences_of(scenario), asked.value) / tp
     components = dict(found.components)
     components["weights_bytes"] += weights
     components["kv_cache_bytes"] += cache
@@ -101,22 +114,24 @@ def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
 
 def part_memories(scenario: Scenario) -> tuple[InferenceMemory, ...]:
     """The same on each of unequal devices, in their order."""
-    found = _memories(serving_of(scenario))
+    found = _memories(serving_of(scenario), sequences_of(scenario), scenario.concurrency)
     return tuple(_with_draft(scenario, each) for each in found) if scenario.drafted else found
 
 
-@lru_cache(maxsize=1024)
-def _memories(s: Serving) -> tuple[InferenceMemory, ...]:
-    parts, host = _parts(s, s.behaviour)
-    return tuple(_counted(s, _moments(s, s.behaviour, part), host) for part in parts)
+def _memories(s: Serving, sequences: int, requests: int) -> tuple[InferenceMemory, ...]:
+    held = _held(s)
+    host = held.host_bytes(sequences)
+    return tuple(_counted(s, _moments(s, part, sequences), host, requests) for part in held.parts)
 
 
-@lru_cache(maxsize=16384)
-def _memory(s: Serving) -> InferenceMemory:
-    return _counted(s, *_worst(s))
+def _memory(s: Serving, sequences: int, requests: int) -> InferenceMemory:
+    held = _held(s)
+    candidates = [_moments(s, part, sequences) for part in held.parts]
+    worst = max(candidates, key=lambda moments: max(sum(found.values()) for found in moments.values()))
+    return _counted(s, worst, held.host_bytes(sequences), requests)
 
 
-def _counted(s: Serving, worst: dict[str, dict[str, float]], host: float) -> InferenceMemory:
+def _counted(s: Serving, worst: dict[str, dict[str, float]], host: float, requests: int) -> InferenceMemory:
     totals = {name: sum(parts.values()) for name, parts in worst.items()}
     # where buffers are reserved both are alike: then it is decoding that lasts
     order = sorted(totals, key=lambda name: (-totals[name], name))
@@ -127,26 +142,20 @@ def _counted(s: Serving, worst: dict[str, dict[str, float]], host: float) -> Inf
         runner_up=order[-1],
         moments=totals,
         cache_bytes=worst["decode"]["kv_cache_bytes"],
-        kv_cache_bytes=kv_cache_bytes(s.architecture, s.context, s.requests, s.value),
+        kv_cache_bytes=kv_cache_bytes(s.architecture, s.context, requests, s.value),
         host_bytes=host / s.pp,
     )
 
 
-def _worst(s: Serving) -> tuple[dict[str, dict[str, float]], float]:
-    """Components of both moments on the fullest device, and the bytes on the host."""
-    parts, host = _parts(s, s.behaviour)
-    candidates = [_moments(s, s.behaviour, part) for part in parts]
-    return max(candidates, key=lambda moments: max(sum(held.values()) for held in moments.values())), host
-
-
-def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
+@lru_cache(maxsize=1024)
+def _held(s: Serving) -> Held:
     """What each pipeline stage holds, and what stays on the host."""
     weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
     tape = build(s.architecture)
-    caches = _pages(s, behaviour) or [_caches(s, behaviour, layer) for layer, _ in tape.kinds]
+    caches = _pages(s) or [_caches(s, layer) for layer, _ in tape.kinds]
     held, padded = zip(weights.layers, tape.layers, strict=True), _padding(s)
     layers = [(layer.on_rank(s.tp, s.expert_ranks / padded), *caches[kind]) for layer, kind in held]
-    host = sum(weight + cache for weight, cache, _ in layers[: s.host_layers])
+    host, host_cache = (sum(each[place] for each in layers[: s.host_layers]) for place in (0, 1))
     copied = 0.0 if s.one_pool else max((weight for weight, _, _ in layers[: s.host_layers]), default=0.0)
     for place in range(s.host_layers, s.host_experts):
         experts = weights.layers[place].routed / (s.expert_ranks / padded)
@@ -178,7 +187,7 @@ def _parts(s: Serving, behaviour: ServingMemory) -> tuple[list[Part], float]:
                 copied,
             )
         )
-    return parts, host
+    return Held(tuple(parts), host, host_cache)
 
 
 def _stages(s: Serving, layers: int, head: int) -> tuple[Stage, ...]:
@@ -194,26 +203,27 @@ def _padding(s: Serving) -> float:
     return -(-width // s.pool.padded_to) * s.pool.padded_to / width
 
 
-def _pages(s: Serving, behaviour: ServingMemory) -> list[tuple[float, float]]:
-    """Bytes of one layer of each kind in a server's pool, on one rank; nothing where there is none."""
+def _pages(s: Serving) -> list[tuple[float, float]]:
+    """Bytes of a request in one layer of each kind in a server's pool, on one rank; nothing where there is none."""
     if s.pool is None:
         return []
     pages = PagedCache(
         pool=s.pool,
         architecture=s.architecture,
-        block_tokens=behaviour.block_tokens,
+        block_tokens=s.behaviour.block_tokens,
         context=s.context,
         pass_tokens=s.pool.batches * s.pass_tokens,
         value=s.value,
         tp=s.tp,
     )
-    held = [s.sequences * each for each in request_bytes(pages)]
+    held = request_bytes(pages)
     return list(zip(held, held, strict=True))
 
 
-def _caches(s: Serving, behaviour: ServingMemory, layer: Layer) -> tuple[float, float]:
-    """Bytes of the cache of one layer of a kind on one rank, for the whole context and right after the prompt."""
-    block, window = behaviour.block_tokens, layer.window
+def _caches(s: Serving, layer: Layer) -> tuple[float, float]:
+    """Bytes of a request's cache in one layer of a kind on one rank: the whole context, and right after the prompt."""
+    behaviour, window = s.behaviour, layer.window
+    block = behaviour.block_tokens
     operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes or op.source_values]
     whole = -(-s.context // block) * block
     prompt = whole if behaviour.cache != "growing" else -(-s.prompt // block) * block
@@ -229,24 +239,25 @@ def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool)
     fixed = operator.state_bytes > 0
     values = operator.cached_values(tokens) if windowed or fixed else operator.cached_values(1) * tokens
     values += operator.source_values
-    return s.sequences * (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
+    return (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
 
 
-def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict[str, float]]:
+def _moments(s: Serving, part: Part, sequences: int) -> dict[str, dict[str, float]]:
     """Components of the two moments on one device."""
     if s.pool is not None:
-        return _profiled(s, s.pool, part)
+        return _profiled(s, s.pool, part, sequences)
+    behaviour = s.behaviour
     value = behaviour.value_bytes or s.native
     logit = (
         (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp
         if part.makes_logits and not s.architecture.encoder
         else 0.0
     )
-    layers, logits = _prompt_pass(s, behaviour, value, logit, part.copied)
-    step = pass_bytes(s.architecture, 1, 1, s.sequences, value_bytes=value, fused_attention=True).layers / s.tp
+    layers, logits = _prompt_pass(s, value, logit, part.copied, sequences)
+    step = pass_bytes(s.architecture, 1, 1, sequences, value_bytes=value, fused_attention=True).layers / s.tp
     prefill = {
         "weights_bytes": part.weights,
-        "kv_cache_bytes": part.prompt_cache,
+        "kv_cache_bytes": sequences * part.prompt_cache,
         "activations_bytes": layers,
         "logits_bytes": logits,
     }
@@ -255,15 +266,15 @@ def _moments(s: Serving, behaviour: ServingMemory, part: Part) -> dict[str, dict
         return {"prefill": prefill, "decode": {"weights_bytes": part.weights, "kv_cache_bytes": 0.0}}
     decode = {
         "weights_bytes": part.weights,
-        "kv_cache_bytes": part.cache,
+        "kv_cache_bytes": sequences * part.cache,
         "activations_bytes": max(step, layers if behaviour.reserves else 0.0),
-        "logits_bytes": max(logit * s.sequences, logits if behaviour.reserves else 0.0),
-        "workspace_bytes": _appended(s, part) if behaviour.appends else 0.0,
+        "logits_bytes": max(logit * sequences, logits if behaviour.reserves else 0.0),
+        "workspace_bytes": sequences * _appended(s, part) if behaviour.appends else 0.0,
     }
     return {"prefill": prefill, "decode": decode}
 
 
-def _profiled(s: Serving, pool: ServingPool, part: Part) -> dict[str, dict[str, float]]:
+def _profiled(s: Serving, pool: ServingPool, part: Part, sequences: int) -> dict[str, dict[str, float]]:
     """Components on one device of a server, which has room for its widest pass at any moment."""
     widest = widest_bytes(
         WidestPass(
@@ -280,7 +291,7 @@ def _profiled(s: Serving, pool: ServingPool, part: Part) -> dict[str, dict[str, 
     )
     held = {
         "weights_bytes": part.weights,
-        "kv_cache_bytes": part.cache,
+        "kv_cache_bytes": sequences * part.cache,
         "activations_bytes": widest.activations,
         "logits_bytes": widest.logits,
     }
@@ -288,26 +299,24 @@ def _profiled(s: Serving, pool: ServingPool, part: Part) -> dict[str, dict[str, 
 
 
 def _appended(s: Serving, part: Part) -> float:
-    """What one more token copies: old and new keys (then values) of a layer, or repeated heads in eager code."""
+    """What a token more of a request copies: old and new keys (or values) of a layer; repeated heads in eager code."""
     a = s.architecture
     repeats = not s.fused and a.mla is None and a.kv_heads < a.heads
     repeated = part.layer_cache * a.heads / a.kv_heads if repeats else 0.0
     return max(part.layer_cache / 2, repeated)
 
 
-def _prompt_pass(
-    s: Serving, behaviour: ServingMemory, value: float, logit: float, copied: float
-) -> tuple[float, float]:
+def _prompt_pass(s: Serving, value: float, logit: float, copied: float, sequences: int) -> tuple[float, float]:
     """Activations and logits of the widest pass over the prompt on one rank, beside a copy of a layer of the host."""
-    limit = s.pass_tokens
-    tokens, sequences = min(s.prompt, limit or s.prompt), s.sequences
+    behaviour, limit = s.behaviour, s.pass_tokens
+    tokens = min(s.prompt, limit or s.prompt)
     if limit and behaviour.reserves:
         tokens, sequences = min(limit, max(s.context, 1)), 1
     seen = s.context if behaviour.reserves else s.prompt
     reads = s.architecture.reader or s.architecture
     if reads is not s.architecture:
         tokens = seen = source_tokens(s.architecture)
-    layers = (_walked(s, reads, tokens) if behaviour.public_code else None) or pass_bytes(
+    layers = (_walked(s, reads, tokens, sequences) if behaviour.public_code else None) or pass_bytes(
         reads,
         tokens,
         seen,
@@ -327,7 +336,7 @@ def _prompt_pass(
     return (layers, 0.0) if layers >= logits + streams else (streams, logits)
 
 
-def _walked(s: Serving, a: Architecture, tokens: int) -> float | None:
+def _walked(s: Serving, a: Architecture, tokens: int, sequences: int) -> float | None:
     """The bytes of a pass as the public code runs it; None where its program is not known to the operator."""
     traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:
@@ -339,4 +348,4 @@ def _walked(s: Serving, a: Architecture, tokens: int) -> float | None:
         eager=not s.fused or traits.eager_only,
         windowed=a.window is not None and tokens >= a.window.size,
     )
-    return float(prefill_bytes(polynomials, s.sequences, tokens))
+    return float(prefill_bytes(polynomials, sequences, tokens))

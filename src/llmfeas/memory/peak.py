@@ -161,6 +161,11 @@ def _unlike(scenario: Scenario) -> Iterator[Note]:
 
 
 def _serving(scenario: Scenario) -> CountedMemory:
+    return _serving_of(scenario, scenario.concurrency, scenario.max_num_seqs)
+
+
+@cached_across_batches
+def _serving_of(scenario: Scenario, _concurrency: int, _seqs: int | None) -> CountedMemory:
     if isinstance(scenario.device, Joined):
         return _on_parts(scenario, scenario.device)
     tensors = inference_memory(scenario)

@@ -13,7 +13,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import digits, format_bytes
-from ..workload.serving import pool_of, replicas
+from ..workload.serving import pool_of, replicas, sequences_of
 from ..workload.stages import stages
 from .inference import InferenceMemory
 from .runtime import NORMAL_90, own_memory
@@ -137,7 +137,7 @@ class _Held:
             graphs=graphs,
             counted=graphs if pool.counts_graphs or pool.share_of != "device" else 0.0,
             cache=cache,
-            sequences=-(-scenario.concurrency // replicas(scenario)),
+            sequences=sequences_of(scenario),
             has_states=any(operator.state_bytes for operator, _ in build(scenario.model.architecture).operators),
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..catalog.quantization import Quantization
 from ..memory.peak import memory, on_machine_bytes
 from ..record import replace
-from ..scenario import Origin, Scenario
+from ..scenario import Origin, Scenario, cached_across_batches
 from ..workload.serving import shares_memory
 from .draft import Draft
 
@@ -71,7 +71,7 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
     """
     published, last = scenario.quant, scenario
     for quant in formats_to_try(scenario) if _format_is_open(scenario, draft) else (published,):
-        last = _in_format(scenario, quant) if quant != published else scenario
+        last = _with(scenario, "quant", quant) if quant != published else scenario
         if fits(last):
             return last
     placed = _place_is_open(draft) and may_be_placed(last) and not _stays_whole(last)
@@ -91,8 +91,15 @@ def _stays_whole(scenario: Scenario) -> bool:
     return found.peak_bytes.expected + margin <= found.usable_bytes
 
 
-def _in_format(scenario: Scenario, quant: str) -> Scenario:
-    return replace(scenario, quant=quant, origins={**scenario.origins, "quant": "derived"})
+def _with(scenario: Scenario, name: str, value: object) -> Scenario:
+    """The same with another value of a setting; what is found out there all batches share."""
+    return _changed(scenario, name, value).with_batch({"concurrency": scenario.concurrency}, {})
+
+
+@cached_across_batches
+def _changed(scenario: Scenario, name: str, value: Any) -> Scenario:
+    origins: dict[str, Origin] = {**scenario.origins, name: "derived"}
+    return replace(scenario, **{name: value}, origins=origins)
 
 
 def _placed(scenario: Scenario) -> Scenario:
@@ -104,17 +111,17 @@ def _placed(scenario: Scenario) -> Scenario:
     layers = scenario.model.architecture.layers
     if scenario.model.architecture.experts is None:
         return _with_layers(scenario, lambda asked: memory(asked).memory.verdict == "fits") or scenario
-    experts = _least(lambda kept: _has_margin(_on_host(scenario, n_cpu_moe=kept)), 1, layers)
+    experts = _least(lambda kept: _has_margin(_with(scenario, "n_cpu_moe", kept)), 1, layers)
     if experts is not None:
-        return _on_host(scenario, n_cpu_moe=experts)
-    return _with_layers(_on_host(scenario, n_cpu_moe=layers), _has_margin) or scenario
+        return _with(scenario, "n_cpu_moe", experts)
+    return _with_layers(_with(scenario, "n_cpu_moe", layers), _has_margin) or scenario
 
 
 def _with_layers(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scenario | None:
     """Keep as many layers on the device as hold there; None where none would make it fit."""
     layers = scenario.model.architecture.layers
-    gone = _least(lambda gone: holds(_on_host(scenario, gpu_layers=layers - gone)), 1, layers)
-    return None if gone is None else _on_host(scenario, gpu_layers=layers - gone)
+    gone = _least(lambda gone: holds(_with(scenario, "gpu_layers", layers - gone)), 1, layers)
+    return None if gone is None else _with(scenario, "gpu_layers", layers - gone)
 
 
 def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -125,11 +132,6 @@ def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return high
-
-
-def _on_host(scenario: Scenario, **places: Any) -> Scenario:
-    origins: dict[str, Origin] = {**scenario.origins, **dict.fromkeys(places, "derived")}
-    return replace(scenario, **places, origins=origins)
 
 
 def _has_margin(scenario: Scenario) -> bool:

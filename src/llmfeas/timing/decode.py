@@ -211,25 +211,16 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     unequal = [(decode_parts(part, tokens, sequences), share) for part, share in parts_with_shares(scenario)]
     if unequal:
         return summed(unequal)
-    efficiency = scenario.tables.efficiency
-    sums = architecture_sums(scenario.model.architecture)
-    fused = scenario.attention == "flash"
-    speed = scenario.engine_record.serving.speed
-    rates = decode_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
+    step = _steady(scenario)
+    sums, rates, on_host = step.sums, step.rates, step.on_host
     tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
     apart = host_experts_bytes(scenario, positions)
     weights = weights_read_bytes(scenario, positions) - apart
-    on_host = host_share(scenario)
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
-    matrices = device_weights(scenario, sums)
-    work = 2 * matrices * filled_rows(rates, positions) / rates.work / tp
-    unpack = 0.0
-    if rates.unpack and is_packed(scenario.quant):
-        low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
-        unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / tp
+    work = 2 * step.matrices * filled_rows(rates, positions) / rates.work / tp
     moved = read + cache
-    busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
+    busy = (max(moved, work) ** SHARP + step.unpack**SHARP) ** (1 / SHARP)
     experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
     drafts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
     return {
@@ -240,9 +231,46 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         **experts,
         "host_layers": host_layer_seconds(scenario, weights),
         "offload": streamed_seconds(scenario, sequences),
-        "fixed": layers_seconds(scenario, sums, rates),
-        "link": reduce_seconds(sums, rates, tp),
+        "fixed": step.fixed,
+        "link": step.link,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Steady:
+    """What of a decoding step depends neither on its sequences nor on what they have cached; seconds."""
+
+    sums: Sums
+    rates: DecodeRates
+    on_host: float
+    """Share of the layers."""
+    matrices: float
+    """Weights that one token meets on the device."""
+    unpack: float
+    fixed: float
+    link: float
+
+
+@cached_across_batches
+def _steady(scenario: Scenario) -> _Steady:
+    efficiency, on_host = scenario.tables.efficiency, host_share(scenario)
+    sums = architecture_sums(scenario.model.architecture)
+    fused = scenario.attention == "flash"
+    speed = scenario.engine_record.serving.speed
+    rates = decode_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
+    matrices, unpack = device_weights(scenario, sums), 0.0
+    if rates.unpack and is_packed(scenario.quant):
+        low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
+        unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / scenario.tp
+    return _Steady(
+        sums=sums,
+        rates=rates,
+        on_host=on_host,
+        matrices=matrices,
+        unpack=unpack,
+        fixed=layers_seconds(scenario, sums, rates),
+        link=reduce_seconds(sums, rates, scenario.tp),
+    )
 
 
 def summed(shared: list[tuple[dict[str, float], float]]) -> dict[str, float]:

@@ -7,16 +7,14 @@ over the prompt. Nothing is taken to be hidden: the crossing is many times longe
 
 from __future__ import annotations
 
-from ..catalog.architecture import Architecture
 from ..catalog.joined import Joined
-from ..catalog.quantization import Quantization
 from ..model.sums import architecture_sums
 from ..scenario import Scenario, cached_across_batches
 from ..units import GB, GIB
 from ..workload.kernels import dialect_of
 from ..workload.serving import streams_weights
 from ..workload.stages import stages_by_memory
-from ..workload.weights import decode_read_bytes, distinct_experts, native_bytes, weight_bytes
+from ..workload.weights import WeightBytes, decode_read_bytes, distinct_experts, native_bytes, weight_bytes
 from .links import pcie_bytes_per_s
 
 TWO_CHANNELS_BYTES = 256 * GIB
@@ -34,8 +32,7 @@ def held_experts_bytes(scenario: Scenario) -> float:
     """Bytes of the experts that lie on the host."""
     if not scenario.n_cpu_moe:
         return 0.0
-    layers = weight_bytes(*_asked(scenario), scenario.stored).layers
-    return sum(layer.routed for layer in layers[: scenario.n_cpu_moe])
+    return sum(layer.routed for layer in held_weights(scenario).layers[: scenario.n_cpu_moe])
 
 
 def experts_share(scenario: Scenario) -> float:
@@ -43,7 +40,7 @@ def experts_share(scenario: Scenario) -> float:
     held = held_experts_bytes(scenario)
     if not held:
         return 0.0
-    return held / sum(layer.routed for layer in weight_bytes(*_asked(scenario), scenario.stored).layers)
+    return held / held_weights(scenario).routed
 
 
 def host_expert_layers(scenario: Scenario) -> float:
@@ -72,12 +69,12 @@ def host_experts_seconds(scenario: Scenario, tokens: float) -> float:
 
 def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
     """Bytes of weights that a pass of `tokens` tokens reads, in the stored format: the experts they reach, the head."""
-    return decode_read_bytes(*_asked(scenario), tokens, scenario.stored)
+    return decode_read_bytes(held_weights(scenario), scenario.model.architecture, tokens)
 
 
 def head_bytes(scenario: Scenario) -> float:
     """Bytes of the output head in the stored format."""
-    return weight_bytes(*_asked(scenario), scenario.stored).head
+    return held_weights(scenario).head
 
 
 def parts_with_shares(scenario: Scenario) -> list[tuple[Scenario, float]]:
@@ -98,7 +95,7 @@ def parts_with_shares(scenario: Scenario) -> list[tuple[Scenario, float]]:
 @cached_across_batches
 def _shares(scenario: Scenario) -> tuple[float, ...]:
     assert isinstance(scenario.device, Joined)
-    held = weight_bytes(*_asked(scenario), scenario.stored)
+    held = held_weights(scenario)
     layers, kept = held.layers, scenario.model.architecture.layers
     if scenario.gpu_layers is not None:
         kept = min(kept, scenario.gpu_layers)
@@ -110,10 +107,12 @@ def _shares(scenario: Scenario) -> tuple[float, ...]:
     return tuple(size / whole for size in sizes) if whole else (1.0, *(0.0 for _ in sizes[1:]))
 
 
-def _asked(scenario: Scenario) -> tuple[Quantization, Architecture, str, str, float]:
-    """What the bytes of weights depend on but for a file that holds them."""
-    held = scenario.tables.quantization, scenario.model.architecture
-    return *held, scenario.quant, dialect_of(scenario), native_bytes(scenario.precision)
+@cached_across_batches
+def held_weights(scenario: Scenario) -> WeightBytes:
+    """The bytes of the model's weights as the engine holds them."""
+    formats, architecture = scenario.tables.quantization, scenario.model.architecture
+    native = native_bytes(scenario.precision)
+    return weight_bytes(formats, architecture, scenario.quant, dialect_of(scenario), native, scenario.stored)
 
 
 def memory_bytes_per_s(scenario: Scenario) -> float:

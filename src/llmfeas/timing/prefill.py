@@ -16,7 +16,7 @@ from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from ..units import TERA
 from .decode import summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
@@ -167,14 +167,8 @@ def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
 
 
 def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
-    sums = architecture_sums(scenario.model.architecture)
-    fused = scenario.attention == "flash"
-    efficiency, speed = scenario.tables.efficiency, scenario.engine_record.serving.speed
-    rates = prefill_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
-    one_pass = pass_tokens(scenario, tokens)
-    launched = scenario.engine_record.serving.memory.cache == "paged"
-    batch = batch_tokens(scenario, tokens)
-    matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
+    sums, rates, matrix, launch = _steady(scenario)
+    one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     attention = sums.attention_flop(length) / rates.attention
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
@@ -186,11 +180,25 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
         "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": sums.stream_width / rates.stream / gain,
     }
-    if launched:
-        fixed = max(0.0, launch_seconds(scenario, sums) / batch - sum(parts.values()))
+    if launch:
+        fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
     return {**parts, "fixed": fixed}
+
+
+@cached_across_batches
+def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, float]:
+    """What depends on no length: the model's sums, the rates, and seconds of a token's products and of a launch.
+
+    The last is 0 where the host launches nothing that a pass waits for.
+    """
+    sums = architecture_sums(scenario.model.architecture)
+    fused = scenario.attention == "flash"
+    efficiency, serving = scenario.tables.efficiency, scenario.engine_record.serving
+    rates = prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused)
+    matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
+    return sums, rates, matrix, launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
 
 
 def launch_seconds(scenario: Scenario, sums: Sums) -> float:

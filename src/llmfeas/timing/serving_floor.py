@@ -75,19 +75,26 @@ def serving_peaks(scenario: Scenario) -> Peaks:
 
 def device_read_bytes(scenario: Scenario, positions: float, cache: float) -> float:
     """Bytes that one device must read of its own memory for a pass of some positions, and for a cache."""
-    peaks, dense = serving_peaks(scenario), weights_read_bytes(scenario, 0.0)
-    routed = weights_read_bytes(scenario, positions) - dense - host_experts_bytes(scenario, positions)
-    here = (dense + cache) / peaks.ranks + max(0.0, routed) / peaks.expert_ranks
+    return _on_device(scenario, *_weights_read(scenario, positions), cache)
+
+
+def _weights_read(scenario: Scenario, positions: float) -> tuple[float, float, float]:
+    """Bytes of weights that every pass reads, of routed experts that some positions reach, and of those on the host."""
+    dense = weights_read_bytes(scenario, 0.0)
+    return dense, weights_read_bytes(scenario, positions) - dense, host_experts_bytes(scenario, positions)
+
+
+def _on_device(scenario: Scenario, dense: float, routed: float, on_host: float, cache: float) -> float:
+    peaks = serving_peaks(scenario)
+    here = (dense + cache) / peaks.ranks + max(0.0, routed - on_host) / peaks.expert_ranks
     return here * (1 - host_share(scenario))
 
 
 def _read_seconds(scenario: Scenario, positions: float, cache: float) -> float:
     """Seconds to read what a pass of some positions through all layers needs, and a cache, where each lies."""
     peaks, on_host = serving_peaks(scenario), host_share(scenario)
-    dense = weights_read_bytes(scenario, 0.0)
-    routed = weights_read_bytes(scenario, positions) - dense
-    experts = host_experts_bytes(scenario, positions)
-    device = device_read_bytes(scenario, positions, cache) / peaks.read
+    dense, routed, experts = _weights_read(scenario, positions)
+    device = _on_device(scenario, dense, routed, experts, cache) / peaks.read
     host = (dense + cache + routed - experts) * on_host / peaks.host_read
     crossing = 0.0
     if streams_weights(scenario):

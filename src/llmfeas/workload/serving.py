@@ -10,7 +10,7 @@ from ..catalog.quantization import StoredWeights
 from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
 from ..record import dataclass
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from .kernels import dialect_of
 from .weights import native_bytes
 
@@ -20,7 +20,7 @@ KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """What memory depends on, of one replica: a key for caches."""
+    """What memory depends on, of one replica, beside the requests at once: a key for caches."""
 
     tables: Tables
     architecture: Architecture
@@ -31,9 +31,6 @@ class Serving:
     native: float
     context: int
     prompt: int
-    sequences: int
-    requests: int
-    """Sequences on all replicas together."""
     value: float
     """Bytes of a cached value."""
     fused: bool
@@ -85,8 +82,18 @@ def replicas(scenario: Scenario) -> int:
     return max(1, scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp))
 
 
+def sequences_of(scenario: Scenario) -> int:
+    """Requests at once on the replica that has most."""
+    return -(-scenario.concurrency // replicas(scenario))
+
+
 def serving_of(scenario: Scenario) -> Serving:
     """Reduce a scenario to what its memory depends on."""
+    return _serving_of(scenario, scenario.max_num_seqs)
+
+
+@cached_across_batches
+def _serving_of(scenario: Scenario, most: int | None) -> Serving:
     layers, one_pool = scenario.model.architecture.layers, shares_memory(scenario)
     kept = layers if scenario.gpu_layers is None or one_pool else min(scenario.gpu_layers, layers)
     return Serving(
@@ -98,8 +105,6 @@ def serving_of(scenario: Scenario) -> Serving:
         native=native_bytes(scenario.precision),
         context=_context(scenario),
         prompt=1 if scenario.model.architecture.source else min(scenario.prompt, _context(scenario)),
-        sequences=-(-scenario.concurrency // replicas(scenario)),
-        requests=scenario.concurrency,
         value=cached_value_bytes(scenario),
         fused=scenario.attention == "flash",
         tp=scenario.tp,
@@ -113,7 +118,7 @@ def serving_of(scenario: Scenario) -> Serving:
         stored=scenario.stored,
         pool=pool_of(scenario),
         pass_tokens=widest_pass_tokens(scenario) or 0,
-        pass_sequences=scenario.max_num_seqs or 0,
+        pass_sequences=most or 0,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
@@ -68,7 +68,7 @@ class LayerBytes:
         return self.split / tp + self.routed / expert_ranks + self.whole
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WeightBytes:
     """Bytes of stored weights by what reads them."""
 
@@ -86,6 +86,16 @@ class WeightBytes:
     def total(self) -> float:
         """All weights."""
         return self.tables + self.head + self.rest + self.reader + sum(layer.total for layer in self.layers)
+
+    @cached_property
+    def read(self) -> float:
+        """What a decoded token's pass reads if it reaches all experts: all but look-up tables."""
+        return self.total - self.tables - self.reader
+
+    @cached_property
+    def routed(self) -> float:
+        """Those of all routed experts."""
+        return sum(layer.routed for layer in self.layers)
 
 
 def native_bytes(precision: str) -> float:
@@ -247,25 +257,12 @@ def distinct_experts(architecture: Architecture, tokens: float) -> float:
     return experts.count * (1.0 - (1.0 - share) ** tokens) if share < 1 else float(experts.count)
 
 
-@lru_cache(maxsize=4096)
-def decode_read_bytes(
-    table: Quantization,
-    architecture: Architecture,
-    quant: str = "none",
-    dialect: str = "",
-    native: float = 2.0,
-    sequences: float = 1.0,
-    stored: StoredWeights | None = None,
-) -> float:
+def decode_read_bytes(weights: WeightBytes, architecture: Architecture, sequences: float = 1.0) -> float:
     """The bytes of weights that one decoding step of `sequences` sequences reads, without look-up tables.
 
     Formula: head + rest + layers - routed (1 - distinct / E). Source: data/quantization.yaml.
     """
-    weights = weight_bytes(table, architecture, quant, dialect, native, stored)
-    everything = weights.total - weights.tables - weights.reader
     experts = architecture.experts
     if experts is None:
-        return everything
-    return everything - sum(layer.routed for layer in weights.layers) * (
-        1.0 - distinct_experts(architecture, sequences) / experts.count
-    )
+        return weights.read
+    return weights.read - weights.routed * (1.0 - distinct_experts(architecture, sequences) / experts.count)
