@@ -178,7 +178,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("lora_dropout", RECIPE, "Dropout rate before the adapters.",
            "0", ADAPTERS, kind="fraction", minimum=0, maximum=0.99),
     Option("zero", LAYOUT, "ZeRO stage: what is divided over the devices.",
-           "3 for PyTorch and MaxText on several devices, 1 for Megatron", TRAINING, minimum=0, maximum=3,
+           "0 or 3 for PyTorch on several devices, 3 for MaxText, 1 for Megatron", TRAINING, minimum=0, maximum=3,
            switches={"fsdp": "3"}),
     Option("tp", LAYOUT, "Tensor parallel: devices that share each matrix.", "a layout that fits", maximum=4096),
     Option("pp", LAYOUT, "Pipeline stages.", "a layout that fits", maximum=4096),

@@ -49,6 +49,12 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m llama-3-8b -d 2xt4 -t qlora", 0, ("✓ feasible", "not ZeRO 3", "fp16-mixed")),
     ("launch --engine trl -m llama-3-8b -d 2xt4 -t qlora", 0, ("trl sft", "not was taken")),
     ("estimate -m llama-3-8b -d 4xa100 -t finetune", 0, ("✓ feasible", "ZeRO 3", "not tp 2")),
+    # several cards at home: nothing is divided but where it must be or that is faster, or weights lie in main memory
+    ("estimate -m gpt2 -d 2xt4 -t pretrain --tokens 10B", 0, ("✓ feasible", "not ZeRO")),
+    ("estimate -m llama-3.2-1b -d 2xrtx-4090 -t finetune", 0, ("✓ feasible", "ZeRO 3")),
+    ("plan -m llama-3.3-70b -d 2xrtx-3090 -t qlora", 0, ("Change --offload all ✓",)),
+    ("launch --engine axolotl -m llama-3.3-70b -d 2xrtx-3090 -t qlora --offload all", 0, ("offload_params: true",)),
+    ("launch --engine trl -m llama-3.3-70b -d 2xrtx-3090 -t qlora --offload all", 2, ("does not divide quantized",)),
     # machines of several sizes
     ("estimate -m llama-3-8b -d 'm4 max' -t lora", 0, ("of memory assumed", "it is sold with", "works from")),
     (

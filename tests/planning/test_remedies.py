@@ -194,3 +194,12 @@ def test_nobody_is_told_to_take_what_rests_on_an_assumption() -> None:
     assert tried and not any(catalog().devices[name].assumption for name in tried)
     changed = resolution({**asked, "device": "4090 48gb"}, catalog())
     assert "device-assumed" in {warning.code for warning in changed.warnings}
+
+
+def test_what_takes_the_place_of_a_device_brings_its_own_memory() -> None:
+    found = answer({"model": "gpt-oss-20b", "device": "macbook air m4 24gb"}, catalog(), ladder=False)
+    replaced = [way for way in found.remedies if "device" in way.changes]
+    assert replaced
+    for way in replaced:
+        assert way.changes["memory"] == "auto"
+        assert "a machine with" not in way.message

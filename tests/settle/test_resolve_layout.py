@@ -116,3 +116,21 @@ def test_a_layout_that_surely_fits_comes_before_a_tight_one_of_the_same_speed() 
 def test_fine_tuned_public_code_does_not_spread_experts(task: str, ep: int) -> None:
     assert settled("mixtral-8x7b", "8xh100-sxm", task=task).ep == ep
     assert settled("mixtral-8x7b", "8xh100-sxm", task=task, ep=2).ep == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "stage"),
+    [
+        ({"model": "gpt2", "device": "8xa100-sxm-80gb", "task": "pretrain"}, 0),
+        ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "lora"}, 0),
+        ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "finetune"}, 3),
+        ({"model": "llama-3-70b", "device": "8xh100-sxm", "task": "lora"}, 3),
+        ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "pretrain", "engine": "megatron"}, 1),
+        ({"model": "llama-3.1-8b", "device": "2xrtx-3090", "task": "qlora"}, 0),
+        ({"model": "llama-3.1-8b", "device": "2xrtx-3090", "task": "qlora", "offload": "all"}, 3),
+    ],
+)
+def test_public_code_divides_where_it_must_or_where_weights_lie_in_main_memory(
+    asked: dict[str, str], stage: int
+) -> None:
+    assert settled(**asked).zero == stage

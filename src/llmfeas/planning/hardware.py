@@ -116,7 +116,8 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     kept |= {name: AUTO for name in OWN if scenario.was_given(name)}
     for device in sorted(chosen, key=lambda device: device.memory_bytes if short else 0.0):
         text = f"another device: {device.name}"
-        yield change(scenario, "other-device", {"device": device.id, **kept}, text, more=_farness(device, own, rented))
+        settings, far = {"device": device.id, **kept}, _farness(device, own, rented)
+        yield change(scenario, "other-device", settings, text, more=far, alone=OWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,16 +231,16 @@ def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
             {"offload": "activations"},
             "what backward needs waits in main memory: slower steps",
         )
-    if scenario.method not in FULL:
-        return
-    if not scenario.states_on_host:
+    if scenario.method in FULL and not scenario.states_on_host:
         yield change(
             scenario,
             "offload-optimizer",
             {"offload": "optimizer"},
             "optimizer states in main memory: much slower steps",
         )
-    if scenario.offload != "all":
+    # A quantized base leaves the device only where it is divided (FSDP), which one device does not do.
+    divided = scenario.method != "qlora" or scenario.num_devices > 1
+    if scenario.offload != "all" and divided:
         yield change(scenario, "offload-all", {"offload": "all"}, "weights and states in main memory: very slow steps")
 
 

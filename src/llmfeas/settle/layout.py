@@ -176,6 +176,8 @@ def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     stages = [1] if whole or scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
     pps = [scenario.pp] if draft.was_given("pp") else stages
     ep = scenario.ep if architecture.experts else 1
+    if scenario.zero == 0 and scenario.engine_record.training.zero > 0 and not draft.was_given("zero"):
+        tps, pps = tps[:1], pps[:1]  # each device holds it all
     pairs = [(tp, pp) for tp in tps for pp in pps if n % (tp * pp * scenario.cp) == 0 and n // pp % ep == 0]
     yield from sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[1]))
 
@@ -214,7 +216,8 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     laid_out = [
         _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
     ] or [_completed(scenario, draft, batch)]
-    searches = judge.fastest and scenario.zero < 3
+    # A quantized base is divided only where it must be: few programs can.
+    searches = (judge.fastest and scenario.zero < 3) or (len(staged) > 1 and scenario.method != "qlora")
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
     fitting: list[tuple[Scenario, bool]] = []
@@ -238,10 +241,11 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
 
 
 def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
-    """The ZeRO stages to choose among: a quantized base is divided only where it must be, since few can."""
-    if scenario.method == "qlora" and scenario.zero > 0 and not draft.was_given("zero") and not runs_fused(scenario):
-        return (0, scenario.zero)
-    return (scenario.zero,)
+    """The ZeRO stages to choose among: PyTorch's own code divides nothing (DDP) but where it must or where that is
+    faster; who keeps weights in main memory (DeepSpeed, FSDP) divides them.
+    """
+    divided = scenario.engine_record.training.style != "plain" or scenario.offload == "all" or draft.was_given("zero")
+    return (scenario.zero,) if divided or scenario.zero == 0 else (0, scenario.zero)
 
 
 def _worthiest(fitting: list[tuple[Scenario, bool]], judge: Judge) -> Scenario:

@@ -178,6 +178,10 @@ def is_sharded(scenario: Scenario) -> bool:
 
 def fsdp_objection(scenario: Scenario) -> Objection | None:
     """Object to what FSDP does not do: move to the host what it does not divide, divide weights of 4 or 8 bits."""
+    if scenario.offload == "all" and is_sharded(scenario) and scenario.quant != "none":
+        return Objection(
+            "offload", "only what FSDP divides moves to the host, and it does not divide quantized weights"
+        )
     if scenario.offload == "all" and not (is_sharded(scenario) and scenario.zero == 3):
         return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
     if scenario.num_devices > 1 and scenario.device.backend == "metal":
