@@ -28,6 +28,14 @@ class Objective:
     """Passes of the reference over as many sequences."""
     default_reference: str = "loaded"
     """What --reference is where nobody says."""
+    scores: bool = False
+    """A number or a vector for a text comes out: nothing is projected to the vocabulary."""
+    turns: int = 1
+    """Passes, one after the other, in which the sequences of an example see the model."""
+    kept: bool = True
+    """What these passes keep stays until the backward of all; else each has its own, behind vectors made before."""
+    spares: bool = True
+    """Where nobody says, blocks are run again and nothing is dropped, as trl's trainers do."""
     beside: bool = True
     """The reference sees the tokens while what the trained model keeps is alive."""
     rollouts: bool = False
@@ -57,6 +65,16 @@ OBJECTIVES: Final[dict[str, Objective]] = {
     ),
     "rloo": Objective(
         task="grpo", loss="in-tiles", reference=True, forwards=1, reference_forwards=1, beside=False, rollouts=True
+    ),
+    # A number for each of two answers, as one batch (trl, RewardTrainer.compute_loss).
+    "bradley-terry": Objective(task="reward", loss="", sequences=2, scores=True),
+    # Texts that belong together against all others of the batch: one column after the other passes (sentence-
+    # transformers, MultipleNegativesRankingLoss; with a mined negative a third). Cached: a batch as large as one likes,
+    # in parts that pass twice, the first time without a gradient (Gao 2021; CachedMultipleNegativesRankingLoss).
+    "in-batch": Objective(task="embed", loss="", sequences=2, turns=2, scores=True, spares=False),
+    "in-batch-hard": Objective(task="embed", loss="", sequences=3, turns=3, scores=True, spares=False),
+    "in-batch-cached": Objective(
+        task="embed", loss="", sequences=2, turns=2, kept=False, forwards=1, scores=True, spares=False
     ),
 }
 """By the values of --loss."""

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .catalog.engine import Engine
     from .catalog.tables import Tables
 
-Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo"]
+Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "reward", "embed"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
 ORIGINS: tuple[Origin, ...] = ("given", "default", "device", "model", "backend", "derived")
 UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
 """Trainings on plain text, whose name says how weights change."""
-TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo")
+TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo", "reward", "embed")
 BATCH = ("micro_batch", "global_batch", "concurrency")
 """Settings of the batch: what many scenarios of one sweep differ in."""
 MAX_SHARED = 64
@@ -207,8 +207,18 @@ class Scenario:
 
     @property
     def sequences(self) -> int:
-        """Sequences that pass through the model together on one rank: those of the examples of a micro-batch."""
+        """Sequences that pass through the model on one rank: those of the examples of a micro-batch."""
         return self.micro_batch * self.sequences_an_example
+
+    @property
+    def turns(self) -> int:
+        """Passes, one after the other, in which those sequences see the model."""
+        return 1 if self.loss is None else OBJECTIVES[self.loss].turns
+
+    @property
+    def sequences_together(self) -> int:
+        """Sequences of one such pass."""
+        return self.sequences // self.turns
 
     @property
     def colocated_bytes(self) -> float:

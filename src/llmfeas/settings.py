@@ -109,9 +109,34 @@ class Settings(TypedDict, total=False):
 
     num_devices: int | str
     """How many devices."""
-    task: Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "train", "auto"]
+    task: Literal[
+        "pretrain",
+        "finetune",
+        "lora",
+        "qlora",
+        "inference",
+        "dpo",
+        "grpo",
+        "reward",
+        "embed",
+        "train",
+        "auto",
+    ]
     """What to do with the model."""
-    loss: Literal["dpo", "ipo", "kto", "orpo", "simpo", "grpo", "rloo", "auto"]
+    loss: Literal[
+        "dpo",
+        "ipo",
+        "kto",
+        "orpo",
+        "simpo",
+        "grpo",
+        "rloo",
+        "bradley-terry",
+        "in-batch",
+        "in-batch-hard",
+        "in-batch-cached",
+        "auto",
+    ]
     """What a task with an objective makes better."""
     reference: Literal["loaded", "precomputed", "none", "auto"]
     """The model as it was, where a loss needs it: loaded beside, computed before, none."""

@@ -150,6 +150,8 @@ class Architecture:
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
     no cache and no projection to the vocabulary. `tied` means that its token table is another's."""
+    scores: bool = False
+    """It gives a number or a vector for a text (reward models, embeddings): no projection to the vocabulary."""
     source: SourceEncoder | None = None
     """The encoder that its layers look at (T5, BART, Whisper); all other fields are the decoder's. Of what `reader`
     gives: the decoder that looks at it."""

@@ -110,10 +110,10 @@ def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
         return {}
     length = -(-scenario.seq_len // scenario.cp)
     ranks = training_plan(scenario).ranks
-    rank = max(ranks, key=lambda rank: rank.peak(scenario.sequences, length).bytes)
+    rank = max(ranks, key=lambda rank: rank.peak(scenario.sequences_together, length).bytes)
     share = 0.0 if rank.held.gradients is not None else rank.held.gradient_share
     found: dict[str, list[TensorGroup]] = {}
-    for group in live_tensors(rank.setup, scenario.sequences, length, estimate.memory.peak_moment, share):
+    for group in live_tensors(rank.setup, scenario.sequences_together, length, estimate.memory.peak_moment, share):
         component = {"arriving": "gradients"}.get(group.component, group.component)
         if component in ("activations", "logits", "workspace"):
             found.setdefault(f"{component}_bytes", []).append(

@@ -10,7 +10,7 @@ from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
 from ..model.build import build
 from ..model.setup import Recipe, Setup
-from ..record import dataclass, field
+from ..record import dataclass, field, replace
 from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
@@ -88,7 +88,7 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     of Hugging Face code; sharding after Rajbhandari 2020, Korthikanti 2022, Narayanan 2021.
     """
     plan = training_plan(scenario)
-    sizes = scenario.sequences, -(-scenario.seq_len // scenario.cp)
+    sizes = scenario.sequences_together, -(-scenario.seq_len // scenario.cp)
     found = plan.peaks.get(sizes)
     if found is None:
         if len(plan.peaks) >= _MAX_PEAKS:
@@ -99,7 +99,7 @@ def training_memory(scenario: Scenario) -> TensorMemory:
 
 def fullest_rank(scenario: Scenario) -> Rank:
     """The rank whose peak is the highest."""
-    sizes = scenario.sequences, -(-scenario.seq_len // scenario.cp)
+    sizes = scenario.sequences_together, -(-scenario.seq_len // scenario.cp)
     return max(training_plan(scenario).ranks, key=lambda rank: rank.peak(*sizes).bytes)
 
 
@@ -129,8 +129,8 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
         s.dp,
         min(s.pp, micro_steps),
         micro_steps > 1,
-        s.sequences == 1,
-        s.objective is not None and s.sequences * -(-s.seq_len // s.cp) <= TILE_ROWS,
+        s.sequences_together == 1,
+        s.objective is not None and s.sequences_together * -(-s.seq_len // s.cp) <= TILE_ROWS,
     )
     plan = plans.get(batch)
     if plan is None:
@@ -182,13 +182,26 @@ def _planned(scenario: Scenario) -> TrainingPlan:
             heads=stage.heads,
         )
         moments = peak_candidates(setup)
-        held = rank_state(scenario, layout, moments, setup, in_flight)
-        ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))
+        for held in _turns(scenario, rank_state(scenario, layout, moments, setup, in_flight)):
+            ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
     unpatched = runs_patched(scenario) and not traits.patched
     doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
     doubt = doubt or _doubted_objective(scenario, recipe)
     return TrainingPlan(tuple(ranks), host, doubt)
+
+
+def _turns(scenario: Scenario, held: RankState) -> Iterator[RankState]:
+    """Yield what a rank holds where several turns share a backward: in that of the last one, and in the one before it,
+    which adds to gradients that are there.
+    """
+    if scenario.objective is None or not scenario.objective.kept:
+        yield held
+        return
+    for behind in range(min(2, scenario.turns)):
+        others = (1 + held.other_micro_batches) * scenario.turns - 1 - behind
+        state = replace(held, other_micro_batches=others)
+        yield replace(state, gradients=held.final_gradients, backward_alone=True) if behind else state
 
 
 def _parts(scenario: Scenario, layout: Layout, stage: Stage) -> int:
@@ -228,6 +241,8 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
     """Why the figure of a step with an objective is that of a related program; empty where it was tracked."""
     if scenario.objective is None:
         return ""
+    if scenario.objective.scores:
+        return ""
     if not recipe.loss:
         return f"no step with the {scenario.loss} loss was measured; its logits are taken to be held as for plain text"
     if kernels_of(scenario):
@@ -256,7 +271,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         magnitudes=adapted and scenario.lora_kind == "dora",
         adapt_mlp=scenario.lora_targets == "all-linear",
         eager=eager,
-        single=eager and scenario.sequences == 1,
+        single=eager and scenario.sequences_together == 1,
         checkpointing=layout.checkpointing,
         drop_embedding=traits.drops_embedding and _drops(scenario.dropout, a.dropout, a.dropout.embedding),
         drop_attention=traits.drops_attention and _drops(scenario.dropout, a.dropout, a.dropout.attention),
@@ -282,7 +297,7 @@ def _loss(scenario: Scenario) -> str:
     objective = scenario.objective
     if objective is None:
         return ""
-    tokens = scenario.sequences * -(-scenario.seq_len // scenario.cp)
+    tokens = scenario.sequences_together * -(-scenario.seq_len // scenario.cp)
     return "in-one-tile" if objective.loss == "in-tiles" and tokens <= TILE_ROWS else objective.loss
 
 

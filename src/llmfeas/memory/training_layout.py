@@ -95,8 +95,7 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     added = gradients
     if _gathered_once(scenario, layout):
         gathered, added = 2.0 * moments.inventory.elements, whole
-    if scenario.states_on_host:
-        states = temporaries = 0.0
+    states, temporaries = (0.0, 0.0) if scenario.states_on_host else (states, temporaries)
     if scenario.offload == "all":
         weights = gradients = added = share = 0.0
     return RankState(
@@ -110,7 +109,15 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
         gathered=gathered,
         gathered_backward=_layer_gradients(scenario, moments.inventory, zero),
         other_micro_batches=others,
+        shared_kept=_shared_kept(scenario, moments, setup),
     )
+
+
+def _shared_kept(scenario: Scenario, moments: PeakCandidates, setup: Setup) -> float:
+    """Bytes of weights' copies that autocast makes once for all turns of a step; blocks that run again keep none."""
+    recipe = setup.recipe
+    copied = recipe.autocast and recipe.weight_bytes == 4 and recipe.checkpointing == "none"
+    return 2.0 * moments.inventory.trained_matrices if scenario.turns > 1 and copied else 0.0
 
 
 def _gathered_once(scenario: Scenario, layout: Layout) -> bool:

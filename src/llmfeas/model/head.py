@@ -102,6 +102,6 @@ class HeadProgram:
 def head(architecture: Architecture) -> Head:
     """The head of an architecture."""
     a = architecture
-    if a.encoder:
+    if a.encoder or a.scores:
         return Head(a.hidden, a.hidden, _LABELS, labels=True)
     return Head(a.hidden, a.embedding_dim or a.hidden, a.vocab, a.tied, a.head_bias, a.softcap)

@@ -60,6 +60,8 @@ TASKS: Mapping[str, str] = {
     "inference": "inference",
     "dpo": "preference tuning",
     "grpo": "reinforcement learning",
+    "reward": "training a reward model",
+    "embed": "training embeddings",
 }
 
 

@@ -229,7 +229,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     hardware = hardware_named(draft.given["device"], catalog)
     settle_task(draft, asked, hardware.device, catalog)
     _unused(draft, asked)
-    recipe.settle_objective(draft, model)
+    model = recipe.settle_objective(draft, model)
     count_pools(draft)
     settle_hardware(draft, hardware, catalog)
     recipe.settle_offload(draft, draft.values["device"])

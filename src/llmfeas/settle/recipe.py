@@ -10,7 +10,8 @@ from ..catalog.engine import Engine
 from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
 from ..errors import UsageError
-from ..objectives import OBJECTIVES, losses_of
+from ..objectives import OBJECTIVES, Objective, losses_of
+from ..record import replace
 from ..text import printable
 from ..workload.kernels import stacks_experts
 from ..workload.parameters import parameters
@@ -25,16 +26,16 @@ OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 
 
-def settle_objective(draft: Draft, model: Model) -> None:
-    """Settle `loss`, `adapters` and `reference` of a task with an objective.
+def settle_objective(draft: Draft, model: Model) -> Model:
+    """Settle `loss`, `adapters` and `reference` of a task with an objective; the model as it trains.
 
     Raises:
         UsageError: a loss of another task, a model that writes no answers, or an encoder-decoder.
     """
     losses = losses_of(draft.values["task"])
     if not losses:
-        return
-    if model.architecture.encoder:
+        return model
+    if model.architecture.encoder and not OBJECTIVES[losses[0]].scores:
         task = draft.values["task"]
         problem = f"{model.name} reads texts and writes none: --task {task} has no answers to learn from"
         raise UsageError("writes-nothing", problem, "use --task finetune or lora")
@@ -60,6 +61,16 @@ def settle_objective(draft: Draft, model: Model) -> None:
         draft.warn("option-unused", f"--loss {loss} needs no model to compare with: --reference was ignored")
     if adapters == "none" and any(draft.was_given(name) for name in OF_ADAPTERS):
         draft.warn("option-unused", "--adapters none trains all weights: what is said of adapters was ignored")
+    return _as_trained(draft, model, OBJECTIVES[loss])
+
+
+def _as_trained(draft: Draft, model: Model, objective: Objective) -> Model:
+    """The model without its projection to the vocabulary, where numbers or vectors come out."""
+    if not objective.scores or model.architecture.encoder:
+        return model
+    scored = replace(model, architecture=replace(model.architecture, scores=True, tied=False))
+    draft.override("model", scored, draft.origins["model"])
+    return scored
 
 
 def settle_rollouts(draft: Draft) -> None:
@@ -275,11 +286,11 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     """
     adapters = draft.method in ("lora", "qlora")
     draft.settle("optimizer", "adamw")
-    guided = draft.values.get("loss") is not None
+    loss = draft.values.get("loss")
+    guided = loss is not None and OBJECTIVES[loss].spares
     own = engine.training.checkpointing
     default = "full" if guided or (adapters and own is None) else own or "none"
     draft.settle("checkpointing", default, "default" if own is None or guided else "backend")
-    # trl trains these without dropout, and runs blocks again
     draft.settle("dropout", 0.0 if guided else None, "backend" if guided else "model")
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")

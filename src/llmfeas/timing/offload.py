@@ -27,5 +27,7 @@ def activation_seconds(scenario: Scenario, links: Links) -> float:
     if scenario.offload != "activations":
         return 0.0
     seq_len = -(-scenario.seq_len // scenario.cp)
-    kept = max(rank.moments.streamed_bytes(scenario.sequences, seq_len) for rank in training_plan(scenario).ranks)
+    kept = max(
+        rank.moments.streamed_bytes(scenario.sequences_together, seq_len) for rank in training_plan(scenario).ranks
+    )
     return 2 * kept / links.host_bytes_per_s

@@ -46,6 +46,10 @@ class RankState:
     """Workspace alive in backward besides."""
     other_micro_batches: float = 0
     """Forwards of earlier micro-batches whose kept tensors are alive (pipelines)."""
+    shared_kept: float = 0.0
+    """Of these tensors, what all forwards share: copies of weights that autocast made once."""
+    backward_alone: bool = False
+    """It stands for a backward behind another one of the same step: its forward is that of the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class PeakCandidates:
         stacked = self._stacked(seq_len, state)
         by_name: dict[str, list[Line]] = {}
         for candidate in self.candidates:
+            if state.backward_alone and candidate.moment in ("forward", "loss"):
+                continue
             intercept, slope = _at_length(candidate.total, seq_len)
             gradients = candidate.gradients * state.gradient_share if state.gradients is None else state.gradients
             intercept += gradients + state.accumulated + state.weights + state.optimizer + state.gathered + stacked[0]
@@ -131,7 +137,7 @@ class PeakCandidates:
         """Kept tensors of the other micro-batches in flight, as a line over the micro-batch."""
         kept, start = _at_length(self.kept.total, seq_len), _at_length(self.start.total, seq_len)
         others = state.other_micro_batches
-        return others * (kept[0] - start[0]), others * (kept[1] - start[1])
+        return others * (kept[0] - start[0] - state.shared_kept), others * (kept[1] - start[1])
 
     def _final_gradients(self, state: RankState) -> float:
         """Gradients alive at the optimizer's step."""

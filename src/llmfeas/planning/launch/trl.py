@@ -23,6 +23,7 @@ COMMANDS: Mapping[str | None, str] = {
     "kto": "kto",
     "grpo": "grpo",
     "rloo": "rloo",
+    "bradley-terry": "reward",
 }
 """What `trl` is called with, by the loss."""
 LOSS_TYPES: Mapping[str, object] = {"dpo": ["sigmoid"], "ipo": ["ipo"], "kto": "kto", "grpo": "grpo"}
@@ -59,6 +60,7 @@ def config(scenario: Scenario) -> dict[str, object]:
             **trainer.LORA_KINDS[scenario.lora_kind],
             "lora_target_modules": [trainer.lora_targets(scenario)],
         }
+        settings |= {"lora_task_type": "SEQ_CLS"} if scenario.task == "reward" else {}
     if scenario.offload == "activations":
         settings["activation_offloading"] = True
     if scenario.quant == "nf4":
@@ -128,7 +130,7 @@ LAUNCHER = Launcher(
     release="TRL 1.16, transformers 5.23, peft 0.21",
     install=(*trainer.PACKAGES, "trl>=1"),
     needs=trainer.needs,
-    tasks=("finetune", "lora", "qlora", "dpo", "grpo"),
+    tasks=("finetune", "lora", "qlora", "dpo", "grpo", "reward"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
     splits=accelerate.LAUNCHER.splits,
