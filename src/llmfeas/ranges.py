@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
+from typing import Final
 
 from .contract import Published
 from .record import dataclass
+
+TENTH: Final = 0.1
+"""Share of cases beyond each end."""
+NORMAL: Final = NormalDist()
+HALVINGS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,30 @@ class Range(Published):
     def inverted(self, numerator: float = 1.0) -> Range:
         """Divide a number by this range: what is low becomes high."""
         return Range(numerator / self.high, numerator / self.expected, numerator / self.low)
+
+    def mixed(self, other: Range, share: float) -> Range:
+        """The range of a figure that is `other` in a share of all cases: each end passes a tenth of them all."""
+        if self == other or not 0.0 < self.low <= self.high:
+            return self
+
+        def end(below: float) -> float:
+            low, high = min(self.low, other.low), max(self.high, other.high)
+            for _ in range(HALVINGS):
+                middle = math.sqrt(low * high)
+                passed = (1 - share) * self._passed(middle) + share * other._passed(middle)
+                low, high = (middle, high) if passed < below else (low, middle)
+            return math.sqrt(low * high)
+
+        return Range(min(self.expected, end(TENTH)), self.expected, max(self.expected, end(1 - TENTH)))
+
+    def _passed(self, value: float) -> float:
+        """The share of cases below a value: a normal distribution of logarithms, of its own width to each side."""
+        end = self.low if value < self.expected else self.high
+        spread = abs(math.log(end / self.expected))
+        far = math.log(value / self.expected)
+        if not spread:
+            return float(far > 0)
+        return NORMAL.cdf(-far / spread * NORMAL.inv_cdf(TENTH))
 
     def over(self, other: Range) -> Range:
         """The ratio of two figures whose errors are independent: their spreads add as squares of logarithms."""

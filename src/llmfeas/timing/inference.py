@@ -16,6 +16,7 @@ from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
+from .releases import earlier
 from .serving_floor import least_decode_seconds, least_first_token_seconds, least_prompt_seconds
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication"]
@@ -151,8 +152,24 @@ def _reader(scenario: Scenario) -> Scenario:
     return replace(scenario, model=replace(scenario.model, architecture=reader), stored=None)
 
 
+EITHER = ("prefill_tokens_per_second", "decode_tokens_per_second", "tokens_per_second_per_sequence")
+
+
 def inference_time(scenario: Scenario) -> InferenceTime:
-    """The speed of inference.
+    """The speed of inference; where nobody named the release, with ranges that hold the one before too."""
+    found, before = _inference_time(scenario), earlier(scenario)
+    if before is None or found.own_rows or scenario.model.architecture.encoder:
+        return found
+    other, share = _inference_time(before), scenario.tables.efficiency.value("release.earlier")
+    names = (*EITHER, "time_to_first_token_seconds")
+    mixed = {name: getattr(found, name).mixed(getattr(other, name), share) for name in names}
+    each, first = mixed["tokens_per_second_per_sequence"], mixed["time_to_first_token_seconds"]
+    served = partial(one_by_one, first, each, scenario.output or 1)
+    return replace(found, **mixed, served=served)
+
+
+def _inference_time(scenario: Scenario) -> InferenceTime:
+    """The speed of one release.
 
     Tokens a second over all sequences and devices; time to first token is that of one request alone. `scenario.mfu`
     has no meaning here.

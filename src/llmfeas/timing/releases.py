@@ -1,0 +1,20 @@
+"""Speeds of an engine whose release nobody named: the range is that of today's and of what many still run."""
+
+from __future__ import annotations
+
+from ..record import replace
+from ..scenario import Scenario, cached_across_batches
+
+
+@cached_across_batches
+def earlier(scenario: Scenario) -> Scenario | None:
+    """The same under the latest earlier release that runs at another speed; None where the release was said."""
+    engine = scenario.engine_record
+    if scenario.engine_version is not None or not engine.older:
+        return None
+    older = scenario.tables.engine(list(engine.older.values())[-1])
+    mine, theirs = engine.serving.speed, older.serving.speed
+    if theirs.fixed == mine.fixed or (theirs.family, theirs.backend) != (mine.family, mine.backend):
+        return None
+    plain = older.serving.asks_fused and not scenario.was_given("attention")
+    return replace(scenario, engine=older.id, attention="eager" if plain else scenario.attention)
