@@ -341,6 +341,15 @@ def test_unsloth_takes_its_own_optimizer_and_one_device() -> None:
         launched("unsloth", **{**asked, "device": "8xh100-sxm"})
 
 
+def test_adapters_of_the_attention_alone_are_written_by_name() -> None:
+    asked = {"model": "qwen3-30b-a3b", "task": "qlora", "lora_targets": "attention"}
+    factory = contents(launched("llama-factory", **asked, device="h100-sxm"))["llama_factory.yaml"]["lora_target"]
+    assert {"q_proj", "o_proj", "attn.c_proj"} < set(factory.split(",")) and "c_proj" not in factory.split(",")
+    asked |= {"model": "deepseek-v2-lite", "device": "m3-ultra"}
+    keys = contents(launched("mlx-lm", **asked))["lora.yaml"]["lora_parameters"]["keys"]
+    assert {"self_attn.q_proj", "self_attn.kv_a_proj_with_mqa"} < set(keys)
+
+
 def test_llama_factory_divides_with_fsdp_and_copies_without() -> None:
     asked = {**SHARED, "device": "16xh100-sxm", "task": "finetune"}
     sharded = launched("llama-factory", **asked)

@@ -47,12 +47,16 @@ def config(scenario: Scenario) -> dict[str, object]:
             "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
             "lora_dropout": scenario.lora_dropout,
             **trainer.LORA_KINDS[scenario.lora_kind],
-            "lora_target": "all",
+            "lora_target": "all" if scenario.lora_targets == "all-linear" else ATTENTION_LIST,
         }
     if scenario.quant != "none":
         settings |= {"quantization_bit": 4 if scenario.quant == "nf4" else 8, "quantization_method": "bnb"}
         settings["double_quantization"] = True
     return settings
+
+
+ATTENTION_LIST = ",".join(trainer.ALSO_ELSEWHERE.get(name, name) for name in trainer.ATTENTION_NAMES)
+"""It hands PEFT a list, each name of which need not be there."""
 
 
 def objection(scenario: Scenario) -> Objection | None:
@@ -96,7 +100,6 @@ LAUNCHER = Launcher(
         **trainer.CHOICES,
         "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
         "quant": ("none", "nf4", "int8"),
-        "lora_targets": ("all-linear",),
         "zero": (0, 2, 3),
         "offload": ("none",),
         "dropout": (None,),

@@ -23,6 +23,8 @@ DTYPES = {
     "fp16-mixed": "float16",
 }
 ATTENTION_KEYS = tuple(f"self_attn.{name}_proj" for name in "qkvo")
+LATENT_KEYS = tuple(f"self_attn.{name}" for name in ("q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "o_proj"))
+"""Of attention over a latent vector; a name that a model has not is passed over."""
 LORA_SCALE = 2.0
 """The factor of the adapters' output: alpha / rank."""
 
@@ -97,7 +99,7 @@ def config(scenario: Scenario) -> dict[str, object]:
             "scale": LORA_SCALE,
         }
         if scenario.lora_targets == "attention":
-            parameters["keys"] = list(ATTENTION_KEYS)
+            parameters["keys"] = list(LATENT_KEYS if scenario.model.architecture.mla else ATTENTION_KEYS)
         settings["lora_parameters"] = parameters
     return settings
 
@@ -107,7 +109,7 @@ def objection(scenario: Scenario) -> Objection | None:
     architecture = scenario.model.architecture
     if own_format(scenario) == "":
         return Objection("quant", "MLX has formats of its own")
-    separate = not architecture.fused_qkv and architecture.mla is None and architecture.positions == "rope"
+    separate = not architecture.fused_qkv and architecture.positions == "rope"
     if scenario.method in ("lora", "qlora") and scenario.lora_targets == "attention" and not separate:
         return Objection("lora_targets", "mlx-lm wants the names of the matrices, which differ in this model")
     if scenario.is_training and scenario.num_devices > 1 and scenario.zero:

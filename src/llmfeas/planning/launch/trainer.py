@@ -39,11 +39,15 @@ CHOICES: Mapping[str, tuple[object, ...]] = {
 }
 """What a recipe can say to Trainer."""
 ATTENTION = {"flash": "sdpa", "eager": "eager"}
-ATTENTION_MATRICES = (
-    r".*(?:attn|attention)\.(?:q_proj|k_proj|v_proj|o_proj|out_proj|qkv_proj|query_key_value|dense|c_attn|c_proj"
-    r"|Wqkv|q_a_proj|q_b_proj|kv_a_proj_with_mqa|kv_b_proj)"
-)
-"""The attention's matrices under the names that public code gives them, as PEFT matches names."""
+ATTENTION_NAMES = (
+    "q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv_proj", "query_key_value", "dense", "c_attn", "c_proj",
+    "Wqkv", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj",
+)  # fmt: skip
+"""The attention's matrices under the names that public code gives them."""
+ATTENTION_MATRICES = rf".*(?:attn|attention)\.(?:{'|'.join(ATTENTION_NAMES)})"
+"""The same, as PEFT matches names."""
+ALSO_ELSEWHERE = {"dense": "attention.dense", "c_proj": "attn.c_proj"}
+"""Names that a feed-forward has too, with that of the module around the attention's."""
 
 
 @lru_cache(maxsize=1)
