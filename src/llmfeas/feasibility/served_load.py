@@ -59,13 +59,14 @@ def served_load(scenario: Scenario) -> ServedLoad:
     else:
         slow, fast = expected.slower(decoding.width), expected.slower(1 / decoding.width)
     value, best = scenario.tables.efficiency.value, _best(scenario)
-    first, token = value("load.ttft"), value("load.tpot")
+    first, steady_token = value("load.ttft"), value("load.tpot")
+    token = steady_token if scenario.requests is None else value("load.burst")
     free = 1.0 if scenario.rate and expected.stable and scenario.requests is None else token
     written = _range(
         slow.output_tokens_per_second, expected.output_tokens_per_second, fast.output_tokens_per_second, free
     )
     done = _range(slow.requests_per_second, expected.requests_per_second, fast.requests_per_second, free)
-    largest = _range(slow.largest_rate, expected.largest_rate, fast.largest_rate, token)
+    largest = _range(slow.largest_rate, expected.largest_rate, fast.largest_rate, steady_token)
     return ServedLoad(
         ttft_seconds=_percentiles(
             fast.ttft_seconds, expected.ttft_seconds, slow.ttft_seconds, first, best.ttft_seconds
