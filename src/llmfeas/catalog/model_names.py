@@ -23,7 +23,7 @@ _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}")
 _ENDINGS: Final = (".gguf", ".safetensors", ".bin")
 _DECIMAL: Final = re.compile(r"(?<=\d)_(?=\d(?![\d.]*[bmt](?![a-z])))")
 _WORD: Final = re.compile(
-    r"\d+x\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
+    r"\d+x\d+(?:\.\d+)?[bmt]?(?![a-z0-9])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
     r"|\d+(?:\.\d+)?[bmtk](?![a-z0-9])|[a-z]+|\d+(?:\.\d+)?"
 )
 _SIZE: Final = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
@@ -80,6 +80,19 @@ _SAME: Final = frozenset(
         "ibm",
         "liquid",
         "bytedance",
+        "arcee",
+        "moonshot",
+        "moonshotai",
+        "alibaba",
+        "tencent",
+        "baidu",
+        "xiaomi",
+        "stepfun",
+        "allenai",
+        "databricks",
+        "xai",
+        "apple",
+        "tiiuae",
     ]
 )
 """Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
@@ -104,10 +117,10 @@ GENERIC: Final = frozenset(
     ]
 )
 """Words that many families use: sharing one makes no kinship."""
-_OTHER: Final = frozenset(
-    ["blip", "clip", "vit", "vision", "vl", "vlm", "audio", "omni", "ocr", "tts", "asr", "speech"]
-)
-"""Words of models that hold another one and more: they are not that one."""
+_WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
+_DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"
+_OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS}".split())
+"""Words of models that hold another one and more, or that draft for it: they are not that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,7 @@ def _parted(words: Iterable[str]) -> tuple[Words, Words]:
     sized = False
     for word in words:
         context = (word[-1] == "k" and word[:-1].isdigit()) or word == "1m"
-        revision = word[0] == "v" and _NUMBER.fullmatch(word) and (sized or "." in word)
+        revision = word[0] == "v" and _NUMBER.fullmatch(word) and sized
         month = word.isdigit() and len(word) == 2 and word[0] in "01" and bool(needed) and word.startswith("0")
         if word in _SAME or context or revision or month or _DATE.fullmatch(word):
             optional.append(word)
@@ -173,7 +186,8 @@ def _parted(words: Iterable[str]) -> tuple[Words, Words]:
 
 def agree(wanted: str, word: str) -> bool:
     """Whether a word of a name stands for a model's: the same, or a size without its unit (`120` for `120b`)."""
-    return wanted == word or (wanted.isdigit() and int(wanted) >= 10 and word == f"{wanted}b")
+    unsaid = (wanted.isdigit() and int(wanted) >= 10) or (wanted[0].isdigit() and "x" in wanted)
+    return wanted == word or (unsaid and word == f"{wanted}b")
 
 
 def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> float | None:
@@ -238,6 +252,8 @@ class ModelIndex:
 
     names: tuple[tuple[TypedName, str], ...]
     defaults: Mapping[Words, str]
+    families: frozenset[Words]
+    """What is left of names without their sizes."""
 
 
 def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
@@ -249,7 +265,8 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
             names[typed(str(name)), key] = None
         for name in entry.get("default_for") or ():
             defaults[typed(str(name)).needed] = key
-    return ModelIndex(tuple(names), defaults)
+    families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
+    return ModelIndex(tuple(names), defaults, families)
 
 
 def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
@@ -266,6 +283,8 @@ def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, 
         return default, tuple(dict.fromkeys((default, *ids)))
     best = min(distance for distance, _ in near.values())
     first = [key for key, (distance, _) in near.items() if distance <= best + 1e-9]
+    if len(first) == 1 and _of_another_family(index, asked, near[first[0]][1]):
+        return None, ()
     if len(first) == 1:
         return first[0], (first[0],) if best < 1 else ids
     rests = {version_of(near[key][1])[1] for key in first}
@@ -294,3 +313,10 @@ def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple
     longest = max(inside)[0]
     keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
     return (keys[0], keys) if len(keys) == 1 else (None, ())
+
+
+def _of_another_family(index: ModelIndex, asked: TypedName, found: TypedName) -> bool:
+    """Whether a size that the family asked for lacks was met in a name of two more (`Mistral 8B` in Minitron)."""
+    family = tuple(word for word in asked.needed if not is_size(word))
+    beyond = [word for word in _family_words(found.needed) if word not in asked.needed]
+    return len(beyond) > 1 and len(family) < len(asked.needed) and family in index.families
