@@ -99,6 +99,8 @@ class Format:
     stored: str = ""
     container: Literal["", "gguf"] = ""
     skips_stacks: bool = False
+    spread: float = 0.0
+    """Standard deviation of the logarithm of a file's size where files of one name differ from model to model."""
     tasks: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     source: str = ""

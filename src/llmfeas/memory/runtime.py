@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp
+from math import exp, hypot
 from typing import Literal
 
 from ..catalog.efficiency import Own
@@ -72,7 +72,8 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     tensors = sum(components.values())
     fixed, allocator = _overheads(scenario, components)
     expected = tensors + fixed + allocator + scenario.tables.runtime.contexts[scenario.device.backend]
-    width, own = peak_width(scenario), own_memory(scenario)
+    weights = components.get("weights_bytes", 0.0) / max(tensors, 1.0)
+    width, own = peak_width(scenario, weights), own_memory(scenario)
     if own is not None:
         expected, width = expected * own.factor, own.width
     usable = usable_bytes(scenario)
@@ -85,9 +86,16 @@ def own_memory(scenario: Scenario) -> Own | None:
     return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
 
 
-def peak_width(scenario: Scenario) -> float:
-    """The factor to both sides of a peak between which 80 % of measurements lie."""
-    return exp(NORMAL_90 * _log_spread(scenario))
+def peak_width(scenario: Scenario, weights: float = 0.0) -> float:
+    """The factor to both sides of a peak between which 80 % of measurements lie; `weights`: their share of it."""
+    return exp(NORMAL_90 * hypot(_log_spread(scenario), weights * _file_spread(scenario)))
+
+
+def _file_spread(scenario: Scenario) -> float:
+    """How much files of a format's name differ from model to model, where the file itself is not here."""
+    if scenario.is_training or scenario.stored is not None:
+        return 0.0
+    return scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks).spread
 
 
 def _log_spread(scenario: Scenario) -> float:
