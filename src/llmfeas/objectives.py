@@ -40,6 +40,12 @@ class Objective:
     """The reference sees the tokens while what the trained model keeps is alive."""
     rollouts: bool = False
     """The model writes the answers itself, a group for each prompt."""
+    group: int = 1
+    """Answers to a prompt where nobody says."""
+    teacher: bool = False
+    """Another model sees the same tokens, and what it expects is what is learned."""
+    critic: bool = False
+    """A model that foresees rewards trains beside."""
 
 
 OBJECTIVES: Final[dict[str, Objective]] = {
@@ -62,10 +68,33 @@ OBJECTIVES: Final[dict[str, Objective]] = {
         default_reference="none",
         beside=False,
         rollouts=True,
+        group=8,
     ),
     "rloo": Objective(
-        task="grpo", loss="in-tiles", reference=True, forwards=1, reference_forwards=1, beside=False, rollouts=True
+        task="grpo",
+        loss="in-tiles",
+        reference=True,
+        forwards=1,
+        reference_forwards=1,
+        beside=False,
+        rollouts=True,
+        group=8,
     ),
+    # The same with a critic in place of the group (Schulman 2017, Ouyang 2022).
+    "ppo": Objective(
+        task="grpo",
+        loss="in-tiles",
+        reference=True,
+        forwards=1,
+        reference_forwards=1,
+        beside=False,
+        rollouts=True,
+        critic=True,
+    ),
+    # What a teacher expects at each place of the student's own answers, or of given ones (Agarwal 2024, Hinton 2015;
+    # trl, DistillationTrainer, whose default is the first).
+    "reverse-kl": Objective(task="distill", loss="in-tiles-of-two", teacher=True, rollouts=True),
+    "forward-kl": Objective(task="distill", loss="in-tiles-of-two", teacher=True),
     # A number for each of two answers, as one batch (trl, RewardTrainer.compute_loss).
     "bradley-terry": Objective(task="reward", loss="", sequences=2, scores=True),
     # Texts that belong together against all others of the batch: one column after the other passes (sentence-

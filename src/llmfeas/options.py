@@ -25,6 +25,10 @@ GUIDED = frozenset(each.task for each in OBJECTIVES.values())
 """Tasks with an objective of their own."""
 WRITING = frozenset(each.task for each in OBJECTIVES.values() if each.rollouts)
 """Tasks in which the model writes what it learns from."""
+GROUPED = frozenset(each.task for each in OBJECTIVES.values() if each.group > 1)
+"""Tasks in which it writes several answers to a prompt."""
+TAUGHT = frozenset(each.task for each in OBJECTIVES.values() if each.teacher)
+"""Tasks in which it learns from another model."""
 TASKS = (
     "pretrain",
     "finetune",
@@ -137,11 +141,16 @@ OPTIONS: tuple[Option, ...] = (
     Option("adapters", WORKLOAD, "What trains in a task with an objective: all weights or adapters.",
            "none; as --lora-rank or --quant asks for", GUIDED, kind="text", choices=tuple(METHODS), added=True),
     Option("group_size", WORKLOAD, "Answers that the model writes to one prompt.",
-           "8", WRITING, minimum=2, maximum=4096, aliases=("num_generations",), added=True),
+           "8", GROUPED, minimum=2, maximum=4096, aliases=("num_generations",), added=True),
     Option("response_length", WORKLOAD, "Tokens of an answer that the model writes; the rest of --seq-len is prompt.",
            "half of --seq-len", WRITING, maximum=10**8, aliases=("max_completion_length",), added=True),
     Option("colocate", WORKLOAD, "Answers are written on the devices that train; false: on as many beside them.",
            "true", WRITING, kind="text", choices=("true", "false"), switches={"colocate": "true"}, added=True),
+    Option("teacher", WORKLOAD, "Model that a student learns from.", "needed", TAUGHT, kind="text", added=True),
+    Option("reward_model", WORKLOAD, "Model that judges answers; function: rules do.",
+           "function; needed with a critic", GROUPED, kind="text", added=True),
+    Option("critic", WORKLOAD, "Model that foresees rewards and trains beside (PPO).",
+           "the model itself", GROUPED, kind="text", added=True),
     Option("tokens", WORKLOAD, "Tokens to train on, such as 10B.",
            "pretrain: as published, else 20 a parameter; fine-tuning: 10M", TRAINING, kind="count", maximum=1e18),
     Option("examples", WORKLOAD, "Examples to fine-tune on, such as 5k: instead of --tokens.",

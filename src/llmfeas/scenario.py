@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .catalog.engine import Engine
     from .catalog.tables import Tables
 
-Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "reward", "embed"]
+Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
 ORIGINS: tuple[Origin, ...] = ("given", "default", "device", "model", "backend", "derived")
 UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
 """Trainings on plain text, whose name says how weights change."""
-TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo", "reward", "embed")
+TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo", "distill", "reward", "embed")
 BATCH = ("micro_batch", "global_batch", "concurrency")
 """Settings of the batch: what many scenarios of one sweep differ in."""
 MAX_SHARED = 64
@@ -64,6 +64,14 @@ class Scenario:
     """What a task with an objective makes better, a row of `objectives`; None for the others."""
     reference: Literal["loaded", "precomputed", "none"] | None = None
     """Whether the model as it was is there, or its answers were computed in advance; None where the loss has none."""
+    teacher: str | None = None
+    """The model that a student learns from."""
+    reward_model: str | None = None
+    """The model that judges answers, or `function`."""
+    critic: str | None = None
+    """The model that foresees rewards."""
+    beside: tuple[tuple[str, Model], ...] = ()
+    """These models, with the settings that name them."""
     group_size: int = 1
     """Answers that the model writes to one prompt."""
     response_length: int | None = None

@@ -33,6 +33,9 @@ Setting = Literal[
     "group_size",
     "response_length",
     "colocate",
+    "teacher",
+    "reward_model",
+    "critic",
     "tokens",
     "examples",
     "example_tokens",
@@ -117,6 +120,7 @@ class Settings(TypedDict, total=False):
         "inference",
         "dpo",
         "grpo",
+        "distill",
         "reward",
         "embed",
         "train",
@@ -131,6 +135,9 @@ class Settings(TypedDict, total=False):
         "simpo",
         "grpo",
         "rloo",
+        "ppo",
+        "reverse-kl",
+        "forward-kl",
         "bradley-terry",
         "in-batch",
         "in-batch-hard",
@@ -148,6 +155,12 @@ class Settings(TypedDict, total=False):
     """Tokens of an answer that the model writes; the rest of --seq-len is prompt."""
     colocate: bool | Literal["true", "false", "auto"]
     """Answers are written on the devices that train; false: on as many beside them."""
+    teacher: str
+    """Model that a student learns from."""
+    reward_model: str
+    """Model that judges answers; function: rules do."""
+    critic: str
+    """Model that foresees rewards and trains beside (PPO)."""
     tokens: float | str
     """Tokens to train on, such as 10B."""
     examples: float | str

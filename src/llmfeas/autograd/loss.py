@@ -167,9 +167,10 @@ TILE_COLUMNS: Final = 32768
 def _in_tiles_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """Each tile is made again; gradients are added up in fp32 and come in their own type at the end."""
     recorder.ledger.begin("loss")
-    tile, width, columns, again, rows = node.data
+    tile, width, columns, again, rows, several, parts = node.data
     wide = [None if edge is None else recorder.new(edge[2], 4) for edge in node.edges]
-    _tile = recorder.new(tile, width, component=LOGITS)
+    _tiles = _tiles_of(recorder, tile, width, several)
+    _gradient = _gradient_of_tile(recorder, tile, width, again=parts > 1) if several > 1 else None
     # The copy of a tile's part of the weight stands until the next one is made.
     _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, again, rows) if n]
     results: list[Tensor | None] = []
@@ -180,10 +181,26 @@ def _in_tiles_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | N
     return results
 
 
-def _tiled(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None, rows: int) -> Tensor:
+def _gradient_of_tile(recorder: Recorder, tile: int, width: int, *, again: bool) -> Tensor:
+    """A tile's gradient, made while that of the one before is still named."""
+    before = recorder.new(tile, width, component=LOGITS) if again else None
+    gradient = recorder.new(tile, width, component=LOGITS)
+    del before
+    return gradient
+
+
+def _tiles_of(recorder: Recorder, tile: int, width: int, several: int) -> list[Tensor]:
+    """A tile of logits, or those of two models, in fp32 then (trl 1.16, kernels/chunked_divergence.py)."""
+    return [recorder.new(tile, 4 if several > 1 else width, component=LOGITS) for _ in range(several)]
+
+
+def _tiled(
+    recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None, rows: int, several: int = 1
+) -> Tensor:
     """Log-probabilities of the labels and what is logged beside them, a tile of tokens and vocabulary after the other.
 
     Keeps the rows that are scored, which are copied, and two fp32 numbers of each; all tokens count as scored.
+    `several`: 2 where another model's logits stand beside each tile.
     """
     recorder.ledger.begin("loss")
     tokens = recorder.sizes.bs
@@ -195,9 +212,12 @@ def _tiled(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | N
     narrowed = rows * n_in if x.width != width else 0
     again = min(TILE_COLUMNS, max(0, vocab - TILE_COLUMNS)) * n_in if columns else 0
     tile = rows * TILE_COLUMNS
-    node = recorder.open(_in_tiles_back, (scored, weight, bias), (tile, width, columns, again, narrowed))
+    parts = -(-vocab // TILE_COLUMNS)
+    node = recorder.open(
+        _in_tiles_back, (scored, weight, bias), (tile, width, columns, again, narrowed, several, parts)
+    )
     _statistics = [recorder.new(tokens, 4) for _ in range(STATISTICS)]
-    _tile = recorder.new(tile, width, component=LOGITS)
+    _tiles = _tiles_of(recorder, tile, width, several)
     _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, narrowed) if n]
     recorder.keep(node, scored, labels, *_statistics[:2])
     loss = recorder.new(1, 4, node)
@@ -217,6 +237,16 @@ def loss_in_tiles(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parame
 def loss_in_one_tile(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
     """The same where there are not more tokens than that."""
     return _tiled(recorder, x, weight, bias, recorder.sizes.bs)
+
+
+def loss_in_tiles_of_two(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Divergence from what another model expects, in tiles of both; what the other one keeps is counted elsewhere."""
+    return _tiled(recorder, x, weight, bias, TILE_ROWS, 2)
+
+
+def loss_in_one_tile_of_two(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """The same where there are not more tokens than in a tile."""
+    return _tiled(recorder, x, weight, bias, recorder.sizes.bs, 2)
 
 
 def causal_loss(recorder: Recorder, logits: Tensor) -> Tensor:
@@ -271,5 +301,7 @@ LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Para
     "in-parts": loss_in_parts,
     "in-tiles": loss_in_tiles,
     "in-one-tile": loss_in_one_tile,
+    "in-tiles-of-two": loss_in_tiles_of_two,
+    "in-one-tile-of-two": loss_in_one_tile_of_two,
 }
 """Losses that run the head themselves, a part of the tokens after the other."""

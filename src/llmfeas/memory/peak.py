@@ -14,6 +14,7 @@ from ..workload.kernels import runs_public_code
 from ..workload.serving import pool_of
 from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
+from .models_beside import models_beside
 from .rollouts import beside_training
 from .runtime import overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
@@ -108,8 +109,12 @@ def _training(scenario: Scenario) -> CountedMemory:
     tensors = training_memory(scenario)
     runtime = runtime_memory(scenario, tensors.components)
     server, notes = beside_training(scenario)
-    peak = _training_peak(tensors, runtime, server)
-    components = {name: size + server.get(name, 0.0) for name, size in components_of(tensors.components).items()}
+    others = models_beside(scenario)
+    peak = _training_peak(tensors, runtime, server, others)
+    components = {
+        name: size + server.get(name, 0.0) + others.get(name, 0.0)
+        for name, size in components_of(tensors.components).items()
+    }
     if tensors.approximate:
         notes = (*notes, Note("memory-approximate", tensors.approximate))
     found = Memory(
@@ -126,8 +131,8 @@ def _training(scenario: Scenario) -> CountedMemory:
     return CountedMemory(found, (*notes, *_unmeasured(scenario), *_unlike(scenario), *stack_notes(scenario)))
 
 
-def _training_peak(tensors: TensorMemory, runtime: Range, server: Mapping[str, float]) -> Range:
-    peak = runtime.shifted(tensors.bytes + sum(server.values()))
+def _training_peak(tensors: TensorMemory, runtime: Range, *beside: Mapping[str, float]) -> Range:
+    peak = runtime.shifted(tensors.bytes + sum(sum(each.values()) for each in beside))
     if tensors.approximate:
         return Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
     return peak
@@ -223,7 +228,8 @@ def peak_bytes(scenario: Scenario) -> Range:
     if not scenario.is_training:
         return _serving(scenario).memory.peak_bytes
     tensors = training_memory(scenario)
-    return _training_peak(tensors, runtime_memory(scenario, tensors.components), beside_training(scenario)[0])
+    runtime = runtime_memory(scenario, tensors.components)
+    return _training_peak(tensors, runtime, beside_training(scenario)[0], models_beside(scenario))
 
 
 def on_machine_bytes(scenario: Scenario, memory: Memory) -> float:

@@ -243,6 +243,8 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
         return ""
     if scenario.objective.scores:
         return ""
+    if scenario.objective.critic:
+        return "no step with a critic was measured; it is taken to be at its peak together with the model"
     if not recipe.loss:
         return f"no step with the {scenario.loss} loss was measured; its logits are taken to be held as for plain text"
     if kernels_of(scenario):
@@ -298,7 +300,7 @@ def _loss(scenario: Scenario) -> str:
     if objective is None:
         return ""
     tokens = scenario.sequences_together * -(-scenario.seq_len // scenario.cp)
-    return "in-one-tile" if objective.loss == "in-tiles" and tokens <= TILE_ROWS else objective.loss
+    return objective.loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else objective.loss
 
 
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:

@@ -35,17 +35,22 @@ def context(inputs: Json, parameters: Json, *, writes: bool = True) -> tuple[str
 
 
 def _training(value: Any, total: float) -> Iterator[str]:
-    of = "pairs" if _in_pairs(value) else "sequences"
-    yield f"{value('micro_batch')} x {'2 x ' if _in_pairs(value) else ''}{value('seq_len')} tokens a device"
+    several = _sequences(value)
+    of = {1: "sequences", 2: "pairs"}.get(several, "examples")
+    yield f"{value('micro_batch')} x {f'{several} x ' if several > 1 else ''}{value('seq_len')} tokens a device"
     if value("global_batch") and value("global_batch") != value("micro_batch"):
         yield f"{value('global_batch')} {of} a step"
     if value("loss"):
         yield f"{value('loss')} loss"
-    if value("group_size"):
-        yield f"{value('group_size')} answers of {value('response_length')} tokens a prompt"
+    if value("response_length"):
+        several = value("group_size") or 1
+        yield f"{several} answer{'s' * (several > 1)} of {value('response_length')} tokens a prompt"
         yield "written on the same devices" if value("colocate") == "true" else "written on as many devices beside"
     if value("loss"):
         yield from ("reference computed before",) if value("reference") == "precomputed" else ()
+        yield from (
+            f"{what.replace('_', ' ')} {value(what)}" for what in ("teacher", "reward_model", "critic") if value(what)
+        )
     yield str(value("precision"))
     if (value("quant") or "none") != "none":
         yield f"{value('quant')} weights"
@@ -64,15 +69,16 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{format_count(value('tokens'))} tokens" + (f" ({digits(each)} a parameter)" if each >= 1 else "")
 
 
-def _in_pairs(value: Any) -> bool:
-    """Whether an example is two sequences."""
-    return bool(value("loss")) and OBJECTIVES[value("loss")].sequences > 1
+def _sequences(value: Any) -> int:
+    """Sequences of an example."""
+    return OBJECTIVES[value("loss")].sequences if value("loss") else 1
 
 
 def _examples(value: Any) -> str:
     epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
     each = min(value("example_tokens"), value("seq_len"))
-    what = "pairs x 2" if _in_pairs(value) else "examples"
+    several = _sequences(value)
+    what = {1: "examples", 2: "pairs x 2"}.get(several, f"examples x {several}")
     return f"{format_count(value('examples'))} {what} x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
 
 

@@ -60,6 +60,7 @@ TASKS: Mapping[str, str] = {
     "inference": "inference",
     "dpo": "preference tuning",
     "grpo": "reinforcement learning",
+    "distill": "distillation",
     "reward": "training a reward model",
     "embed": "training embeddings",
 }

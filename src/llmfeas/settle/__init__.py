@@ -36,6 +36,7 @@ from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
 from .load import settle_load
+from .models_beside import settle_models_beside
 from .pools import check_pools, count_pools
 from .server import settle_server
 from .speculation import settle_speculation
@@ -230,6 +231,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     settle_task(draft, asked, hardware.device, catalog)
     _unused(draft, asked)
     model = recipe.settle_objective(draft, model)
+    settle_models_beside(draft, model, catalog)
     count_pools(draft)
     settle_hardware(draft, hardware, catalog)
     recipe.settle_offload(draft, draft.values["device"])

@@ -223,6 +223,8 @@ def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | Non
     base = str(draft.given.get("quant") or "nf4") if draft.method == "qlora" else "none"
 
     def able(engine: Engine) -> bool:
+        if draft.values.get("loss") is not None and draft.values["task"] not in engine.objectives:
+            return False
         form = catalog.tables.quantization.format(base, engine.speaks)
         return (
             device.backend in engine.training.clusters and engine.format_support(form, device).status != "unsupported"

@@ -82,14 +82,17 @@ def settle_rollouts(draft: Draft) -> None:
     loss = draft.values.get("loss")
     if loss is None or not OBJECTIVES[loss].rollouts:
         return
-    if draft.values["reference"] == "precomputed":
+    if draft.values.get("reference") == "precomputed":
         raise UsageError(
             "contradiction",
             f"--reference precomputed contradicts --loss {loss}, whose answers are written while it trains",
             "use --reference loaded or none",
         )
     seq_len = draft.values["seq_len"]
-    draft.settle("group_size", 8)
+    if OBJECTIVES[loss].group > 1:
+        draft.settle("group_size", OBJECTIVES[loss].group)
+    elif draft.was_given("group_size"):
+        draft.warn("option-unused", f"--loss {loss} compares no answers of a group: --group-size was ignored")
     length = draft.settle("response_length", max(1, seq_len // 2), "derived")
     if length >= seq_len:
         raise UsageError(

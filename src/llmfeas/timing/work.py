@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..model.sums import Sums, trained_sums
+from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..workload.kernels import loops_over_experts, merges_into_experts, runs_wide, traits_of
@@ -61,10 +61,29 @@ def forwards_beside(scenario: Scenario) -> float:
     objective = scenario.objective
     if objective is None:
         return 0.0
+    others = _of_others(scenario)
     if scenario.reference not in ("loaded", "precomputed"):
-        return objective.forwards
+        return objective.forwards + others
     once = (scenario.epochs or 1.0) if scenario.reference == "precomputed" else 1.0
-    return objective.forwards + objective.reference_forwards / max(1.0, once)
+    return objective.forwards + objective.reference_forwards / max(1.0, once) + others
+
+
+CRITIC_PASSES = 4
+"""Forward passes that a critic's work comes to: one before the update, and an update of forward and backward."""
+
+
+def _of_others(scenario: Scenario) -> float:
+    """Passes of the models beside the one that trains, as passes of that one: by the weights that a token meets."""
+    if not scenario.beside:
+        return 0.0
+    own = architecture_sums(scenario.model.architecture)
+    again = 1 if scenario.checkpointing == "full" else 0
+    passes = 0.0
+    for role, model in scenario.beside:
+        sums = architecture_sums(model.architecture)
+        times = CRITIC_PASSES + again if role == "critic" else 1
+        passes += times * (sums.active + sums.head_weights) / (own.active + own.head_weights)
+    return passes
 
 
 def work_of(scenario: Scenario, tuned: bool) -> Work:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from ...catalog.architecture import Model
 from ...scenario import Scenario
 
 DATASET = "DATASET"
@@ -25,7 +26,16 @@ def repository(scenario: Scenario) -> str | None:
     """The model as a path or as its Hugging Face repository; None where none is known."""
     if scenario.model_path is not None:
         return _local(scenario.model_path)
-    return next((alias for alias in scenario.model.aliases if alias.count("/") == 1), None)
+    return _published(scenario.model)
+
+
+def _published(model: Model) -> str | None:
+    return next((alias for alias in model.aliases if alias.count("/") == 1), None)
+
+
+def repository_of(model: Model) -> str:
+    """The repository of a model of the catalog, or its id where none is known."""
+    return _published(model) or str(model.id)
 
 
 def is_gguf(scenario: Scenario) -> bool:

@@ -11,7 +11,7 @@ from ...scenario import Scenario
 from ...workload.kernels import runs_patched
 from . import accelerate, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
+from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, repository_of
 from .reading import ANYWHERE, module, words, yaml_of
 from .shell import command, nodes_note, nodes_of
 from .text import as_yaml
@@ -24,6 +24,7 @@ COMMANDS: Mapping[str | None, str] = {
     "grpo": "grpo",
     "rloo": "rloo",
     "bradley-terry": "reward",
+    "reverse-kl": "distillation",
 }
 """What `trl` is called with, by the loss."""
 LOSS_TYPES: Mapping[str, object] = {"dpo": ["sigmoid"], "ipo": ["ipo"], "kto": "kto", "grpo": "grpo"}
@@ -73,9 +74,8 @@ def config(scenario: Scenario) -> dict[str, object]:
 def _rollouts(scenario: Scenario) -> dict[str, object]:
     """Who writes the answers, how many and how long; the length of a sequence is that of prompt and answer."""
     settings: dict[str, object] = {
-        "num_generations": scenario.group_size,
         "max_completion_length": scenario.response_length,
-        "beta": 0.04 if scenario.reference == "loaded" else 0.0,
+        **_judged(scenario),
         "use_vllm": True,
         "vllm_mode": "colocate" if scenario.colocate == "true" else "server",
     }
@@ -83,6 +83,17 @@ def _rollouts(scenario: Scenario) -> dict[str, object]:
         settings["vllm_gpu_memory_utilization"] = scenario.gpu_memory_utilization
         settings["vllm_tensor_parallel_size"] = rollout_tp(scenario)
     return settings
+
+
+def _judged(scenario: Scenario) -> dict[str, object]:
+    """What answers are judged by: a teacher, or others of their group; the teacher in 16 bits."""
+    others = dict(scenario.beside)
+    if "teacher" in others:
+        name = repository_of(others["teacher"])
+        return {"teacher_model_name_or_path": name, "teacher_model_init_kwargs": {"dtype": "bfloat16"}}
+    rewards = {"reward_model_name_or_path": repository_of(others["reward_model"])} if "reward_model" in others else {}
+    beta = 0.04 if scenario.reference == "loaded" else 0.0
+    return {"num_generations": scenario.group_size, "beta": beta, **rewards}
 
 
 def write(scenario: Scenario) -> Launch:
@@ -130,7 +141,7 @@ LAUNCHER = Launcher(
     release="TRL 1.16, transformers 5.23, peft 0.21",
     install=(*trainer.PACKAGES, "trl>=1"),
     needs=trainer.needs,
-    tasks=("finetune", "lora", "qlora", "dpo", "grpo", "reward"),
+    tasks=("finetune", "lora", "qlora", "dpo", "grpo", "distill", "reward"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
     splits=accelerate.LAUNCHER.splits,
