@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from .record import dataclass, field, fields
@@ -86,30 +87,33 @@ def _is_written(member: object) -> bool:
 
 def written(record: Any) -> Json:
     """A record as a mapping of its keys to plain data."""
-    values = ((key, getattr(record, key)) for key in keys_of(record.__class__))
-    return {key: value if value.__class__ in _PLAIN else plain(value) for key, value in values if value is not ABSENT}
+    found = shallow(record)
+    for key, value in found.items():
+        if value.__class__ not in _PLAIN:
+            found[key] = plain(value)
+    return {key: value for key, value in found.items() if value is not ABSENT} if ABSENT in found.values() else found
 
 
 def shallow(record: Any) -> Json:
-    """A record as a mapping of its keys to values that may be records themselves: what an encoder asks for.
-
-    A sweep does this a dozen times a line, so that the mapping of each kind of record is compiled.
-    """
-    return _compiled(record.__class__)(record)
+    """A record as a mapping of its keys to values that may be records themselves: what an encoder asks for."""
+    keys, values = _readers(record.__class__)
+    return dict(zip(keys, values(record), strict=False))
 
 
 @functools.cache
-def _compiled(kind: Any) -> Callable[[object], Json]:
-    pairs = ", ".join(f"{key!r}: record.{key}" for key in keys_of(kind))
-    made: Callable[[object], Json] = eval(f"lambda record: {{{pairs}}}")  # names of our own fields
-    return made
+def _readers(kind: Any) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
+    """The keys of a kind of record, and what reads all of their values and the first again, so that there are many."""
+    keys = keys_of(kind)
+    return keys, attrgetter(*keys, keys[0])
 
 
 def plain(value: Any) -> Any:
     """Any value of the contract as JSON has it: records and mappings become objects, sequences lists."""
-    if value.__class__ in _PLAIN:
+    if value.__class__ in _PLAIN or value is ABSENT:
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, Published):
+        return value.to_dict()
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - the second asks far longer
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]

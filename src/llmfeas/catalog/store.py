@@ -91,6 +91,8 @@ class Records(Mapping[str, R]):
         self._file: dict[str, DataFile] = {}
         """The file that each entry stands in."""
         self._read: list[DataFile] = []
+        self._bases: dict[tuple[object, int], Mapping[str, Any]] = {}
+        """What entries of a file leave to each base, as found so far."""
         self._read_next()
 
     def _read_next(self) -> bool:
@@ -98,9 +100,11 @@ class Records(Mapping[str, R]):
             return False
         file = self._read_file(self._unread.pop(0), needed=self.section.needed and not self._read)
         self._read.append(file)
-        for key, entry in _entries(self.section, file).items():
-            self._raw.setdefault(key, entry)
-            self._file.setdefault(key, file)
+        entries = _entries(self.section, file)
+        fresh = {key: entry for key, entry in entries.items() if key not in self._raw} if self._raw else entries
+        self._raw.update(fresh)
+        self._file.update(dict.fromkeys(fresh, file))
+        self._bases.clear()
         return True
 
     def _has(self, key: object) -> bool:
@@ -200,7 +204,13 @@ class Records(Mapping[str, R]):
         """What an entry leaves to its base, which may stand in any of the files."""
         if not self.section.base_field:
             return {}
-        name = self._raw[key].get(self.section.base_field)
+        place = self._raw[key].get(self.section.base_field), id(self._file.get(key))
+        found = self._bases.get(place)
+        if found is None:
+            found = self._bases[place] = self._found_base(key, place[0])
+        return found
+
+    def _found_base(self, key: str, name: Any) -> Mapping[str, Any]:
         for file in self._beside(key):
             bases = file.data.get(self.section.base)
             defaults = bases.get(name) if isinstance(bases, Mapping) else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 from ..record import dataclass
@@ -67,6 +66,8 @@ def cube(count: int, dimensions: int) -> tuple[tuple[float, ...], ...]:
 @lru_cache(maxsize=4096)
 def normal(share: float) -> float:
     """The quantile of a standard normal variable."""
+    from statistics import NormalDist  # takes as long to import as all of this room
+
     return NormalDist().inv_cdf(share)
 
 

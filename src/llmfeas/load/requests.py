@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Final, Literal
 
 from ..errors import UsageError
 from ..record import dataclass
+from .points import normal
 
 Shape = Literal["fixed", "uniform", "lognormal"]
-
-_NORMAL: Final = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Spread:
             return 1.0
         if self.shape == "uniform":
             return 1.0 + self.width * (2 * share - 1)
-        return math.exp(self._sigma * _NORMAL.inv_cdf(share) - self._sigma**2 / 2)
+        return math.exp(self._sigma * normal(share) - self._sigma**2 / 2)
 
     def beyond(self, length: float) -> float:
         """The share of requests that are longer than a multiple of the mean."""
@@ -60,7 +58,7 @@ class Spread:
             return min(1.0, max(0.0, (1.0 + self.width - length) / (2 * self.width)))
         if length <= 0.0:
             return 1.0
-        return 1.0 - _NORMAL.cdf((math.log(length) + self._sigma**2 / 2) / self._sigma)
+        return 0.5 - math.erf((math.log(length) + self._sigma**2 / 2) / self._sigma / math.sqrt(2)) / 2
 
 
 FIXED: Final = Spread()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
+from typing import TYPE_CHECKING
 
 from ..catalog.joined import Joined
 from ..catalog.store import Catalog
@@ -16,8 +17,9 @@ from .change import change as make_change
 from .hardware import rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
-from .solve.fleet import fewest
-from .solve.lots import Fleet
+
+if TYPE_CHECKING:
+    from .solve.lots import Fleet
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
@@ -83,6 +85,8 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     fixed = scenario.offer is not None or isinstance(scenario.device, Joined) or "num_devices" in keep
     if not is_followed(scenario) or fixed:
         return None
+    from .solve.fleet import fewest
+
     open_ = {name: value for name, value in search.request.items() if name in keep or name not in FREE}
     found, _ = fewest({**open_, "device": scenario.device.id}, catalog)
     if found is None or found.estimate.verdict.status not in search.wanted:

@@ -22,7 +22,6 @@ from ..feasibility.bounds import (
 from ..feasibility.core import estimate
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
-from ..feasibility.served_load import keeps_up
 from ..feasibility.software import software_support
 from ..memory.peak import memory
 from ..record import dataclass
@@ -277,6 +276,8 @@ class Search:
             self.note(changes, share + hopeless)
             return None
         if is_followed(settled.scenario):
+            from ..feasibility.served_load import keeps_up
+
             self.work += LOAD_WORK
             if not keeps_up(settled.scenario):
                 self.note(changes, share)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .. import __version__
-from ..contract import ABSENT, keys_of
+from ..contract import ABSENT, Note, keys_of
 from ..feasibility.core import flops, parameter_counts
 from ..feasibility.inputs import inputs, value_and_origin
 from ..feasibility.result import SCHEMA, Estimate
@@ -29,7 +29,7 @@ def estimate_line(id: object, estimate: Estimate) -> str:
     head = _head(scenario, estimate.catalog) % tuple([_setting(*value_and_origin(scenario, name)) for name in BATCH])
     keys = TRAINING_REST if scenario.is_training else SERVING_REST
     rest = {key: value for key in keys if (value := getattr(estimate, key)) is not ABSENT}
-    return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{encoded(estimate.warnings)}}}\n'
+    return f'{{"id":{encoded(id)},{head},{encoded(rest)[1:]},"warnings":{_warnings(estimate.warnings)}}}\n'
 
 
 @cached_across_batches
@@ -41,6 +41,11 @@ def _head(scenario: Scenario, catalog: str) -> str:
         result["flops"] = flops(scenario)
     head = {"schema": SCHEMA, "llmfeas": __version__, "catalog": catalog, "inputs": settings, "result": result}
     return encoded(head)[1:-2].replace("%", "%%").replace(encoded(_HOLE), "%s")
+
+
+@lru_cache(maxsize=1024)
+def _warnings(warnings: tuple[Note, ...]) -> str:
+    return encoded(warnings)
 
 
 @lru_cache(maxsize=1024, typed=True)
