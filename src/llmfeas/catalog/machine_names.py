@@ -10,6 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import UsageError
@@ -50,8 +51,10 @@ def meant(text: str, catalog: Catalog) -> Meant:
         UsageError: `unknown-device`, `ambiguous-device`, or `bad-quantity` for a count of 0 or a size that is not sold.
     """
     plain, refused = text[:LONGEST], None
+    whose, rest = _provider_and_rest(plain, catalog)
+    orders = (plain,) if whose is None or not rest else (plain, f"{rest} {whose}")
     for read in (_as_named, _as_worded_offer):
-        for reading in readings(plain):
+        for reading in chain.from_iterable(map(readings, orders)):
             if reading.count == 0:
                 hint = "Write for instance 8xh100-sxm."
                 raise UsageError("bad-quantity", f"'{printable(plain, 40)}' asks for no device at all", hint)
@@ -105,6 +108,9 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
     devices, chosen, ids = catalog.devices, found.chosen, found.ids
     if reading.sizes_gib:
         ids = of_size(reading, found, devices)
+        if not ids and (reading.count or 1) > 1:  # what all of them have together
+            reading = replace(reading, sizes_gib=tuple(size / (reading.count or 1) for size in reading.sizes_gib))
+            ids = of_size(reading, found, devices)
         if not ids:
             raise _not_sold(text, reading, found, devices)
         chosen = chosen if chosen in ids else ids[0] if len(ids) == 1 else None

@@ -21,16 +21,25 @@ SIZE_SLACK: Final = 0.07
 _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified
     edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
     sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
-    inference endpoint endpoints"""
+    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
-SYNONYMS: Final = {"mobile": "laptop", "notebook": "laptop", "maxq": "max-q", "rpi": "raspberry-pi"}
+SYNONYMS: Final = {
+    "mobile": "laptop",
+    "notebook": "laptop",
+    "maxq": "max-q",
+    "rpi": "raspberry-pi",
+    "mbp": "macbook pro",
+    "mba": "macbook air",
+}
 _FRONT: Final = re.compile(r"\s*([0-9]{1,12})(?:\s*[x×*]\s*|\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
 _TIMES: Final = re.compile(r"\s*[0-9]+\s*[x×*]", re.IGNORECASE)
 _BEHIND: Final = re.compile(r"(.*\S)(?:\s*[×*]\s*|\s*\(?[x×*]|[\s_-]x\s*)([0-9]{1,4})\)?\s*", re.IGNORECASE | re.DOTALL)
 _WORDED: Final = re.compile(rf"\s*({'|'.join(COUNT_WORDS)})[\s-]+(\S.*)", re.IGNORECASE | re.DOTALL)
 _SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?gi?b|g)(?![a-z0-9])", re.IGNORECASE)
+_BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
+"""A number behind a name may be its memory (`m2 ultra 192`), where nothing is called so and that much is sold."""
 _SCREEN: Final = re.compile(r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)", re.IGNORECASE)
 _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
 """Years and inches, which people write behind the names of notebooks and desktops."""
@@ -61,6 +70,10 @@ def readings(text: str) -> Iterator[Reading]:
         yield Reading(front[2], int(front[1]), whole=True)
     if behind:
         yield from _sized(behind[1], int(behind[2]))
+    bare = _BARE.fullmatch(text)
+    if bare:
+        for reading in readings(bare[1]):
+            yield Reading(reading.text, reading.count, (*reading.sizes_gib, float(bare[2])))
 
 
 def _sized(text: str, count: int | None) -> Iterator[Reading]:
