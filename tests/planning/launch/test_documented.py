@@ -78,9 +78,12 @@ def of_torchrun(launch: Launch) -> list[str]:
     return recipe_errors(launch) + unknown_options(options(words(launch)[:-2]), documented("torchrun")["flags"])
 
 
+TRAINERS = ("sft", "dpo", "kto", "grpo", "rloo", "reward", "distillation")
+
+
 def of_trl(launch: Launch) -> list[str]:
     found, table = contents(launch), documented("trl")
-    trainer = next(name for name in ("sft", "dpo", "kto", "grpo", "rloo") if f"{name}.yaml" in found)
+    trainer = next(name for name in TRAINERS if f"{name}.yaml" in found)
     wrong = unknown(found[f"{trainer}.yaml"], table["config" if trainer == "sft" else trainer])
     wrong += accelerate_errors(launch)
     flags = {**documented("accelerate")["flags"], "--config": "str", "--accelerate_config": "str"}
