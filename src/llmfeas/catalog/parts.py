@@ -16,7 +16,7 @@ class Mla:
     q_lora_rank: Count | None = None
     kv_lora_rank: Count
     nope_head_dim: Count
-    rope_head_dim: Count
+    rope_head_dim: CountOrZero
     v_head_dim: Count
 
 
@@ -38,6 +38,8 @@ class LinearAttention:
     """Decays and gates of each channel through projections of this rank (Kimi Linear); 0: a decay a head."""
     by_channel: bool = False
     """Decays and gates of each channel through whole projections (Ling 3)."""
+    whole_gate: bool = False
+    """With `channel_rank`: the gates alone through a whole projection (Kimi K3)."""
     lightning: bool = False
     """No convolution, and decays that are fixed (MiniMax)."""
 

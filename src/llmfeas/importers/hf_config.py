@@ -103,6 +103,7 @@ _ACTIVATIONS: Final = {
     "silu": "silu",
     "swish": "silu",
     "swigluoai": "silu",
+    "situ": "silu",
 }
 _DTYPES: Final = ("float32", "bfloat16", "float16")
 
@@ -229,7 +230,7 @@ def _architecture(config: Config, family: Family) -> Architecture:
         "hidden": config.count(names["hidden"]),
         "heads": config.count(names["heads"], "heads"),
         "kv_heads": config.optional_count(names["kv_heads"], "heads") or 0,
-        "head_dim": config.optional_count(names["head_dim"]) or 0,
+        "head_dim": config.optional_count(names["head_dim"], zero=True) or 0,
         "ffn": config.optional_count(names["ffn"], zero=True),
         "vocab": config.count("vocab_size", "rows"),
         "context": _context(config, family),

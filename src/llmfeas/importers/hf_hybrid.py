@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..catalog.parts import Experts, LinearAttention, ShortConvolution, StateSpace
+from ..catalog.parts import Experts, LinearAttention, ShortConvolution, SideWeights, StateSpace
+from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
 from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, PER_TOKEN_EXPERTS, Family, Parts, sizes
@@ -168,9 +169,22 @@ def _kimi_layers(config: Config, parts: Parts) -> Parts:
         conv_kernel=linear.count("short_conv_kernel_size", "few"),
         interval=0,
         channel_rank=width,
+        whole_gate=linear.flag("use_full_rank_gate"),
     )
     mixer = ["attention" if index + 1 in whole else "linear_attention" for index in range(parts["layers"])]
-    return {"linear_attention": shape, "mixer": mixer}
+    return {"linear_attention": shape, "mixer": mixer, **_kimi_gates(config, parts, mixer)}
+
+
+def _kimi_gates(config: Config, parts: Parts, mixer: Sequence[str]) -> Parts:
+    """Read what Kimi K3 adds: a gate on latent attention's output, experts that work in a narrower width."""
+    found: Parts = {}
+    if config.flag("mla_use_output_gate"):
+        gate = SideWeights(matrices=((parts["hidden"], parts["heads"] * parts["mla"].v_head_dim),))
+        found["beside"] = [gate if kind == "attention" else None for kind in mixer]
+    narrow = config.optional_count("routed_expert_hidden_size")
+    if narrow is not None:
+        found["experts"] = replace(parts["experts"], latent_width=narrow)
+    return found
 
 
 def _lightning_layers(config: Config, parts: Parts) -> Parts:

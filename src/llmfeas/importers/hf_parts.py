@@ -157,7 +157,7 @@ def latent(config: Config, _: Parts) -> Parts:
         q_lora_rank=config.optional_count("q_lora_rank"),
         kv_lora_rank=config.count("kv_lora_rank"),
         nope_head_dim=config.count("qk_nope_head_dim"),
-        rope_head_dim=config.count("qk_rope_head_dim"),
+        rope_head_dim=config.count("qk_rope_head_dim", zero=True),
         v_head_dim=config.count("v_head_dim"),
     )
     return {"mla": mla, "head_dim": mla.nope_head_dim + mla.rope_head_dim, "kv_heads": 0}

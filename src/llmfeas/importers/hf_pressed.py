@@ -12,6 +12,7 @@ from typing import Final
 from ..catalog.parts import CompressedAttention, Experts, Indexer, LinearAttention, SideWeights, Window
 from . import hf_parts as read
 from .config_file import Config
+from .hf_latent import indexer
 from .hf_parts import ATTENTION_DROPOUT, BIASED, PER_TOKEN_EXPERTS, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
 from .hf_side import Matrices
 
@@ -145,6 +146,43 @@ def _bailing_layers(config: Config, parts: Parts) -> Parts:
         "linear_attention": shape,
         "mixer": mixer,
         "beside": [gate if kind == "attention" else None for kind in mixer],
+    }
+
+
+def _glm_next_layers(config: Config, parts: Parts) -> Parts:
+    """Read GLM 5.3 Flash: every fourth layer keeps latent attention, whose indexer presses keys together; the others
+    a delta rule with decays of each channel. All connect parallel streams."""
+    layers, hidden = parts["layers"], parts["hidden"]
+    names = {"linear_attention": "linear_attention", "indexed_attention": "attention", "full_attention": "attention"}
+    if config.raw("layer_types") is None:
+        mixer = ["linear_attention" if (index + 1) % 4 else "attention" for index in range(layers)]
+    else:
+        mixer = read.mixers(config, parts, "layer_types", names)["mixer"]
+    own = config.nested("linear_attn_config") or Config(config.file, {}, {})
+    heads = own.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
+    width = own.optional_count("head_dim") or config.count("linear_head_dim")
+    shape = LinearAttention(
+        key_heads=heads,
+        value_heads=heads,
+        key_head_dim=width,
+        value_head_dim=width,
+        conv_kernel=own.optional_count("short_conv_kernel_size", "few")
+        or config.count("linear_conv_kernel_dim", "few"),
+        channel_rank=width,
+    )
+    streams = config.count("hc_mult", "few")
+    matrices, vectors = _hyper_connections(config, parts, (2 + streams) * streams, 3)
+    plain = SideWeights(matrices=tuple(matrices), vectors=vectors)
+    key = config.count("index_head_dim")
+    press = SideWeights(matrices=(*matrices, (hidden, key)), vectors=vectors + config.count("index_kpool", "few") * key)
+    found = indexer(config, parts)
+    indexes = found.get("indexes", [True] * layers)
+    return {
+        **found,
+        "linear_attention": shape,
+        "mixer": mixer,
+        "indexes": [kind == "attention" and has for kind, has in zip(mixer, indexes, strict=False)],
+        "beside": [press if kind == "attention" else plain for kind in mixer],
     }
 
 
@@ -302,6 +340,32 @@ PRESSED: Final[Mapping[str, Family]] = {
             _bailing_layers,
             ATTENTION_DROPOUT,
         ),
+    ),
+    "glm5_next_text": Family(
+        implementation="hf-hybrid",
+        defaults=sizes(
+            *(45, 4096, 64, 64, 12288, 154880, 1048576),
+            moe_intermediate_size=2048,
+            n_shared_experts=1,
+            n_routed_experts=288,
+            num_experts_per_tok=8,
+            first_k_dense_replace=3,
+            kv_lora_rank=512,
+            q_lora_rank=1536,
+            qk_rope_head_dim=0,
+            qk_nope_head_dim=256,
+            v_head_dim=256,
+            index_topk=2048,
+            index_head_dim=128,
+            index_n_heads=32,
+            index_kpool=16,
+            linear_head_dim=128,
+            linear_num_heads=64,
+            linear_conv_kernel_dim=4,
+            hc_mult=4,
+        ),
+        fixed={"rope_fraction": 0.0},
+        parts=(BIASED, read.latent, ROUTED_EXPERTS, read.listed_experts, _glm_next_layers, ATTENTION_DROPOUT),
     ),
     "minimax_m3_vl_text": Family(
         implementation="hf-recent-side",

@@ -52,6 +52,7 @@ class DeltaRule(Operator):
     channel_rank: int = 0
     lightning: bool = False
     by_channel: bool = False
+    whole_gate: bool = False
 
     @property
     def keys(self) -> int:
@@ -110,12 +111,16 @@ class DeltaRule(Operator):
         widths = {"q": self.keys, "k": self.keys, "v": self.values, "b": self.value_heads}
         found = [w for name, n in widths.items() for w in column_linear(name, self.hidden, n, adapter="attention")]
         for name, n in (("f", self.keys), ("g", self.values)):
-            if self.by_channel:
+            if self._is_whole(name):
                 found += column_linear(f"{name}_b", self.hidden, n, adapter="attention")
                 continue
             found += column_linear(f"{name}_a", self.hidden, self.channel_rank, adapter="attention", split="none")
             found += column_linear(f"{name}_b", self.channel_rank, n, adapter="attention", inner=True)
         return tuple(found)
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether decays (`f`) or gates (`g`) come out of a whole projection, not through a low rank."""
+        return self.by_channel or (self.whole_gate and name == "g")
 
     def score_flop(self, tokens: int) -> float:
         """FLOPs of one sequence: products within a chunk, and with the state between chunks.
@@ -340,4 +345,5 @@ def delta_rule(architecture: Architecture, kind: LayerKind) -> DeltaRule:
         linear_attention.channel_rank,
         linear_attention.lightning,
         linear_attention.by_channel,
+        linear_attention.whole_gate,
     )
