@@ -29,7 +29,7 @@ def test_the_closed_form_is_near_the_simulation(kind: str) -> None:
         policy = list(POLICIES)[number % len(POLICIES)]
         random_, server, lengths = drawn(number, policy, fixed=kind != "users")
         arrivals = drawn_arrivals(random_, server, lengths, kind, WORK)
-        runs = simulated(server, lengths, arrivals, range(2), WORK)
+        runs = simulated(server, lengths, arrivals, range(1), WORK)
         true = seen(runs, endless=arrivals.requests is None)
         found = load(server, lengths, arrivals)
         ttft, tpot = found.ttft_seconds, found.tpot_seconds
