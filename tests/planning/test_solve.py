@@ -44,7 +44,7 @@ def status(request: Ask) -> str:
         found = estimate(resolution(request, catalog()))
         return "on the host" if spills(found) else found.verdict.status
     except UsageError as error:
-        assert error.code in ("beyond-positions", "impossible-layout")
+        assert error.code in ("beyond-positions", "impossible-layout", "rank-beyond-matrix")
         return "refused"
 
 

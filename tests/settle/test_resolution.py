@@ -367,3 +367,16 @@ def test_adapters_that_train_nothing_are_refused() -> None:
     assert resolution(asked, catalog()).scenario.lora_targets == "all-linear"
     with pytest.raises(UsageError, match="has no attention"):
         resolution({**asked, "lora_targets": "attention"}, catalog())
+
+
+def test_ranks_beyond_the_matrices_are_refused() -> None:
+    assert settled("llama-3-8b", "h100-sxm", task="lora", lora_rank=4096).scenario.lora_rank == 4096
+    with pytest.raises(UsageError, match="--lora-rank 4097 is beyond the matrices of Llama 3 8B, which are 4096 wide"):
+        settled("llama-3-8b", "h100-sxm", task="lora", lora_rank=4097)
+
+
+def test_an_optimizer_that_an_engine_has_not_is_refused_with_those_that_it_has() -> None:
+    with pytest.raises(UsageError, match="--engine megatron has no --optimizer shampoo") as caught:
+        settled("llama-3-8b", "8xh100-sxm", engine="megatron", optimizer="shampoo")
+    assert "adamw, sgd, sgd-momentum, lion, muon; engines that take any: pytorch" in str(caught.value.hint)
+    assert settled("llama-3-8b", "512xh100-sxm", optimizer="soap").scenario.engine == "pytorch"

@@ -199,9 +199,12 @@ class Engine:
     """Implementations that it is known not to run."""
     brings: tuple[Identifier, ...] = ()
     """Tasks and formats that it does by itself, whatever the libraries of a backend lack."""
+    optimizers: tuple[Identifier, ...] = ()
+    """Those that it brings, where it takes no others; empty: any that PyTorch code has."""
     objectives: tuple[Identifier, ...] = ()
-    adapters: tuple[Literal["lora", "rslora", "dora"], ...] = ("lora",)
     """Tasks with an objective of their own that it has trainers for."""
+    adapters: tuple[Literal["lora", "rslora", "dora"], ...] = ("lora",)
+    """Kinds of adapters that it has."""
     launchers: tuple[Identifier, ...] = ()
     """What `llmfeas launch` writes for it."""
     backends: Mapping[BackendId, tuple[Support, ...]] = field(default_factory=dict)

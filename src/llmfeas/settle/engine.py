@@ -225,6 +225,8 @@ def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | Non
     def able(engine: Engine) -> bool:
         if draft.values.get("loss") is not None and draft.values["task"] not in engine.objectives:
             return False
+        if engine.optimizers and draft.given.get("optimizer", "adamw") not in engine.optimizers:
+            return False
         form = catalog.tables.quantization.format(base, engine.speaks)
         return (
             device.backend in engine.training.clusters and engine.format_support(form, device).status != "unsupported"

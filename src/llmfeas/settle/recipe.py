@@ -285,10 +285,10 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     """Settle optimizer, checkpointing, dropout and adapters of a training task.
 
     Raises:
-        UsageError: the adapters that were asked for train nothing.
+        UsageError: adapters that train nothing or of too high a rank, an optimizer that the engine has not.
     """
     adapters = draft.method in ("lora", "qlora")
-    draft.settle("optimizer", "adamw")
+    _check_optimizer(draft.settle("optimizer", "adamw"), engine, catalog)
     loss = draft.values.get("loss")
     guided = loss is not None and OBJECTIVES[loss].spares
     own = engine.training.checkpointing
@@ -304,11 +304,28 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
         limit = min(model.architecture.hidden, model.architecture.q_width)
         rank = draft.values["lora_rank"]
         if rank > limit:
-            draft.warn("rank-above-width", f"LoRA rank {rank} is above the model's width {limit}: no longer low-rank")
+            text = f"--lora-rank {rank} is beyond the matrices of {printable(model.name, 60)}, which are {limit} wide"
+            raise UsageError("rank-beyond-matrix", text, f"use {limit // 8} or less, or --task finetune: all weights")
         targets = draft.values["lora_targets"]
         if targets == "attention" and not parameters(model, rank, targets).trainable:
             text = f"--lora-targets attention trains nothing: {printable(model.name, 60)} has no attention"
             raise UsageError("contradiction", text, "Use --lora-targets all-linear.")
+
+
+def _check_optimizer(optimizer: str, engine: Engine, catalog: Catalog) -> None:
+    """Refuse an optimizer that the engine has not.
+
+    Raises:
+        UsageError: naming those that it has, and engines that have it.
+    """
+    if engine.optimizers and optimizer not in engine.optimizers:
+        able = [each.id for each in catalog.engines.values() if each.launchers and not each.optimizers]
+        raise UsageError(
+            "contradiction",
+            f"--engine {engine.id} has no --optimizer {optimizer}",
+            f"it has {', '.join(engine.optimizers)}; engines that take any: {', '.join(able)}",
+            engine.optimizers,
+        )
 
 
 def _check_kind(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
