@@ -95,6 +95,8 @@ class ServingSpeed:
     """Which calibrated path a serving engine takes. Compared by identity."""
 
     __pydantic_config__: ClassVar = STRICT
+    products: str = ""
+    """Whose products of quantized weights it has on a CPU; empty: those of its builds."""
     family: Literal["llama.cpp", "mlx", "compiled", "server", "autoawq", "eager"]
     backend: Literal["vulkan", "sycl"] | None = None
     """That it forces."""

@@ -21,6 +21,7 @@ class Path:
     bandwidth: str
     unpacks: bool
     fixed: str
+    products: str
 
 
 @lru_cache(maxsize=4096)
@@ -28,7 +29,9 @@ def inference_path(device: Device, speed: ServingSpeed) -> Path:
     """The path of an engine on a device."""
     family = "server" if device.backend in ACCELERATORS and speed.family == "eager" else speed.family
     backend = speed.backend or ("sycl" if device.backend == "xpu" else device.backend)
-    return Path(family, backend, _bandwidth_class(device, family, backend), speed.unpacks, speed.fixed or family)
+    fixed = speed.fixed or family
+    bandwidth = _bandwidth_class(device, family, backend)
+    return Path(family, backend, bandwidth, speed.unpacks, fixed, speed.products or fixed)
 
 
 def _bandwidth_class(device: Device, family: str, backend: str) -> str:
