@@ -117,7 +117,7 @@ def item_of_line(raw: bytes, number: int) -> Item:
     """Read one line of NDJSON; a line that cannot be read becomes an item with its error."""
     try:
         text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        settings = json.loads(text, object_pairs_hook=_once_each, parse_int=json_integer)
+        settings = _DECODER.decode(text)
     except _TwiceError as twice:
         return Item(None, number, {}, _bad_line(f"says {printable(twice, 40)!r} twice"))
     except UnicodeDecodeError:
@@ -142,6 +142,10 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise _TwiceError(next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])))
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once_each, parse_int=json_integer)
+"""Made once, not for each line."""
 
 
 def _is_json(value: object) -> bool:

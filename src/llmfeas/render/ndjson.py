@@ -41,4 +41,4 @@ def encoded(value: object) -> str:
     Raises:
         ValueError: a number is not finite, which the contract rules out.
     """
-    return _ENCODER.encode(value)
+    return repr(value) if value.__class__ is int else _ENCODER.encode(value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..model.sums import Sums, architecture_sums, trained_sums
-from ..record import dataclass
-from ..scenario import Scenario
+from ..record import dataclass, replace
+from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import loops_over_experts, merges_into_experts, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 
@@ -88,6 +88,11 @@ def _of_others(scenario: Scenario) -> float:
 
 def work_of(scenario: Scenario, tuned: bool) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
+    return replace(_work_of(scenario, tuned), tokens=scenario.sequences * scenario.seq_len / scenario.cp)
+
+
+@cached_across_batches
+def _work_of(scenario: Scenario, tuned: bool) -> Work:
     efficiency = scenario.tables.efficiency
     full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
     repeated = efficiency.value("training.recompute.full") if full else 0.0
@@ -100,7 +105,7 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
     looped, adapted = loops_over_experts(scenario), merges_into_experts(scenario)
     return Work(
         sums=sums,
-        tokens=scenario.sequences * scenario.seq_len / scenario.cp,
+        tokens=0.0,
         seq_len=scenario.seq_len,
         passes=2.0 if scenario.method in ADAPTER_TASKS else 3.0,
         repeated=repeated + beside,
