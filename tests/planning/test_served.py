@@ -70,6 +70,19 @@ def test_a_server_takes_fewer_bits_only_for_fewer_devices() -> None:
         assert fewest == published
 
 
+@pytest.mark.parametrize(("question", "name"), [("max-users", "concurrency"), ("max-rate", "rate")])
+def test_several_devices_share_the_model_as_they_take_most(question: str, name: str) -> None:
+    asked = {**SERVED, **TARGETS, "device": "4xh100-sxm"}
+    free = solved(question, asked, catalog())
+    layout, amount = free.answer["layout"], free.answer[name]
+    assert isinstance(layout, dict) and isinstance(amount, int | float)
+    assert layout["dp"] * layout["tp"] * layout["pp"] == 4
+    for tp in (1, 2, 4) if name == "concurrency" else (4,):
+        said = solved(question, {**asked, "tp": tp, "pp": 1}, catalog()).answer[name]
+        assert isinstance(said, int | float) and said <= 1.02 * amount
+    assert any("--quant fp8" in note for note in free.notes)
+
+
 def test_a_target_that_no_count_reaches_is_said() -> None:
     found = solved("min-devices", {**SERVED, "rate": 5, "tpot": "100us"}, catalog())
     assert found.answer == {"num_devices": None}

@@ -166,6 +166,14 @@ class ModelCopy:
             return None
         return least_replicas(_server(self._scenario), *_load_of(self._scenario))
 
+    def most(self, devices: int, figure: Figure) -> float:
+        """What as many copies take as fill so many devices; 0 where they cannot be asked."""
+        scenario = settled({**self.request, "num_devices": devices}, self._catalog)
+        if scenario is None:
+            return 0.0
+        lengths, _, targets = _load_of(scenario)
+        return figure(server_of(scenario), lengths, targets)
+
     def copies(self, most: int) -> tuple[int, float] | None:
         """The copies that do, at most so many, and seconds to the first token; None where none do."""
         if most not in self._copies:
@@ -174,6 +182,34 @@ class ModelCopy:
             count, load = fewest_replicas(server, *_load_of(self._scenario), max(1, most), self.least)
             self._copies[most] = None if count is None else (count, load.ttft_seconds.p95)
         return self._copies[most]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """How a number of devices shares a model: what is asked of them, and the most that they take within targets."""
+
+    layout: Mapping[str, object]
+    quant: str
+    gives_up: str
+    amount: float
+    """Users, or requests a second."""
+
+
+Figure = Callable[[Server, Lengths, Targets], float]
+"""What a server takes within targets: users, or requests a second."""
+
+
+def shares(request: Request, devices: int, figure: Figure, catalog: Catalog) -> list[Shared]:
+    """Each format's best layout of so many devices: tensor-parallel size, stages, copies; as published first."""
+    found: list[Shared] = []
+    for each in formats_of({**request, "concurrency": MANY}, catalog):
+        copies = [copy for tp in each.sizes() if (copy := each.layout(tp)) and devices % copy.devices == 0]
+        tried = [(copy.most(devices, figure), place) for place, copy in enumerate(copies)]
+        amount, place = max(tried, default=(0.0, 0))
+        if amount:
+            layout = {name: copies[place].request[name] for name in ("tp", "pp", "engine")}
+            found.append(Shared(layout, each.scenario.quant, each.gives_up, amount))
+    return found
 
 
 def _server(scenario: Scenario) -> Server:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from ...catalog.joined import Joined
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.result import Estimate
-from .answer import FEASIBLE, Answer, Request, estimated, outcome
+from ...load.targets import largest_rate, most_users
+from ...record import replace
+from ...settle import hardware_named
+from ...units import digits
+from .answer import FEASIBLE, Answer, Request, estimated, outcome, without
 from .fleet import served
+from .lots import Figure, Shared, shares
 from .settings import SearchedSetting, inverted
 
 ROUNDS = 12
@@ -30,7 +36,9 @@ def max_users(request: Request, catalog: Catalog) -> Answer:
         )
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-users has no --rate", "Ask solve max-rate.")
-    return inverted("max-users", SearchedSetting("concurrency", 1, 10**6), request, catalog)
+    search = SearchedSetting("concurrency", 1, 10**6)
+    ways = _ways(request, lambda server, lengths, targets: most_users(server, lengths, targets).amount, catalog)
+    return _told(inverted("max-users", search, _laid_out(request, ways), catalog), "concurrency", ways)
 
 
 def max_rate(request: Request, catalog: Catalog) -> Answer:
@@ -43,13 +51,16 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-rate searches --rate", "Leave --rate out.")
 
+    ways = _ways(request, lambda server, lengths, targets: largest_rate(server, lengths, targets).amount, catalog)
+    request = _laid_out(request, ways)
+
     def at(rate: float) -> Estimate | None:
         return estimated({**request, "rate": rate}, catalog)
 
     best = at(LITTLE)
     if best is None or best.under_load is None or best.verdict.status not in FEASIBLE:
         beyond = {"rate": LITTLE, **outcome({**request, "rate": LITTLE}, catalog)}
-        return Answer("max-rate", {"rate": None}, None, beyond)
+        return _told(Answer("max-rate", {"rate": None}, None, beyond), "rate", ways)
     low, high = LITTLE, best.under_load().largest_requests_per_second.expected
     for _ in range(ROUNDS):
         middle = (low * high) ** 0.5
@@ -59,4 +70,38 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
         else:
             high = middle
     more = max(high, low * STEP)
-    return Answer("max-rate", {"rate": low}, best, {"rate": more, **outcome({**request, "rate": more}, catalog)})
+    beyond = {"rate": more, **outcome({**request, "rate": more}, catalog)}
+    return _told(Answer("max-rate", {"rate": low}, best, beyond), "rate", ways)
+
+
+def _ways(request: Request, figure: Figure, catalog: Catalog) -> list[Shared]:
+    """The best layouts of several devices, format by format; none where a layout was said, or a single device."""
+    if any(request.get(name) is not None for name in ("tp", "pp", "disaggregate")):
+        return []
+    hardware = hardware_named(str(request["device"]), catalog)
+    said = request.get("num_devices") or hardware.count or 1
+    if int(str(said)) == 1 or isinstance(hardware.device, Joined):
+        return []
+    alone = {**without(request, "num_devices"), "device": hardware.device.id}
+    return shares(alone, int(str(said)), figure, catalog)
+
+
+def _laid_out(request: Request, ways: list[Shared]) -> Request:
+    return {**request, **ways[0].layout} if ways and not ways[0].gives_up else request
+
+
+def _told(found: Answer, name: str, ways: list[Shared]) -> Answer:
+    """The answer with its layout, and what formats of fewer bits would make of it."""
+    now = found.answer[name]
+    more = [way for way in ways if way.gives_up and (not isinstance(now, int | float) or way.amount > now)]
+    notes = tuple(f"{_flags(way)}: about {digits(way.amount)}; {way.gives_up}" for way in more)
+    answer = dict(found.answer)
+    if ways and found.at is not None:
+        scenario = found.at.scenario
+        copies = scenario.num_devices // (scenario.tp * scenario.pp)
+        answer["layout"] = {"dp": copies, "tp": scenario.tp, "pp": scenario.pp}
+    return replace(found, answer=answer, notes=(*found.notes, *notes))
+
+
+def _flags(way: Shared) -> str:
+    return f"--quant {way.quant} --tp {way.layout['tp']} --pp {way.layout['pp']}"
