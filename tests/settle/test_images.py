@@ -6,6 +6,8 @@ import pytest
 
 import llmfeas
 from llmfeas.errors import UsageError
+from llmfeas.timing.inference import inference_time
+from llmfeas.timing.prefill import image_seconds
 
 
 def test_images_are_in_the_prompt_and_the_cache() -> None:
@@ -34,3 +36,22 @@ def test_every_rule_has_a_size_and_a_tower(models: dict[str, llmfeas.Model]) -> 
     ruled = [model for model in models.values() if model.image_tokens]
     assert len(ruled) > 40
     assert all(model.image_size and model.architecture.tower_parameters for model in ruled)
+
+
+def test_images_are_read_before_the_prompt() -> None:
+    asked = {"model": "qwen3-vl-8b", "device": "rtx-4090", "task": "inference", "output": 50}
+    seen, plain = llmfeas.estimate(**asked, prompt=100, images=3), llmfeas.estimate(**asked, prompt=100 + 3 * 1024)
+    assert seen.scenario.prompt == plain.scenario.prompt
+    longer = 3 * image_seconds(seen.scenario)
+    with_images, text = (inference_time(found.scenario) for found in (seen, plain))
+    first = [found.time_to_first_token_seconds.expected for found in (with_images, text)]
+    assert 0.5 * longer < first[0] - first[1] < 2 * longer
+    assert with_images.decode_tokens_per_second == text.decode_tokens_per_second
+
+
+@pytest.mark.parametrize(("name", "flop"), [("gemma-3-4b", 5.460392e12), ("qwen3-vl-8b", 5.797963e12)])
+def test_work_of_an_image_is_what_the_counter_says(models: dict[str, llmfeas.Model], name: str, flop: float) -> None:
+    """Of the encoders of transformers 5.23, counted by PyTorch 2.13; in Qwen's, attention by hand."""
+    encoder = models[name].image_encoder
+    assert encoder is not None
+    assert encoder.flop(models[name].architecture.tower_parameters) == pytest.approx(flop, rel=0.001)

@@ -14,6 +14,7 @@ from .parts import (
     Dropout,
     Experts,
     HeadShape,
+    ImageEncoder,
     Indexer,
     LinearAttention,
     Mla,
@@ -354,27 +355,15 @@ class Model:
     image_tokens: CountOrZero = 0
     """Tokens that an image of `image_size` makes; 0: it reads none, or nobody wrote its rule down."""
     image_size: str = ""
+    image_encoder: ImageEncoder | None = None
+    """The work of reading an image of that size; None: nobody wrote it down."""
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
 
 
-OF_ITS_OWN = frozenset(
-    [
-        "id",
-        "name",
-        "aliases",
-        "default_for",
-        "like",
-        "released",
-        "published_parameters",
-        "training_tokens",
-        "training_tokens_source",
-        "notes",
-        "sources",
-        "unverified",
-    ]
-)
+_OWN = "id name aliases default_for like released published_parameters training_tokens"
+OF_ITS_OWN = frozenset((*_OWN.split(), "training_tokens_source", "notes", "sources", "unverified"))
 """What a model does not take from the one that it is like."""
 
 

@@ -222,6 +222,27 @@ class NgramEmbedding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageEncoder:
+    """How much of an encoder one image of the size that is named passes."""
+
+    __pydantic_config__: ClassVar = STRICT
+    positions: Count
+    """Patches."""
+    layers: CountOrZero = 0
+    width: CountOrZero = 0
+    """Of its attention."""
+    span: CountOrZero = 0
+    """Positions that one attends to, on average over the layers; 0: all of the image."""
+    parameters: CountOrZero = 0
+    """That a position passes, what joins positions to tokens by its share; 0: all beside the language model."""
+
+    def flop(self, towers: int) -> float:
+        """FLOPs of one image, of a model with so many parameters in encoders."""
+        mixing = 4.0 * self.layers * self.width * (self.span or self.positions)
+        return self.positions * (2.0 * (self.parameters or towers) + mixing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer:
     """A sparse-attention indexer, one a layer, that picks the `top_k` cached tokens its attention reads."""
 

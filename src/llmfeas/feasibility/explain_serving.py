@@ -30,27 +30,19 @@ from ..timing.host import (
     host_share,
     memory_bytes_per_s,
     parts_with_shares,
-    sent_seconds,
-    streamed_seconds,
     weights_read_bytes,
 )
 from ..timing.inference import InferenceTime
 from ..timing.prefill import (
-    batch_tokens,
-    pass_tokens,
     prefill_parts,
-    prefill_rates,
     prompt_tokens,
     split_gain,
     unequal_read_parts,
     worth_stages,
 )
-from ..timing.rates import peak_flop_per_s
+from .explain_prompt import Prefill, Written
 from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, number, setting, term
-
-Written = tuple[str, str, tuple[TermInput, ...]]
-"""What a part is, its formula, and the numbers in it."""
 
 
 def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
@@ -91,7 +83,7 @@ def _of_prefill(scenario: Scenario, serving: InferenceTime) -> Callable[[str], W
     waiting = prompt * sequences_per_replica(scenario)
     unequal = unequal_read_parts(scenario, waiting, prompt)
     if not unequal:
-        return partial(_part, _Prefill(scenario, serving))
+        return partial(_part, Prefill(scenario, serving))
     gain = split_gain(scenario, waiting, worth_stages(unequal))
     parts = [part for part, _ in parts_with_shares(scenario)]
     return partial(_on_unequal, [(part, *found) for part, found in zip(parts, unequal, strict=True)], gain)
@@ -301,96 +293,3 @@ class _Decode:
             number("crossing", moved / self.parts["offload"], "bytes/s", EFFICIENCY),
         )
         return "weights that come from main memory in each step", "layers * on_device / tp / crossing", inputs
-
-
-class _Prefill:
-    """What the formulas of a prompt token are made of."""
-
-    def __init__(self, scenario: Scenario, serving: InferenceTime) -> None:
-        self.scenario, self.sums = scenario, architecture_sums(scenario.model.architecture)
-        speed = scenario.engine_record.serving.speed
-        self.rates = prefill_rates(
-            scenario.tables.efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused=False
-        )
-        self.parts = serving.prefill_parts
-        self.waiting = prompt_tokens(scenario) * sequences_per_replica(scenario)
-        self.launched = scenario.engine_record.serving.memory.cache == "paged"
-        self.batch = batch_tokens(scenario, self.waiting)
-        gain = split_gain(scenario, self.waiting)
-        self.gain = number("gain", gain, "", EFFICIENCY)
-        self.work = (self.parts["matrix"] + self.parts["attention"]) * gain
-        self.read = weights_read_bytes(scenario, self.batch) - head_bytes(scenario)
-        self.peak = peak_flop_per_s(scenario.device, "fp8-mixed" if scenario.quant == "fp8" else scenario.precision)
-
-    def _rate(self, rate: float) -> tuple[TermInput, ...]:
-        return number("peak", self.peak, "FLOP/s", "device"), number("efficiency", rate / self.peak, "", EFFICIENCY)
-
-    def matrix(self) -> Written:
-        inputs = (
-            number("weights", self.sums.dense_weights, "", "model"),
-            number("expert_weights", self.sums.routed_active, "", "model"),
-            number("expert_share", self.rates.experts, "", EFFICIENCY),
-            *self._rate(self.rates.matrix),
-            self.gain,
-        )
-        formula = "2 * (weights + expert_weights / expert_share) / (peak * efficiency) / gain"
-        return "matrix products of a token", formula, inputs
-
-    def attention(self) -> Written:
-        flop = self.sums.attention_flop(prompt_tokens(self.scenario))
-        inputs = (
-            number("attention_flop", flop, "FLOP a token", "model"),
-            *self._rate(flop / self.parts["attention"] / float(str(self.gain.value))),
-            self.gain,
-        )
-        return "scores and values over the prompt", "attention_flop / (peak * efficiency) / gain", inputs
-
-    def weights(self) -> Written:
-        inputs = (
-            number("work_seconds", self.work, "s"),
-            number("weights", self.read, "bytes", "model"),
-            number("rate", self.rates.read, "bytes/s", EFFICIENCY),
-            number("batch", self.batch, "tokens"),
-            self.gain,
-        )
-        formula = "((work_seconds ** 2 + (weights / rate / batch) ** 2) ** 0.5 - work_seconds) / gain"
-        return "weights read once a batch, as far as work does not hide it", formula, inputs
-
-    def offload(self) -> Written:
-        one_pass = pass_tokens(self.scenario, self.waiting)
-        inputs = (
-            number("sent_seconds", sent_seconds(self.scenario, self.read, self.batch), "s"),
-            number("batch", self.batch, "tokens"),
-            number("crossing_seconds", streamed_seconds(self.scenario, one_pass), "s"),
-            number("pass_tokens", one_pass, "tokens"),
-        )
-        return "weights that come from main memory", "sent_seconds / batch + crossing_seconds / pass_tokens", inputs
-
-    def streaming(self) -> Written:
-        inputs = (
-            number("stream_width", self.sums.stream_width, "", "model"),
-            number("rate", self.rates.stream, "elements/s", EFFICIENCY),
-            self.gain,
-        )
-        return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
-
-    def fixed(self) -> Written:
-        if self.launched:
-            return self._launched()
-        each = self.parts["fixed"] * self.batch / self.sums.layers
-        inputs = (
-            number("seconds_a_layer", each, "s", EFFICIENCY),
-            number("layers", self.sums.layers, "", "model"),
-            number("batch", self.batch, "tokens"),
-        )
-        return "launches and small operators, once a batch", "seconds_a_layer * layers / batch", inputs
-
-    def _launched(self) -> Written:
-        others = sum(seconds for name, seconds in self.parts.items() if name != "fixed")
-        inputs = (
-            number("launch_seconds", (self.parts["fixed"] + others) * self.batch, "s", EFFICIENCY),
-            number("batch", self.batch, "tokens"),
-            number("work_seconds", others, "s"),
-        )
-        text = "starting a pass over prompts, as far as the device has to wait for it"
-        return text, "max(0, launch_seconds / batch - work_seconds)", inputs

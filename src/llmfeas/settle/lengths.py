@@ -187,7 +187,9 @@ def _with_images(draft: Draft, model: Model, prompt: int) -> int:
         problem = f"{model.name} {why}" if why.startswith("is") else f"how many tokens {model.name} {why}"
         raise UsageError("no-images", problem, "give their tokens in --prompt")
     each = f"an image of {model.image_size} makes {model.image_tokens} tokens, which --prompt holds"
-    draft.warn("images", f"{each}; the work of the encoder that reads it is not in the time")
+    timed = "is timed by its FLOPs: nobody measured it" if model.image_encoder else "is not in the time"
+    unread = f"; the work of the encoder that reads it {timed}"
+    draft.warn("images", f"{each}{unread}")
     if draft.recorded.get("prompt") != "derived":
         prompt += images * model.image_tokens
         draft.override("prompt", prompt, "derived")

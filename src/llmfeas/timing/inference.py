@@ -66,7 +66,7 @@ def decode_bound_by(parts: Mapping[str, float]) -> BoundBy:
 def prefill_bound_by(parts: Mapping[str, float]) -> BoundBy:
     """What the largest share of reading a prompt waits for."""
     shares: dict[BoundBy, float] = {
-        "compute": parts["matrix"] + parts["attention"],
+        "compute": parts["matrix"] + parts["attention"] + parts.get("images", 0.0),
         "bandwidth": parts["weights"],
         "host": parts["fixed"],
         "communication": parts["offload"],

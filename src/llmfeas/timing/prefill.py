@@ -155,7 +155,7 @@ def split_gain(scenario: Scenario, tokens: float, stages: float = 0.0) -> float:
 
 
 def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
-    """Seconds a prompt token by part (matrix, attention, weights, offload, streaming, fixed); they add up."""
+    """Seconds a prompt token by part (matrix, attention, weights, offload, streaming, images, fixed); they add up."""
     return read_parts(scenario, prompt * sequences, prompt)
 
 
@@ -197,7 +197,26 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
         fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
-    return {**parts, "fixed": fixed}
+    seen = {"images": scenario.images * image_seconds(scenario) / length} if scenario.images else {}
+    return {**parts, **seen, "fixed": fixed}
+
+
+def image_flop(scenario: Scenario) -> float:
+    """FLOPs of the encoder for one image; 0 where nobody wrote them down."""
+    model = scenario.model
+    return 0.0 if model.image_encoder is None else model.image_encoder.flop(model.architecture.tower_parameters)
+
+
+def image_rate(scenario: Scenario) -> float:
+    """FLOP/s at which the encoder runs: that of weights in 16 bits, on one device."""
+    speed, efficiency = scenario.engine_record.serving.speed, scenario.tables.efficiency
+    return prefill_rates(efficiency, scenario.device, speed, scenario.precision, "none", fused=False).matrix
+
+
+def image_seconds(scenario: Scenario) -> float:
+    """Seconds of the encoder for one image, before the prompt is read."""
+    flop = image_flop(scenario)
+    return flop / image_rate(scenario) if flop else 0.0
 
 
 @cached_across_batches
