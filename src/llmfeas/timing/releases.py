@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from ..record import replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import BATCH, Scenario, cached_across_batches
+
+
+def earlier(scenario: Scenario) -> Scenario | None:
+    """The same under the latest earlier release that runs at another speed; None where the release was said."""
+    found = _earlier(scenario)
+    return None if found is None else found.with_batch({name: getattr(scenario, name) for name in BATCH}, {})
 
 
 @cached_across_batches
-def earlier(scenario: Scenario) -> Scenario | None:
-    """The same under the latest earlier release that runs at another speed; None where the release was said."""
+def _earlier(scenario: Scenario) -> Scenario | None:
+    """The same for any batch."""
     engine = scenario.engine_record
     if scenario.engine_version is not None or not engine.older:
         return None
@@ -16,5 +22,4 @@ def earlier(scenario: Scenario) -> Scenario | None:
     mine, theirs = engine.serving.speed, older.serving.speed
     if theirs.fixed == mine.fixed or (theirs.family, theirs.backend) != (mine.family, mine.backend):
         return None
-    plain = older.serving.asks_fused and not scenario.was_given("attention")
-    return replace(scenario, engine=older.id, attention="eager" if plain else scenario.attention)
+    return replace(scenario, engine=older.id, attention="eager" if older.serving.asks_fused else scenario.attention)
