@@ -21,6 +21,8 @@ TRAINING: Mapping[str, Centre] = {
     "training.native": (1.1, 0.3),
     "training.plain.cdna": (0.85, 0.3),
     "training.fp8_gain": (0.75, 0.3),
+    "training.mxfp8_gain": (0.9, 0.3),
+    "training.nvfp4_gain": (0.4, 0.3),
     "training.attention": (0.45, 0.3),
     "training.attention_new": (0.7, 0.3),
     "training.attention_second": (1.3, 0.3),

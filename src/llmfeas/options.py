@@ -44,7 +44,7 @@ FINETUNING = ADAPTERS | {"finetune"}
 QUANTIZED = frozenset({"qlora", "inference"}) | GUIDED
 EVERY_TASK = frozenset(TASKS)
 
-PRECISIONS = ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed")
+PRECISIONS = ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed", "mxfp8-mixed", "nvfp4-mixed")
 # fmt: off
 QUANTIZATIONS = (
     "none", "int8", "nf4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_k_s", "q4_0", "q3_k_m", "q2_k",

@@ -175,7 +175,18 @@ class Settings(TypedDict, total=False):
     """Sequences that one device takes at once."""
     global_batch: int | str
     """Sequences in one optimizer step, over all devices."""
-    precision: Literal["fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed", "auto"]
+    precision: Literal[
+        "fp32",
+        "tf32",
+        "bf16-mixed",
+        "fp16-mixed",
+        "bf16",
+        "fp16",
+        "fp8-mixed",
+        "mxfp8-mixed",
+        "nvfp4-mixed",
+        "auto",
+    ]
     """Number format of the computation."""
     quant: str
     """Format of the stored weights."""

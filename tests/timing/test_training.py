@@ -281,3 +281,17 @@ def test_a_card_that_its_power_holds_back_trains_below_its_clock() -> None:
     found = bare_answer({**ask, "device": "t4", "checkpointing": "none", "micro_batch": 2, "seq_len": 4096}).time
     assert isinstance(found, TrainingTime)
     assert found.tokens_per_second.low < 2441 < found.tokens_per_second.high
+
+
+def test_narrower_products_are_faster_where_there_are_units_for_them() -> None:
+    def found(device: str, precision: str) -> TrainingTime:
+        ask = {"model": "llama-3-70b", "num_devices": 64, "tp": 2, "pp": 4, "engine": "nemo-tuned", "micro_batch": 1}
+        time = bare_answer({**ask, "device": device, "precision": precision}).time
+        assert isinstance(time, TrainingTime)
+        return time
+
+    speeds = [found("gb200", name).tokens_per_second.expected for name in ("bf16-mixed", "mxfp8-mixed", "nvfp4-mixed")]
+    assert 1.3 * speeds[0] < speeds[1] < 0.9 * speeds[2]
+    assert found("gb200", "nvfp4-mixed").evidence == ("single-source", "tuned-fp4")
+    ask = {"model": "llama-3-8b", "device": "h100-sxm", "precision": "nvfp4-mixed"}
+    assert bare_answer(ask).verdict.software == "unsupported"

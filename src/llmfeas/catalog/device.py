@@ -4,6 +4,7 @@ and offers, what one can rent or borrow as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from ..record import dataclass, fields, replace
@@ -42,6 +43,11 @@ class Rates:
         """Multiply every rate that exists."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return Rates(**{name: None if value is None else value * factor for name, value in values.items()})
+
+
+NARROW: Mapping[str, str] = {"fp8-mixed": "fp8", "mxfp8-mixed": "fp8", "nvfp4-mixed": "fp4"}
+"""The units that the products of a precision run on, where they are narrower than 16 bits: one scale a tensor, one for
+32 numbers, one for 16 (Transformer Engine's recipes)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,16 +260,17 @@ class Device:
     def train_flop_per_s(self, precision: str) -> float:
         """The dense peak in FLOP/s that training in `precision` is measured against.
 
-        A format that the device lacks falls back to what it would run instead: fp8 and 16 bits to `peak16_flop_per_s`,
-        tf32 to fp32.
+        A format that the device lacks falls back to what it would run instead: fp4 to fp8, fp8 and 16 bits to
+        `peak16_flop_per_s`, tf32 to fp32.
         """
         rates = self.tflop_per_s
         if precision == "fp32":
             return self.fp32_flop_per_s
         if precision == "tf32":
             return rates.tf32 * TERA if rates.tf32 else self.fp32_flop_per_s
-        if precision.startswith("fp8"):
-            return (rates.fp8 or self._peak16_tflop_per_s) * TERA
+        if precision in NARROW:
+            narrow = rates.fp4 if NARROW[precision] == "fp4" else None
+            return (narrow or rates.fp8 or self._peak16_tflop_per_s) * TERA
         if precision.startswith("bf16") and rates.bf16:
             return rates.bf16 * TERA
         if precision.startswith("fp16") and rates.fp16_matrix_fp32:

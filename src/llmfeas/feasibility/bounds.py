@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..catalog.device import Device
+from ..catalog.device import NARROW, Device
 from ..catalog.store import Catalog
 from ..memory.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
 from ..memory.serving_room import seen_bytes
@@ -172,7 +172,7 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     device = _device(settings, requested, catalog)
     precision = str(settings.get("precision", requested.precision if requested.was_given("precision") else "auto"))
     peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
-    if precision.startswith("fp8"):
+    if precision in NARROW:
         peak = max(peak, peak_flop_per_s(device, precision))
     each = 4.0 if _method(settings, requested) in FROZEN_BYTES else 6.0
     return tokens * weights * each / (peak * _count(settings, requested))

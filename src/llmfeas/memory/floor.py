@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..catalog.device import NARROW
 from ..catalog.engine import Scheme
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
@@ -38,7 +39,7 @@ def _least_states(optimizer: str) -> float:
 
 def frozen_bytes(task: str, precision: str) -> float:
     """What a frozen parameter takes at least."""
-    return min(FROZEN_BYTES[task], NARROW_BYTES) if precision == "fp8-mixed" else FROZEN_BYTES[task]
+    return min(FROZEN_BYTES[task], NARROW_BYTES) if precision in NARROW else FROZEN_BYTES[task]
 
 
 def rank_floor_bytes(scenario: Scenario) -> float:

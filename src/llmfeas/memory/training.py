@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
+from ..catalog.device import NARROW
 from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
 from ..model.build import build
@@ -220,7 +221,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
     if recipe.adapter_dropout and (traits.adapters != "written" or traits.compiled):
         return "no step with dropout before the adapters was measured under this engine"
     if recipe.fp8:
-        return "no step in 8-bit floating point was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
+        return "no step in so few bits was measured; the walk is that of bf16-mixed with 8-bit inputs kept"
     other = not all(operator.is_common for operator, _ in build(a).operators)
     if traits.adapters == "kernel" and (other or not recipe.adapters):
         return "no step of this kind was measured under this engine; adapters on dense models were"
@@ -261,7 +262,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     seq_len = -(-scenario.seq_len // scenario.cp)
     eager = scenario.attention == "eager" or traits.eager_only
     width = 2 if sixteen and not full else 4
-    fp8 = precision == "fp8-mixed" and layout.scheme.narrow_inputs
+    fp8 = precision in NARROW and layout.scheme.narrow_inputs
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,

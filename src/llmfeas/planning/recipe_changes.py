@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import floor, log10
 
 from ..catalog.backend import default_engine
+from ..catalog.device import NARROW
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..feasibility.verdict import IMPRACTICAL_SECONDS
@@ -152,7 +153,7 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
                 "16-bit products with a loss scale: the usual way on this device",
             )
     late = estimate.verdict.time in ("over_deadline", "impractical") or estimate.verdict.budget == "over_budget"
-    if late and rates.fp8 is not None and scenario.precision != "fp8-mixed" and scenario.method in FULL:
+    if late and rates.fp8 is not None and scenario.precision not in NARROW and scenario.method in FULL:
         yield change(
             scenario,
             "precision-fp8",

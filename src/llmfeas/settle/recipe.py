@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..catalog.architecture import Model
-from ..catalog.device import Device
+from ..catalog.device import NARROW, Device
 from ..catalog.engine import Engine
 from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
@@ -17,7 +17,7 @@ from ..workload.kernels import stacks_experts
 from ..workload.parameters import parameters
 from .draft import Draft
 
-MIXED = ("bf16-mixed", "fp16-mixed", "fp8-mixed")
+MIXED = ("bf16-mixed", "fp16-mixed", *NARROW)
 TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"

@@ -6,6 +6,7 @@ memory. What a processor's or a card's caches hold is not left out: few models a
 
 from __future__ import annotations
 
+from ..catalog.device import NARROW
 from ..memory.training_layout import packed_bytes
 from ..model.sums import architecture_sums, trained_sums
 from ..scenario import Scenario, cached_across_batches
@@ -13,6 +14,8 @@ from .rates import peak_flop_per_s
 from .rollouts import least_rollout_seconds
 from .work import ADAPTER_TASKS, forwards_beside
 
+NARROW_BYTES = {"fp8": 1.0, "fp4": 0.5}
+"""Of a weight in such units, without its scales."""
 WEIGHT_READS = 2
 """Passes of a training step that read every weight: forward, and backward for the gradients of activations."""
 
@@ -69,6 +72,6 @@ def least_read_bytes(scenario: Scenario) -> float:
     elif scenario.precision in ("fp32", "tf32"):
         width = 4.0
     else:
-        width = 1.0 if scenario.precision.startswith("fp8") else 2.0
+        width = NARROW_BYTES.get(NARROW.get(scenario.precision, ""), 2.0)
     held = (sums.active + sums.head_weights) * width / (scenario.tp * scenario.pp)
     return WEIGHT_READS * held

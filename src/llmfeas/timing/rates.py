@@ -6,9 +6,11 @@ data/efficiency.yaml for shares. Causes are read off the device's own record, ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 
-from ..catalog.device import Device
+from ..catalog.device import NARROW, Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import Style
 from ..record import dataclass
@@ -17,7 +19,7 @@ from ..units import TERA
 
 def peak_flop_per_s(device: Device, precision: str) -> float:
     """Dense peak of the format asked for, with fp32 accumulation, FLOP/s: what an MFU is measured against."""
-    if precision.startswith("fp8") and device.tflop_per_s.fp8_fp32 is not None:
+    if NARROW.get(precision) == "fp8" and device.tflop_per_s.fp8_fp32 is not None:
         return device.tflop_per_s.fp8_fp32 * TERA
     return device.train_flop_per_s(precision)
 
@@ -29,6 +31,14 @@ def product_flop_per_s(device: Device, precision: str) -> float:
 
 BEST_SHARE = 0.95
 """No product beats this share of its peak, whatever the shares of device and engine multiply to."""
+
+
+GAINS: Mapping[str, tuple[str, ...]] = {
+    "fp8-mixed": ("fp8_gain",),
+    "mxfp8-mixed": ("fp8_gain", "mxfp8_gain"),
+    "nvfp4-mixed": ("nvfp4_gain",),
+}
+"""The parameters whose product is the share of a narrow format's additional rate that matrix work gains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ def training_rates(
     if style == "native":
         share *= value("training.native")
     peak = peak_flop_per_s(device, precision)
-    gain = 1 + max(0.0, peak / half - 1) * (value("training.fp8_gain") if precision.startswith("fp8") else 0.0)
+    gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
     matrix = min(half * share * gain, BEST_SHARE * peak)
     eager = generation.value if traits.attention == "scaled" else 1.0
     fused = _fused_share(efficiency, device, generation.value, tuned=tuned, flash=flash)
@@ -117,6 +127,11 @@ def _fused_share(efficiency: Efficiency, device: Device, generation: float, *, t
     return min(share, BEST_SHARE)
 
 
+def _gain(efficiency: Efficiency, precision: str) -> float:
+    """Share of a narrow format's additional rate that matrix work gains; 0 in 16 bits and wider."""
+    return prod(efficiency.value(f"training.{name}") for name in GAINS[precision]) if precision in GAINS else 0.0
+
+
 def _sustained_flop_per_s(device: Device, precision: str, watts_per_tflop_per_s: float | None) -> float:
     """Peak without fp8, or of it what the card's power sustains where that is less, FLOP/s."""
     peak = _base_peak(device, precision)
@@ -126,6 +141,6 @@ def _sustained_flop_per_s(device: Device, precision: str, watts_per_tflop_per_s:
 
 
 def _base_peak(device: Device, precision: str) -> float:
-    if precision.startswith("fp8"):
+    if precision in NARROW:
         return device.peak16_flop_per_s
     return peak_flop_per_s(device, precision)

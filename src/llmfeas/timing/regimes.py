@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import Literal, get_args
 
-from ..catalog.device import Device
+from ..catalog.device import NARROW, Device
 from ..catalog.efficiency import Efficiency, Regime
 from ..catalog.engine import ServingSpeed, Style
 from ..record import dataclass
@@ -110,7 +110,7 @@ def training_regime(device: Device, task: str, style: Style, precision: str, moe
         return ("finetune-tuned" if tuned else "finetune-datacenter") if server else "finetune-consumer"
     if not server:
         return "pretrain-consumer"
-    return f"{'tuned' if tuned else 'pytorch'}-{'fp8' if precision.startswith('fp8') else '16bit'}"
+    return f"{'tuned' if tuned else 'pytorch'}-{NARROW.get(precision, '16bit')}"
 
 
 BACKEND_NAMES = {"hpu": "gaudi", "metal": "apple", "xpu": "intel"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...catalog.architecture import Architecture
+from ...catalog.device import NARROW
 from ...model.build import build
 from ...scenario import Scenario
 from . import torchrun
@@ -149,9 +150,12 @@ def recipe(scenario: Scenario) -> Options:
         ("--micro-batch-size", scenario.micro_batch),
         ("--global-batch-size", sequences(scenario)),
         ("--train-samples", max(1, math.ceil((scenario.tokens or 0) / scenario.seq_len))),
-        ("--bf16", scenario.precision in ("bf16-mixed", "fp8-mixed")),
+        ("--bf16", scenario.precision in ("bf16-mixed", *NARROW)),
         ("--fp16", scenario.precision == "fp16-mixed"),
-        ("--fp8-format", "hybrid" if scenario.precision == "fp8-mixed" else None),
+        ("--fp8-format", {"fp8-mixed": "hybrid", "mxfp8-mixed": "e4m3"}.get(scenario.precision)),
+        ("--fp8-recipe", "mxfp8" if scenario.precision == "mxfp8-mixed" else None),
+        ("--fp4-format", "e2m1" if scenario.precision == "nvfp4-mixed" else None),
+        ("--fp4-recipe", "nvfp4" if scenario.precision == "nvfp4-mixed" else None),
         ("--optimizer", OPTIMIZERS[scenario.optimizer]),
         ("--sgd-momentum", {"sgd": 0.0, "sgd-momentum": 0.9}.get(scenario.optimizer)),
         ("--lr", str(LEARNING_RATES[scenario.method])),
@@ -226,7 +230,7 @@ LAUNCHER = Launcher(
     tasks=("pretrain", "finetune"),
     backends=frozenset({"cuda", "rocm"}),
     choices={
-        "precision": ("fp32", "bf16-mixed", "fp16-mixed", "fp8-mixed"),
+        "precision": ("fp32", "bf16-mixed", "fp16-mixed", *NARROW),
         "optimizer": tuple(OPTIMIZERS),
         "offload": ("none", "optimizer"),
     },
