@@ -77,7 +77,8 @@ def _asked(envelope: dict[str, Any], origins: set[str]) -> list[str]:
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_an_answer_on_every_backend(run: Run, task: str) -> None:
     for device in ("rtx-4090", "rx-7900-xtx", "tpu-v5e", "m2-ultra", "arc-a770-16gb", "ryzen-9-7950x", "gaudi-2"):
-        envelope = answered(run, "-m", "tinyllama-1.1b", "-d", device, "-t", task)
+        taught = ("--teacher", "llama-2-7b") if task == "distill" else ()
+        envelope = answered(run, "-m", "tinyllama-1.1b", "-d", device, "-t", task, *taught)
         assert envelope["result"]["verdict"]["status"] in ("feasible", "tight", "infeasible", "unsupported")
         assert envelope["inputs"]["task"]["value"] == task
 
