@@ -180,6 +180,10 @@ class Scenario:
             vars(twin)["origins"] = {**self.origins, **origins}
         return twin
 
+    def in_batch_of(self, other: Scenario) -> Scenario:
+        """The same with the batch of another one, for what is kept across batches and found in one of them."""
+        return self.with_batch({name: getattr(other, name) for name in (*BATCH, "max_num_seqs")}, {})
+
     def on(self, part: Device) -> Scenario:
         """The same question as if all of its devices were as one of its unequal ones."""
         twin = object.__new__(Scenario)
@@ -318,7 +322,8 @@ R = TypeVar("R")
 def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Callable[Concatenate[Scenario, P], R]:
     """Keep what a function finds in a scenario, for all that differ from it in their batch alone.
 
-    The function looks at no setting of `BATCH` but through its further arguments, which are few and hashable.
+    The function looks at no setting of `BATCH` but through its further arguments, which are few and hashable. A
+    scenario that it gives is that of some batch (`in_batch_of`).
     """
 
     @wraps(function)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from llmfeas import settle
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.memory.peak import peak_bytes
 from llmfeas.memory.usable import usable_bytes
+from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import Resolution, resolution
 from llmfeas.walk.shared import walked_layers
 
@@ -380,3 +382,25 @@ def test_an_optimizer_that_an_engine_has_not_is_refused_with_those_that_it_has()
         settled("llama-3-8b", "8xh100-sxm", engine="megatron", optimizer="shampoo")
     assert "adamw, sgd, sgd-momentum, lion, muon; engines that take any: pytorch" in str(caught.value.hint)
     assert settled("llama-3-8b", "512xh100-sxm", optimizer="soap").scenario.engine == "pytorch"
+
+
+@pytest.mark.parametrize(
+    ("ask", "batch"),
+    [
+        ({"model": "gpt2", "device": "v100-pcie-32gb", "task": "inference"}, "concurrency"),
+        ({"model": "t5-3b", "device": "8xh100-sxm", "tp": 1, "pp": 1, "task": "inference"}, "concurrency"),
+        ({"model": "qwen3-30b-a3b", "device": "rtx-4070ti", "task": "inference"}, "concurrency"),
+        ({"model": "llama-3-8b", "device": "8xrtx-4090", "task": "lora"}, "micro_batch"),
+    ],
+    ids=str,
+)
+def test_batches_of_a_question_answer_alike_in_any_order(ask: dict[str, object], batch: str) -> None:
+    """What is found out in one of them and kept holds for the others too."""
+
+    def answers(sizes: tuple[int, ...]) -> list[dict[str, object]]:
+        for kept in (settle._settled, settle._for_requests, settle._for_batch):
+            kept.cache_clear()
+        return [bare_answer({**ask, batch: size}).to_dict() for size in sizes]
+
+    sizes = (1, 2, 4, 8, 32, 600)
+    assert answers(sizes) == answers(sizes[::-1])[::-1]

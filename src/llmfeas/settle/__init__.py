@@ -210,7 +210,7 @@ def _known(given: Mapping[str, Any], recorded: Mapping[str, Any], catalog: Catal
             raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
     rest = [item for item in given.items() if item[0] not in BATCH]
     if "concurrency" in given:
-        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), catalog)))
+        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), given["device"], catalog)))
     # a file may change between two questions
     ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
     return ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))

@@ -131,14 +131,21 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     return SERVER if asks_for_server(draft) and not has_pool(known, draft.values["device"]) else default
 
 
-def many_requests(concurrency: int, catalog: Catalog) -> int:
+def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:
     """The least number of requests at once for which engines are chosen as for `concurrency` of them."""
-    return max(step for step in _steps(catalog) if step <= concurrency)
+    named = device if device in catalog.devices else None
+    return max(step for step in _steps(named, catalog) if step <= concurrency)
 
 
-@lru_cache(maxsize=8)
-def _steps(catalog: Catalog) -> frozenset[int]:
-    return frozenset({1, *(choice.concurrency for each in catalog.backends.values() for choice in each.engines)})
+@lru_cache(maxsize=4096)
+def _steps(named: str | None, catalog: Catalog) -> frozenset[int]:
+    """Numbers of requests at once from which on another engine may be chosen; None: on any device."""
+    if named is None:
+        choices = [choice for each in catalog.backends.values() for choice in each.engines]
+    else:
+        device = catalog.devices[named]
+        choices = [choice for choice in catalog.backends[device.backend].engines if choice.when.holds(device)]
+    return frozenset({1, *(choice.concurrency for choice in choices)})
 
 
 def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -> str:

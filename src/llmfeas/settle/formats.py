@@ -93,7 +93,7 @@ def _stays_whole(scenario: Scenario) -> bool:
 
 def _with(scenario: Scenario, name: str, value: object) -> Scenario:
     """The same with another value of a setting; what is found out there all batches share."""
-    return _changed(scenario, name, value).with_batch({"concurrency": scenario.concurrency}, {})
+    return _changed(scenario, name, value).in_batch_of(scenario)
 
 
 @cached_across_batches

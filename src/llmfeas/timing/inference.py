@@ -143,12 +143,15 @@ def _seconds_alone(scenario: Scenario, prompt: int) -> float:
     return sum(prefill_parts(scenario, prompt, 1.0).values())
 
 
-@cached_across_batches
 def _reader(scenario: Scenario) -> Scenario:
     """The question to what reads prompts: the encoder of an encoder-decoder, else the model itself."""
+    return scenario if scenario.model.architecture.reader is None else _encoder(scenario).in_batch_of(scenario)
+
+
+@cached_across_batches
+def _encoder(scenario: Scenario) -> Scenario:
     reader = scenario.model.architecture.reader
-    if reader is None:
-        return scenario
+    assert reader is not None
     return replace(scenario, model=replace(scenario.model, architecture=reader), stored=None)
 
 

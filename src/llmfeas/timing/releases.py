@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..record import replace
-from ..scenario import BATCH, Scenario, cached_across_batches
+from ..scenario import Scenario, cached_across_batches
 
 
 def earlier(scenario: Scenario) -> Scenario | None:
     """The same under the latest earlier release that runs at another speed; None where the release was said."""
     found = _earlier(scenario)
-    return None if found is None else found.with_batch({name: getattr(scenario, name) for name in BATCH}, {})
+    return None if found is None else found.in_batch_of(scenario)
 
 
 @cached_across_batches
