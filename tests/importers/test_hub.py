@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
+import gguf_files
 import pytest
 
 import llmfeas
@@ -171,6 +172,59 @@ def test_a_bad_answer_gives_one_message(server: type[Hub], case: str) -> None:
     server.status = status
     with pytest.raises(DataError, match=message):
         llmfeas.estimate(model=f"hf:org/{case}", device="rtx-4090", task="inference")
+
+
+def gguf_repository(server: type[Hub], *names: str) -> None:
+    """Files of one small Llama under these names, and the list of them."""
+    head, place = gguf_files.header(*gguf_files.llama())
+    server.files = {name.rsplit("/", 1)[-1]: head + bytes(place) for name in names}
+    server.files["main"] = json.dumps({"siblings": [{"rfilename": name} for name in ("README.md", *names)]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "taken"),
+    [
+        ("hf:org/tiny-GGUF", ["tiny-Q8_0.gguf", "tiny-UD-Q4_K_M.gguf", "tiny-Q4_K_M.gguf"], "tiny-Q4_K_M.gguf"),
+        ("hf:org/tiny-GGUF:q8_0", ["tiny-Q8_0.gguf", "tiny-Q4_K_M.gguf"], "tiny-Q8_0.gguf"),
+        ("hf:org/alone-GGUF", ["alone-IQ2_M.gguf", "mmproj-F16.gguf"], "alone-IQ2_M.gguf"),
+        ("hf:org/tiny@main:BF16", ["BF16/tiny-BF16.gguf", "tiny-Q4_K_M.gguf"], "tiny-BF16.gguf"),
+    ],
+)
+def test_a_file_in_gguf_is_known_by_its_header(server: type[Hub], text: str, names: list[str], taken: str) -> None:
+    gguf_repository(server, *names)
+    folder = hub.folder_from_hub(text)
+    assert [file.name for file in folder.iterdir()] == [taken]
+    head, _ = gguf_files.header(*gguf_files.llama())
+    assert head.startswith((folder / taken).read_bytes())
+    found = llmfeas.estimate(model=text, device="rtx-4090", task="inference")
+    written = gguf_files.write(folder.parent / "whole.gguf", *gguf_files.llama())
+    whole = llmfeas.estimate(model=str(written), device="rtx-4090", task="inference")
+    assert found.to_dict()["result"]["memory"] == whole.to_dict()["result"]["memory"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "said"),
+    [
+        ("hf:org/none-GGUF", [], "neither a config.json nor a file in GGUF"),
+        ("hf:org/some-GGUF:Q5_K_M", ["some-Q4_K_M.gguf"], "no file of Q5_K_M"),
+        ("hf:org/several-GGUF", ["a-Q8_0.gguf", "a-Q6_K.gguf"], "no file of Q4_K_M"),
+        ("hf:org/part-GGUF", ["a-Q4_K_M-00001-of-00002.gguf"], "lacks parts"),
+        ("hf:org/climbs-GGUF", ["../../a-Q4_K_M.gguf"], "neither"),
+    ],
+)
+def test_what_no_file_in_gguf_answers_is_said(server: type[Hub], text: str, names: list[str], said: str) -> None:
+    gguf_repository(server, *names)
+    with pytest.raises(DataError, match=said):
+        hub.folder_from_hub(text)
+
+
+def test_a_header_in_gguf_that_is_none_is_said(server: type[Hub]) -> None:
+    gguf_repository(server, "a-Q4_K_M.gguf")
+    for content in (b"<html>", b"GGUF" + bytes(20) + b"\xff" * 40, server.files["a-Q4_K_M.gguf"][:300]):
+        server.files["a-Q4_K_M.gguf"] = content
+        hub.folder_from_hub.cache_clear()
+        with pytest.raises(DataError, match=r"a-Q4_K_M\.gguf"):
+            hub.folder_from_hub("hf:org/a-GGUF")
 
 
 def test_a_slow_hub_is_given_up(server: type[Hub], monkeypatch: pytest.MonkeyPatch) -> None:

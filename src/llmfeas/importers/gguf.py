@@ -12,6 +12,7 @@ import os
 import re
 from pathlib import Path
 from struct import calcsize
+from typing import IO
 
 from ..record import dataclass
 from .header import MIB, HeaderReader, bad_file, opened
@@ -121,6 +122,8 @@ PLAIN_TYPES = frozenset({"f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64"}
 
 
 HEADER_LIMIT = 64 * MIB
+MAX_STREAM_BYTES = 2**62
+"""Length of a file that nobody told: no header reaches it."""
 MAX_TENSORS = 65_536
 MAX_KEYS = 4_000
 MAX_NAME_BYTES = 1024
@@ -219,6 +222,17 @@ def _read_part(path: Path) -> GgufHeader:
         raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
 
 
+def header_of_stream(path: Path, stream: IO[bytes]) -> bytes:
+    """The header that a stream begins with, as it is written: read little further than it reaches.
+
+    Raises:
+        DataError: it is none, is damaged, or is longer than `HEADER_LIMIT`; `path` is what messages call it.
+    """
+    reader = HeaderReader(path, stream, MAX_STREAM_BYTES, HEADER_LIMIT)
+    _header(reader)
+    return reader.passed
+
+
 def _header(reader: HeaderReader) -> GgufHeader:
     if reader.bytes(4, "the magic number") != b"GGUF":
         reader.fail("no GGUF file (it does not start with the letters GGUF)", 0)
@@ -236,9 +250,9 @@ def _header(reader: HeaderReader) -> GgufHeader:
     names = {info[0].name for info in infos}
     if len(names) != len(infos):
         reader.fail("two tensors have the same name")
-    present = _check_extent(reader, metadata, infos)
+    whole = _whole_bytes(reader, metadata, infos)
     tensors = tuple(info[0] for info in infos)
-    return GgufHeader(version, metadata, tensors, reader.size, (str(reader.path),), present)
+    return GgufHeader(version, metadata, tensors, max(whole, reader.size), (str(reader.path),), whole <= reader.size)
 
 
 def _count(reader: HeaderReader, code: str, what: str, limit: int) -> int:
@@ -350,19 +364,19 @@ def _tensor_info(reader: HeaderReader, length: str) -> tuple[StoredTensor, int]:
     return tensor, offset
 
 
-def _check_extent(reader: HeaderReader, metadata: dict[str, Value], infos: list[tuple[StoredTensor, int]]) -> bool:
-    """Check that the file is as long as its tensors need; tell whether the weights are there at all."""
+def _whole_bytes(reader: HeaderReader, metadata: dict[str, Value], infos: list[tuple[StoredTensor, int]]) -> int:
+    """The bytes that the file has with its weights, all of which are there, or none."""
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or not 1 <= alignment <= 2**20:
         reader.fail(f"general.alignment is {alignment!r}")
     start = -(-reader.position // alignment) * alignment
-    if not infos or reader.size <= start:
-        return not infos
+    if not infos:
+        return reader.position
     last, end = max(((tensor, offset + tensor.bytes) for tensor, offset in infos), key=lambda pair: pair[1])
-    if start + end > reader.size:
+    if start < reader.size < start + end:
         raise bad_file(
             reader.path,
             f"the file ends at byte {reader.size}, but tensor {last.name!r} reaches to byte {start + end}",
             hint="The download is incomplete: fetch the file again.",
         )
-    return True
+    return start + end

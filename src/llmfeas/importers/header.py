@@ -68,6 +68,11 @@ class HeaderReader:
         self._stream = stream
         self._buffer = bytearray()
 
+    @property
+    def passed(self) -> bytes:
+        """All bytes in front of the present position."""
+        return bytes(self._buffer[: self.position])
+
     def fail(self, reason: str, offset: int | None = None) -> NoReturn:
         """Refuse the file, at the present offset unless another is given."""
         raise bad_file(self.path, reason, self.position if offset is None else offset)

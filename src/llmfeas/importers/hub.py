@@ -20,11 +20,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, cast
 
 from ..errors import DataError
 from ..text import printable
+from .gguf import HEADER_LIMIT as GGUF_LIMIT
+from .gguf import header_of_stream
 from .header import MIB
+from .hub_gguf import Chunks, gguf_files
 from .safetensors import HEADER_LIMIT, INDEX_LIMIT, MAX_PARTS
 
 PREFIX: Final = "hf:"
@@ -34,7 +37,8 @@ SECONDS: Final = 120.0
 PAUSE_SECONDS: Final = 10.0
 AT_ONCE: Final = 8
 _REPOSITORY: Final = re.compile(
-    r"(?P<id>[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96})(?:@(?P<revision>[\w.-]{1,100}))?", re.ASCII
+    r"(?P<id>[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96})(?:@(?P<revision>[\w.-]{1,100}))?(?::(?P<tag>[\w.-]{1,60}))?",
+    re.ASCII,
 )
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\.safetensors", re.ASCII)
 _OFF: Final = ("", "0", "false", "no", "off")
@@ -47,22 +51,24 @@ def on_hub(text: str) -> bool:
 
 @lru_cache(maxsize=16)
 def folder_from_hub(text: str) -> Path:
-    """The folder with configuration and headers of `hf:ORG/NAME` (`@REVISION`), fetched once.
+    """The folder with configuration and headers of `hf:ORG/NAME` (`@REVISION`, `:Q4_K_M` of one in GGUF), fetched once.
 
     Raises:
         DataError: no such model, no extra to fetch it with, offline, or an answer that is none: what, and what to do.
     """
     match = _REPOSITORY.fullmatch(text[len(PREFIX) :].strip())
     if match is None:
-        raise _fault(text, "is no id of the hub", "Write hf:ORG/NAME, with @REVISION where it is not main.")
-    asked = _Asked(match["id"], match["revision"] or "main")
-    folder = _temporary() / f"models--{match['id'].replace('/', '--')}"
-    folder.mkdir(exist_ok=True)
-    config = asked.content("config.json", CONFIG_LIMIT)
+        hint = "Write hf:ORG/NAME, with @REVISION where it is not main, and :Q4_K_M of files in GGUF."
+        raise _fault(text, "is no id of the hub", hint)
+    asked, tag = _Asked(match["id"], match["revision"] or "main"), match["tag"] or ""
+    folder = _temporary() / (tag.lower() or "-") / f"models--{match['id'].replace('/', '--')}"
+    folder.mkdir(parents=True, exist_ok=True)
+    in_gguf = bool(tag) or "gguf" in match["id"].lower()
+    config = None if in_gguf else asked.content("config.json", CONFIG_LIMIT)
     if config is None:
-        raise _fault(
-            asked.name, "has no config.json", "Of files in GGUF download one and give its path: its header says all."
-        )
+        for name in gguf_files(asked.name, asked.listing(), tag):
+            (folder / Path(name).name).write_bytes(asked.gguf_header(name))
+        return folder
     (folder / "config.json").write_bytes(_object("config.json", asked, config))
     names = _shards(asked, folder)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -112,10 +118,10 @@ class _Asked:
         self.until = time.monotonic() + SECONDS
         self.hub = _library(self.name)
 
-    def content(self, file: str, limit: int) -> bytes | None:
+    def content(self, file: str, limit: int, url: str = "") -> bytes | None:
         """The whole of a small file; None where the model has none of this name."""
         found = bytearray()
-        with self._answer(file, limit) as chunks:
+        with self._answer(file, limit, url) as chunks:
             if chunks is None:
                 return None
             for chunk in chunks:
@@ -141,10 +147,32 @@ class _Asked:
         said = f"{file} says that its header has {wanted - 8} bytes"
         raise _fault(self.name, f"has no usable header: {said}, and {max(0, len(found) - 8)} came", "")
 
+    def listing(self) -> list[str]:
+        """The names of all files.
+
+        Raises:
+            DataError: no such model, or no list in the answer.
+        """
+        endpoint = os.environ.get("HF_ENDPOINT") or self.hub.constants.ENDPOINT
+        url = f"{endpoint.rstrip('/')}/api/models/{self.repository}/revision/{self.revision}"
+        found = self.content("its list of files", INDEX_LIMIT, url)
+        if found is None:
+            raise _fault(self.name, "has no config.json, and the hub lists no files of it", "Look at its name.")
+        files = json.loads(_object("its list of files", self, found)).get("siblings")
+        names = [file.get("rfilename") for file in files if isinstance(file, dict)] if isinstance(files, list) else []
+        return [name for name in names if isinstance(name, str)]
+
+    def gguf_header(self, file: str) -> bytes:
+        """The header of a file in GGUF."""
+        with self._answer(file, GGUF_LIMIT + MIB) as chunks:
+            if chunks is None:
+                raise _fault(self.name, f"has no {file}", "Look at its list of files.")
+            return header_of_stream(Path(f"{self.name} {file}"), cast("IO[bytes]", Chunks(chunks)))
+
     @contextmanager
-    def _answer(self, file: str, limit: int) -> Iterator[Iterator[bytes] | None]:
+    def _answer(self, file: str, limit: int, url: str = "") -> Iterator[Iterator[bytes] | None]:
         """The bytes of a file from its start, as they come; None where there is no such file."""
-        url = self.hub.hf_hub_url(
+        url = url or self.hub.hf_hub_url(
             self.repository, file, revision=self.revision, endpoint=os.environ.get("HF_ENDPOINT") or None
         )
         headers = self.hub.utils.build_hf_headers() | {"Range": f"bytes=0-{limit}", "Accept-Encoding": "identity"}
