@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from ..catalog.architecture import Model
+from ..model.sums import architecture_sums
 from ..record import replace
 from ..scenario import Scenario, Task
 from ..workload.parameters import parameters
@@ -34,7 +35,9 @@ def _frozen(scenario: Scenario, model: Model, *, kept: bool) -> dict[str, float]
     weights = FROZEN_BYTES * parameters(model.architecture).total / (scenario.tp * scenario.pp * ranks)
     tokens = scenario.sequences * -(-scenario.seq_len // scenario.cp)
     stream = FROZEN_BYTES * tokens * model.architecture.hidden if kept else 0.0
-    return {"weights_bytes": weights, "activations_bytes": stream}
+    # where weights are divided, the head is gathered whole for the loss
+    head = FROZEN_BYTES * architecture_sums(model.architecture).head_weights if kept and ranks > 1 else 0.0
+    return {"weights_bytes": weights, "activations_bytes": stream, "workspace_bytes": head}
 
 
 def _critic(scenario: Scenario, model: Model) -> dict[str, float]:

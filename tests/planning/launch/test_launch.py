@@ -238,3 +238,12 @@ def test_torchtune_takes_the_configuration_of_the_devices() -> None:
     assert several[2:7] == ["--nproc_per_node", "8", "full_finetune_distributed", "--config", "llama3_1/8B_full"]
     assert "dtype=bf16" in several and "enable_activation_checkpointing=True" in several
     assert "it ships no configuration" in refused("torchtune", model="gpt2", device="rtx-4090", task="lora").message
+
+
+def test_who_judges_answers_stands_in_the_recipe() -> None:
+    asked = {"model": "qwen2.5-0.5b", "device": "h100-sxm", "seq_len": 512}
+    judged = contents(launched("trl", **asked, task="grpo", reward_model="qwen2.5-1.5b"))["grpo.yaml"]
+    assert judged["reward_model_name_or_path"] == "Qwen/Qwen2.5-1.5B"
+    taught = contents(launched("trl", **asked, task="distill", teacher="qwen2.5-3b"))["distillation.yaml"]
+    assert (taught["teacher_model_name_or_path"], taught["max_completion_length"]) == ("Qwen/Qwen2.5-3B", 256)
+    assert "num_generations" not in taught

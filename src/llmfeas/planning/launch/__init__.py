@@ -171,7 +171,7 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
     task = values.get("task") or ("pretrain" if implied is None else implied[0])
     if not engine.takes("task", task):
         able = [other.id for other in LAUNCHERS.values() if other.takes("task", task)]
-        hint = f"Engines that can: {', '.join(able)}."
+        hint = f"Engines that can: {', '.join(able)}." if able else "llmfeas writes it for no engine yet."
         raise UsageError("engine-cannot", f"--task {task} is not something {engine.name} can express.", hint, able)
 
 
