@@ -72,8 +72,8 @@ class Scenario:
     """The model that foresees rewards."""
     beside: tuple[tuple[str, Model], ...] = ()
     """These models, with the settings that name them."""
-    group_size: int = 1
-    """Answers that the model writes to one prompt."""
+    group_size: int | None = None
+    """Answers to one prompt that are compared; None: one answer alone."""
     response_length: int | None = None
     """Tokens of an answer that the model writes; None where it writes none."""
     colocate: Literal["true", "false"] | None = None
@@ -231,6 +231,11 @@ class Scenario:
     def sequences_together(self) -> int:
         """Sequences of one such pass."""
         return self.sequences // self.turns
+
+    @property
+    def answers_a_prompt(self) -> int:
+        """Answers that the model writes to one prompt."""
+        return self.group_size or 1
 
     @property
     def colocated_bytes(self) -> float:

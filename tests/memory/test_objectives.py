@@ -113,8 +113,18 @@ def test_a_share_that_cannot_hold_the_weights_is_said() -> None:
     assert "rollout-share" in {note["code"] for note in found["warnings"]}
 
 
-def test_an_answer_can_be_asked_again() -> None:
-    first = asked(adapters="lora")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"adapters": "lora"},
+        {"task": "distill", "teacher": "qwen2.5-3b"},
+        {"task": "grpo", "loss": "ppo", "reward_model": "function"},
+        {"task": "embed", "loss": "in-batch-cached"},
+        {"task": "reward", "adapters": "qlora"},
+    ],
+)
+def test_an_answer_can_be_asked_again(changes: dict[str, Any]) -> None:
+    first = asked(**changes)
     again = estimate(**first["inputs"]).to_dict()
     for name in ("memory", "time", "flops", "verdict"):
         assert again["result"][name] == first["result"][name]

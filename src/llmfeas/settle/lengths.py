@@ -270,7 +270,7 @@ def settle_batches(draft: Draft, scenario: Scenario) -> None:
     else:
         micro_batch = fitting_batch(scenario, draft.given.get("global_batch") or 0)
         draft.override("micro_batch", micro_batch, "derived")
-    group, whole = scenario.group_size, global_batch(scenario, micro_batch)
+    group, whole = scenario.answers_a_prompt, global_batch(scenario, micro_batch)
     batch = draft.settle("global_batch", -(-whole // group) * group, "derived")
     if batch % group:
         raise UsageError(

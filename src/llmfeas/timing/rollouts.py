@@ -60,7 +60,7 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
     return Rollout(
         answers=answers,
         length=length,
-        prompts=max(1, answers // scenario.group_size),
+        prompts=max(1, answers // scenario.answers_a_prompt),
         prompt=scenario.seq_len - length,
         at_once=together,
         read=time.prefill_tokens_per_second.expected,
