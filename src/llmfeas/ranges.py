@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Final
 
 from .contract import Published
@@ -11,7 +10,8 @@ from .record import dataclass
 
 TENTH: Final = 0.1
 """Share of cases beyond each end."""
-NORMAL: Final = NormalDist()
+NINETIETH: Final = 1.2815515655446004
+"""The percentile of the normal distribution that bounds it."""
 HALVINGS: Final = 24
 
 
@@ -58,27 +58,33 @@ class Range(Published):
         if self == other or not 0.0 < self.low <= self.high:
             return self
 
+        mine, theirs = self._logs(), other._logs()
+
         def end(below: float) -> float:
-            low, high = min(self.low, other.low), max(self.high, other.high)
+            low, high = math.log(min(self.low, other.low)), math.log(max(self.high, other.high))
             for _ in range(HALVINGS):
-                middle = math.sqrt(low * high)
-                passed = (1 - share) * self._passed(middle) + share * other._passed(middle)
+                middle = (low + high) / 2
+                passed = (1 - share) * _passed(mine, middle) + share * _passed(theirs, middle)
                 low, high = (middle, high) if passed < below else (low, middle)
-            return math.sqrt(low * high)
+            return math.exp((low + high) / 2)
 
         return Range(min(self.expected, end(TENTH)), self.expected, max(self.expected, end(1 - TENTH)))
 
-    def _passed(self, value: float) -> float:
-        """The share of cases below a value: a normal distribution of logarithms, of its own width to each side."""
-        end = self.low if value < self.expected else self.high
-        spread = abs(math.log(end / self.expected))
-        far = math.log(value / self.expected)
-        if not spread:
-            return float(far > 0)
-        return NORMAL.cdf(-far / spread * NORMAL.inv_cdf(TENTH))
+    def _logs(self) -> tuple[float, float, float]:
+        """The logarithm of what is expected, and how far the ends are from it."""
+        low, expected, high = math.log(self.low), math.log(self.expected), math.log(self.high)
+        return expected, expected - low, high - expected
 
     def over(self, other: Range) -> Range:
         """The ratio of two figures whose errors are independent: their spreads add as squares of logarithms."""
         spread = math.log(self.high / self.low) / 2 if self.low > 0 else 0.0
         other_spread = math.log(other.high / other.low) / 2 if other.low > 0 else 0.0
         return Range.around(self.expected / other.expected, math.exp(math.hypot(spread, other_spread)))
+
+
+def _passed(logs: tuple[float, float, float], value: float) -> float:
+    """The share of cases below a logarithm: a normal distribution of logarithms, of its own width to each side."""
+    expected, below, above = logs
+    far = value - expected
+    spread = below if far < 0 else above
+    return 0.5 + math.erf(far / spread * NINETIETH / math.sqrt(2)) / 2 if spread else float(far > 0)
