@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any, Final
 
 from ..record import dataclass
@@ -195,6 +196,8 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> f
 
     With `effective` an effective size may stand for a size (`4b` for `e4b`).
     """
+    if _other_version(asked.needed, name.needed):
+        return None
     left = Counter((*name.needed, *name.optional))
     before = ""
     for wanted in asked.needed:
@@ -210,6 +213,16 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> f
     beyond = sum(0.1 if _PART.fullmatch(word) else 1.0 for word in name.needed for _ in range(min(1, left[word])))
     optional = set(asked.optional) ^ set(name.optional)
     return beyond + 0.01 * len(optional)
+
+
+def _other_version(asked: Words, name: Words) -> bool:
+    """Whether a word has another version behind it in a name than in the one asked for (`qwen 1`, `... qwen 3 8b`)."""
+    for word, version in pairwise(asked):
+        if word.isalpha() and _NUMBER.fullmatch(version):
+            theirs = [after for before, after in pairwise(name) if before == word and _NUMBER.fullmatch(after)]
+            if theirs and version not in theirs and not any(is_size(size) and agree(version, size) for size in name):
+                return True
+    return False
 
 
 def version_of(name: TypedName) -> tuple[tuple[float, ...], Words]:
