@@ -23,8 +23,8 @@ from wheel_environment import built, installed
 
 TASKS = ("pretrain", "finetune", "lora", "qlora", "inference")
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 5000, 1.6, 150, 1.0
-"""What is asked: scenarios a second, times that with two processes, megabytes, seconds to the first line."""
+RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 2200, 1.6, 120, 1.0
+"""What is asked: scenarios a second, times that with two processes, megabytes a process, seconds to the first line."""
 
 
 def ids(program: str, kind: str, count: int) -> list[str]:
@@ -96,12 +96,14 @@ def main() -> int:
             rate = len(asked) / cpu
             print(f"--jobs {jobs}: {len(asked)} scenarios, first line after {first:.2f} s, {most:.0f} MB at most")
             print(f"  {len(asked) / clock:,.0f} a second on the clock, {rate:,.0f} a second of the processor")
-            good = good and first < FIRST_SECONDS and most < MEMORY_MB and (jobs > 1 or rate >= RATE)
+            good = good and first < FIRST_SECONDS and most < MEMORY_MB * jobs and (jobs > 1 or rate >= RATE)
         same = (folder / "out-1").read_bytes() == (folder / "out-2").read_bytes()
         print(
             f"two processes are {clocks[0] / clocks[1]:.2f} x as fast, with {'the same' if same else 'OTHER'} answers"
         )
-        print(f"asked for: {RATE:,} a second, {GAIN} x with two processes, {MEMORY_MB} MB, {FIRST_SECONDS:g} s")
+        print(
+            f"asked for: {RATE:,} a second, {GAIN} x with two processes, {MEMORY_MB} MB a process, {FIRST_SECONDS:g} s"
+        )
     return int(not (good and same))
 
 

@@ -12,6 +12,7 @@ TENTH: Final = 0.1
 """Share of cases beyond each end."""
 NINETIETH: Final = 1.2815515655446004
 """The percentile of the normal distribution that bounds it."""
+SLOPE: Final = NINETIETH / math.sqrt(2)
 HALVINGS: Final = 24
 
 
@@ -87,4 +88,4 @@ def _passed(logs: tuple[float, float, float], value: float) -> float:
     expected, below, above = logs
     far = value - expected
     spread = below if far < 0 else above
-    return 0.5 + math.erf(far / spread * NINETIETH / math.sqrt(2)) / 2 if spread else float(far > 0)
+    return 0.5 + math.erf(far / spread * SLOPE) / 2 if spread else float(far > 0)
