@@ -34,6 +34,24 @@ WITHOUT_A_CLASS = {
     "step-3.5-flash",
 }
 """Models whose public code is no class of transformers, so that nothing counted them but this project."""
+WITH_MORE_IN_THEIR_FILES = {
+    "cosmos-reason2-2b",
+    "dbrx",
+    "mimo-v2.5",
+    "mimo-v2.6-flash",
+    "mistral-small-22b",
+    "ornith-1.0-35b",
+    "ornith-1.0-9b",
+    "ornith-1.5-35b-a3b",
+    "ornith-1.5-397b",
+    "ornith-1.5-9b",
+    "qwen3-vl-embedding-2b",
+    "qwen3-vl-embedding-8b",
+    "step-3.7-flash",
+}
+"""Models whose published files hold more or less than the model (a head written twice, MTP, no encoder), or were not
+found: their architecture is that of a counted one, or of a config.
+"""
 COUNTED = {catalog().models[name].architecture for name in ROWS if name in catalog().models}
 
 
@@ -43,7 +61,7 @@ def test_every_catalog_model_has_a_row_and_every_row_a_model(models: dict[str, M
     counted = set(ROWS) | {row["id"] for row in (*recent, *pairs)}
     outside = {name for name in set(models) - counted if models[name].architecture not in COUNTED}
     assert set(ROWS) <= set(models)
-    assert outside == WITHOUT_A_CLASS
+    assert outside == WITHOUT_A_CLASS | WITH_MORE_IN_THEIR_FILES
 
 
 @pytest.mark.parametrize("name", ROWS)
