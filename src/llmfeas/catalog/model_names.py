@@ -120,8 +120,9 @@ GENERIC: Final = frozenset(
 """Words that many families use: sharing one makes no kinship."""
 _WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"
-_OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS}".split())
-"""Words of models that hold another one and more, or that draft for it: they are not that one."""
+_MADE_OF: Final = "t"
+_OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())
+"""Words of models that hold another one and more, draft for it or are built from it (T5Gemma): not that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,14 @@ class TypedName:
 def is_size(word: str) -> bool:
     """Whether a word is a count of parameters: `8b`, `8x7b`, not an active part (`a3b`) nor a version."""
     return _SIZE.fullmatch(word) is not None
+
+
+_GLUED: Final = re.compile(r"(?<=[a-z])([1-9])([1-9])(?![\w.])")
+
+
+def dotted(text: str) -> str:
+    """The text with a dot in two digits that are glued to a word, a version (`qwen25-7b`) more than a size."""
+    return _GLUED.sub(r"\1.\2", text[:LONGEST].lower())
 
 
 @functools.lru_cache(maxsize=8192)
@@ -212,7 +221,12 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> f
         left[taken] -= 1
     beyond = sum(0.1 if _PART.fullmatch(word) else 1.0 for word in name.needed for _ in range(min(1, left[word])))
     optional = set(asked.optional) ^ set(name.optional)
-    return beyond + 0.01 * len(optional)
+    return beyond + 0.01 * len(optional) + 0.5 * (_first_letters(asked) != _first_letters(name))
+
+
+def _first_letters(name: TypedName) -> str:
+    """The word that a name begins with: that of its family, or of whoever made something else of it."""
+    return next((word for word in name.needed if word[0].isalpha()), "")
 
 
 def _other_version(asked: Words, name: Words) -> bool:

@@ -32,13 +32,15 @@ def find_model(text: str, catalog: Catalog) -> Match[Model]:
 
 @functools.lru_cache(maxsize=1024)
 def _model_named(text: str, catalog: Catalog) -> Match[Model]:
-    from .model_names import chosen, kindred, typed
+    from .model_names import chosen, dotted, kindred, typed
 
-    index, asked = index_of(catalog.models), typed(text)
+    index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
-    key, ids = (
-        (exact, ()) if exact and not asked.format and not asked.tagged else chosen(_models(catalog.models), asked)
-    )
+    if exact and not asked.format and not asked.tagged:
+        found: tuple[str | None, tuple[str, ...]] = exact, ()
+    else:
+        found = chosen(known, typed(dotted(text)))
+    key, ids = found if any(found) else chosen(known, asked)
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
     if key is None:
