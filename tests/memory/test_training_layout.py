@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llmfeas.memory.checkpoint import checkpoint_bytes
 from llmfeas.memory.training import TensorMemory, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
 from llmfeas.scenario import Scenario
@@ -215,3 +216,13 @@ def test_a_frozen_base_is_gathered_as_it_is_stored(quant: str, per_weight: float
     links, shard = device_links_of(divided), 1e9
     moved = zero_seconds(divided, shard, links, 8) * links.ring(8)
     assert moved == pytest.approx(2 * shard * 7 / 8 * per_weight, rel=0.01)
+
+
+@pytest.mark.parametrize(("engine", "pp"), [("megatron", 8), ("pytorch", 40)])
+def test_a_stage_of_a_pipeline_may_train_nothing(engine: str, pp: int) -> None:
+    """Adapters of the attention alone, in a model of few such layers: a stage of recurrences runs no step back."""
+    asked = {"num_devices": 8 * pp, "task": "lora", "lora_targets": "attention", "engine": engine, "zero": 0}
+    hybrid = scenario(**{**LLAMA, **asked, "model": "granite-4.0-h-small", "pp": pp})
+    whole = scenario(**{**LLAMA, **asked, "model": "granite-4.0-h-small", "pp": 1})
+    assert 0 < training_memory(hybrid).bytes < training_memory(whole).bytes
+    assert checkpoint_bytes(hybrid) == pytest.approx(checkpoint_bytes(whole), rel=0.01)

@@ -223,13 +223,14 @@ class Recorder:
         return gradient
 
     def backward(self, loss: Tensor) -> None:
-        """Run all nodes behind `loss`, newest first."""
+        """Run all nodes behind `loss`, newest first; none where nothing of a stage trains."""
         self.component = WORKSPACE
         for leaf in self.leaves:
             leaf.left = leaf.uses
             leaf.uses = 0
         root = loss.node
-        assert isinstance(root, Node)
+        if not isinstance(root, Node):
+            return
         # The caller holds the root's gradient until the end.
         _held = self.new(loss.n, loss.width)
         root.grads = [_held]
