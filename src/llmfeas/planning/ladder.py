@@ -27,6 +27,10 @@ WIDTHS = (16, 8, 4)
 """Bits of a weight of the rungs of inference; one of another width is there where that was asked for."""
 
 
+KNOWN_BY_LOSS = ("dpo", "grpo")
+"""Tasks whose trainings are called by their loss."""
+
+
 def rungs(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
     """Yield the rungs of the ladder: the request's estimates with nothing but task or format changed.
 
@@ -51,6 +55,7 @@ def _guided(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Ru
     """Yield the rungs of a task with an objective: all weights, adapters, and adapters on a 4-bit base."""
     scenario = estimated.scenario
     names = dict(zip(METHODS.values(), ("", " with LoRA", " with QLoRA"), strict=True))
+    name = str(scenario.loss).upper() if scenario.task in KNOWN_BY_LOSS else scenario.task
     for adapters, method in METHODS.items():
         found: Estimate | None = estimated
         if scenario.method != method:
@@ -58,7 +63,7 @@ def _guided(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Ru
             kept = {name: value for name, value in request.items() if name not in (*unsaid, "quant")}
             found = _found({**kept, "adapters": adapters}, beside)
         if found is not None:
-            yield _rung(f"{str(scenario.loss).upper()}{names[method]}", found)
+            yield _rung(f"{name}{names[method]}", found)
 
 
 def _served(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
