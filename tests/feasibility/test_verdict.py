@@ -62,3 +62,11 @@ def test_every_component_is_in_the_peak() -> None:
     for task in ("pretrain", "finetune", "lora", "qlora", "inference"):
         memory = found("llama-3-8b", "rtx-4090", task=task).memory
         assert sum(memory.components.values()) == pytest.approx(memory.peak_bytes.expected, rel=1e-9)
+
+
+def test_copies_of_a_server_say_what_each_has_room_for() -> None:
+    asked = {"task": "inference", "engine": "vllm", "tp": 1, "pp": 1}
+    one = found("llama-3-8b", "h100-sxm", **asked, concurrency=200).verdict.reasons[0].message
+    eight = found("llama-3-8b", "8xh100-sxm", **asked, concurrency=1600).verdict.reasons[0].message
+    assert one.startswith("the cache has room for 109 of 200 requests")
+    assert eight.startswith("the cache of each of the 8 copies of the model has room for 109 of 200 requests")

@@ -11,6 +11,7 @@ from ..memory.serving_room import ServingRoom
 from ..ranges import Range
 from ..scenario import Scenario
 from ..units import digits, format_bytes, format_duration, format_usd
+from ..workload.serving import replicas, sequences_of
 from .result import LoadVerdict, Note, Status, Verdict
 
 IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
@@ -34,8 +35,10 @@ def memory_reason(scenario: Scenario, memory: Memory, serving: ServingRoom | Non
             f"on {device}: it may run out",
         )
     if serving is not None and serving.starts:
-        at_once, most = int(serving.requests_at_once.expected), scenario.concurrency
-        text = f"the cache has room for {at_once} of {most} requests of {scenario.context} tokens at once"
+        copies, most = replicas(scenario), sequences_of(scenario)
+        where = "the cache" if copies == 1 else f"the cache of each of the {copies} copies of the model"
+        at_once = int(serving.requests_at_once.expected / copies)
+        text = f"{where} has room for {at_once} of {most} requests of {scenario.context} tokens at once"
         return Note("memory-exceeds", text)
     missing = format_bytes(peak.expected - memory.usable_bytes)
     return Note(
