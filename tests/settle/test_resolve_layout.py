@@ -123,6 +123,8 @@ def test_fine_tuned_public_code_does_not_spread_experts(task: str, ep: int) -> N
     [
         ({"model": "gpt2", "device": "8xa100-sxm-80gb", "task": "pretrain"}, 0),
         ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "lora"}, 0),
+        ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "lora", "engine": "pytorch-liger"}, 0),
+        ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "lora", "engine": "torchtune"}, 3),
         ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "finetune"}, 3),
         ({"model": "llama-3-70b", "device": "8xh100-sxm", "task": "lora"}, 3),
         ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "pretrain", "engine": "megatron"}, 1),

@@ -115,6 +115,8 @@ class TrainingTraits:
     """ZeRO stage on several devices where nobody sets one."""
     layout: Literal["batches", "smallest", "fastest"] = "smallest"
     """How training is divided over several devices where nobody says: `batches` never divides a layer."""
+    copies: bool = False
+    """Where a copy of the model fits on each device and is as fast, nothing is divided unless somebody says so."""
     kernels: Identifier = "frameworks"
     """What training runs: public code (`eager`), kernels of data/implementations.yaml, or fused ones where a
     pre-training is divided (`frameworks`)."""

@@ -241,10 +241,11 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
 
 
 def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
-    """The ZeRO stages to choose among: PyTorch's own code divides nothing (DDP) but where it must or where that is
-    faster; who keeps weights in main memory (DeepSpeed, FSDP) divides them.
+    """The ZeRO stages to choose among: many programs divide nothing (DDP) but where they must or where that is faster,
+    and few a quantized base; who keeps weights in main memory (DeepSpeed, FSDP) divides them.
     """
-    divided = scenario.engine_record.training.style != "plain" or scenario.offload == "all" or draft.was_given("zero")
+    copies = scenario.engine_record.training.copies or (scenario.method == "qlora" and not runs_fused(scenario))
+    divided = not copies or scenario.offload == "all" or draft.was_given("zero")
     return (scenario.zero,) if divided or scenario.zero == 0 else (0, scenario.zero)
 
 
