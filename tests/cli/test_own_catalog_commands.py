@@ -242,3 +242,11 @@ def test_measurements_are_found_by_any_name_of_their_device(run: Run) -> None:
     by_id, by_name = (run("backtest", "--kind", "decode", "-d", name, "--json") for name in ("rtx-4090", "RTX 4090"))
     assert json.loads(by_name.out)["result"] == json.loads(by_id.out)["result"]
     assert run("backtest", "-d", "nothing").code == 2
+
+
+@pytest.mark.parametrize("command", [("devices", "show", "rtx-4090"), ("models", "show", "gpt2"), ("detect",)])
+@pytest.mark.parametrize("other", [("--json",), ("--format", "csv")])
+def test_an_entry_is_asked_in_one_format(run: Run, command: tuple[str, ...], other: tuple[str, ...]) -> None:
+    result = run(*command, "--yaml", *other)
+    assert result.code == 2
+    assert "exclude each other" in result.err

@@ -53,11 +53,14 @@ class Output:
         """Take the output options out of a command's values.
 
         Raises:
-            UsageError: `--json` together with another format, `--picture` with one that has none to choose.
+            UsageError: `--json`, `--format` or `--yaml` together, `--picture` with a format that has none to choose.
         """
         chosen, as_json = values.pop("format_"), values.pop("json_")
         if as_json and chosen not in (None, "json"):
             raise UsageError("contradiction", f"--json and --format {chosen} exclude each other.", "Give one of them.")
+        if values.get("yaml_") and (as_json or chosen):
+            other = "--json" if as_json else f"--format {chosen}"
+            raise UsageError("contradiction", f"--yaml and {other} exclude each other.", "Give one of them.")
         path = values.pop("path")
         if path is not None and path.isdecimal() and values.get("output", "") is None:
             values["output"], path = path, None
