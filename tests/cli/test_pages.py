@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ from llmfeas.render.curves import further
 from llmfeas.render.drawing import Axis, Picture
 from llmfeas.render.pictures import pictures
 from llmfeas.render.report import Bar, Column, Heading, Pair, Phrase, Report, Table, Topic, Verbatim
+from llmfeas.render.sweep import MOST_ROWS, Summary
 
 EMPTY = {"meta", "rect", "line", "path", "polyline", "polygon"}
 HOSTILE = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>"
@@ -86,6 +88,38 @@ def test_an_answer_is_one_small_valid_page(run: Any, ask: tuple[str, ...]) -> No
         for word in line.split():
             if word.isalpha() and len(word) > 3:
                 assert word in told, word
+
+
+SWEPT = (
+    {"id": HOSTILE, "model": "gpt2", "device": "t4", "task": "lora"},
+    {"id": 2, "model": "gpt2x", "device": "t4"},
+    {"id": 3, "model": "llama-3-70b", "device": "rtx-4090", "task": "lora"},
+    {"id": 4, "model": "bge-m3", "device": "2xt4", "task": "inference"},
+)
+
+
+@pytest.mark.parametrize("format", ["html", "table", "markdown"])
+def test_a_sweep_has_a_summary(run: Any, tmp_path: Path, format: str) -> None:
+    path, target = tmp_path / "in.ndjson", tmp_path / "out"
+    path.write_text("".join(json.dumps(row) + "\n" for row in SWEPT), encoding="utf-8")
+    result = run("sweep", str(path), "--format", format, "-o", str(target))
+    assert (result.code, result.out) == (3, "")
+    text = target.read_text(encoding="utf-8")
+    if format == "html":
+        tags = read(text)
+        assert "img" not in tags.seen
+        text = "".join(tags.words)
+        assert HOSTILE in text
+    for words in ("Sweep of 4 scenarios", "2 feasible", "1 infeasible", "1 not answered", "unknown model 'gpt2x'"):
+        assert words in text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_of_a_long_sweep_all_are_counted_and_the_first_shown() -> None:
+    summary = Summary()
+    line = json.dumps({"id": 1, "error": {"message": "no", "hint": ""}})
+    summary.add(f"{line}\n" * (MOST_ROWS + 5))
+    assert (summary.counts.total(), len(summary.rows)) == (MOST_ROWS + 5, MOST_ROWS)
+    assert "205 not answered" in summary.report().context
 
 
 def test_names_from_outside_stay_text() -> None:

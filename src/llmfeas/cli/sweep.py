@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -14,7 +15,9 @@ from . import output
 from .parameters import Command, Grouped, Output, outputs, paths
 from .terminal import bar
 
-FORMATS = ("ndjson", "csv")
+LINES = ("ndjson", "csv")
+FORMATS = (*LINES, "table", "markdown", "html")
+"""A line for each scenario as it is answered, or a summary of all at the end."""
 
 
 def _extras(text: str) -> frozenset[str]:
@@ -33,6 +36,27 @@ def _extras(text: str) -> frozenset[str]:
     return words
 
 
+@contextlib.contextmanager
+def _written(wanted: Output) -> Iterator[Callable[[str], None]]:
+    """Where answers go: on as they come, or into a summary that is written when all are there."""
+    if wanted.format not in ("table", "markdown", "html"):
+        with output.stream(wanted.path, wanted.quiet) as write:
+            if wanted.format == "csv":
+                from ..render.csv import table
+                from .workers import csv_columns
+
+                write(table(csv_columns(), []))
+            yield write
+        return
+    from ..catalog.store import catalog
+    from ..contract import envelope
+    from ..render.sweep import Summary
+
+    summary = Summary()
+    yield summary.add
+    wanted.write(envelope("sweep", catalog().digest, {}, {}), summary.report)
+
+
 def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
     """Answer every scenario of a file in its order, each line as soon as it is known.
 
@@ -41,24 +65,23 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
         CheckFailedError: with `--check`, where the answer to a scenario is no.
     """
     from .scenarios import source
-    from .workers import SweepOptions, answers, csv_columns
+    from .workers import SweepOptions, answers
 
     gc.enable()
     wanted = Output.taken(values, default="ndjson")
-    options = SweepOptions(wanted.format, _extras(extras))
+    options = SweepOptions("csv" if wanted.format == "csv" else "ndjson", _extras(extras))
     scenarios = source(file)
     count = bad = bugs = refused = 0
-    with output.stream(wanted.path, wanted.quiet) as write, bar(scenarios.total, not wanted.quiet) as advance:
-        if wanted.format == "csv":
-            from ..render.csv import table
-
-            write(table(csv_columns(), []))
-        with contextlib.closing(answers(scenarios.arrivals, options, jobs)) as found:
-            for answer in found:
-                write(answer.text)
-                advance(answer.count)
-                count, bad, bugs = count + answer.count, bad + answer.bad, bugs + answer.bugs
-                refused += answer.refused
+    with (
+        _written(wanted) as write,
+        bar(scenarios.total, not wanted.quiet) as advance,
+        contextlib.closing(answers(scenarios.arrivals, options, jobs)) as found,
+    ):
+        for answer in found:
+            write(answer.text)
+            advance(answer.count)
+            count, bad, bugs = count + answer.count, bad + answer.bad, bugs + answer.bugs
+            refused += answer.refused
     if bugs:
         raise BugError("bug", f"{bugs} of {count} scenarios met a bug of llmfeas.", "Please report them.")
     if bad:
@@ -82,6 +105,7 @@ command = Command(
     ],
     callback=run,
     help="Estimate many scenarios: NDJSON, one object of settings a line, CSV, or YAML in which lists are crossed; - "
-    "reads stdin. Writes one line for each scenario, its id first, and goes on after bad ones.",
+    "reads stdin. Writes one line for each scenario, its id first, and goes on after bad ones; as a table, in Markdown "
+    "or HTML a summary of all.",
     epilog='For example: echo \'{"id": 1, "model": "gpt2", "device": "rtx-4090"}\' | llmfeas sweep -',
 )
