@@ -16,7 +16,7 @@ STYLE = """
 --warn:#e0a93b;--bad:#ff7b72;--bar:#4aa3df}}
 body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 3rem;color:var(--ink);background:var(--paper);
 font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.5rem;line-height:1.25;margin:0}h2{font-size:1.2rem;margin:2rem 0 0}
+h1,h2{overflow-wrap:anywhere}h1{font-size:1.5rem;line-height:1.25;margin:0}h2{font-size:1.2rem;margin:2rem 0 0}
 .verdict{font-weight:600;font-size:1.1rem;margin:.3rem 0}.context,.dim{color:var(--dim)}.context{margin:.3rem 0 0}
 .label,.figure{font-weight:600}.feasible{color:var(--good)}.tight{color:var(--warn)}.infeasible{color:var(--bad);font-weight:600}
 section{display:grid;grid-template-columns:9rem 1fr;gap:0 1rem;margin-top:1rem}section.close{margin-top:.25rem}
