@@ -212,7 +212,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("requests", SERVING, "How many requests a load has; without a rate they begin at once, as a benchmark does.",
            "without end", INFERENCE, maximum=10**5, aliases=("num_prompts",)),
     Option("length_spread", SERVING, "Standard deviation of prompts' and answers' lengths over their means; chats: 1.",
-           "0: all are alike", INFERENCE, kind="number", minimum=0, maximum=10),
+           "0: all are alike; in rounds of --requests 0.5", INFERENCE, kind="number", minimum=0, maximum=10),
     Option("prefix_hit", SERVING, "Share of each prompt that is found in the cache.",
            "0", INFERENCE, kind="fraction", minimum=0, maximum=1),
     Option("disaggregate", SERVING, "Prompts and answers on devices of their own, such as 2:6.",

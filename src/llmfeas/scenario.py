@@ -182,7 +182,7 @@ class Scenario:
 
     def in_batch_of(self, other: Scenario) -> Scenario:
         """The same with the batch of another one, for what is kept across batches and found in one of them."""
-        return self.with_batch({name: getattr(other, name) for name in (*BATCH, "max_num_seqs")}, {})
+        return self.with_batch({name: getattr(other, name) for name in (*BATCH, "max_num_seqs", "length_spread")}, {})
 
     def on(self, part: Device) -> Scenario:
         """The same question as if all of its devices were as one of its unequal ones."""

@@ -196,3 +196,25 @@ def test_a_load_of_too_many_passes_is_refused_not_followed(monkeypatch: pytest.M
     assert bare_answer({**asked, **lengths}).under_load() is not None
     with pytest.raises(UsageError, match="more than 500 passes"):
         bare_answer({**asked, **lengths, "max_num_batched_tokens": 16}).under_load()
+
+
+def test_a_number_of_requests_begins_at_once_and_waits_where_there_is_no_place() -> None:
+    """As benchmarks send them, with the server's own settings: nothing is widened, and what waits is no refusal."""
+    burst = served(requests=3000, device="a100-sxm-80gb")
+    assert (burst.scenario.concurrency, burst.scenario.max_num_seqs) == (3000, 256)
+    assert burst.verdict.memory == "fits" and burst.verdict.status == "feasible"
+    assert burst.to_dict()["result"]["load"]["running"]["expected"] <= 256
+    at_once = served(concurrency=3000, device="a100-sxm-80gb")
+    assert at_once.scenario.max_num_seqs == 3000 and at_once.verdict.memory == "exceeds"
+
+
+def test_rounds_of_requests_are_not_all_alike() -> None:
+    """Answers that end together would start together, round after round."""
+    rounds, said = served(requests=500, concurrency=20), served(requests=500, concurrency=20, length_spread=0)
+    assert rounds.scenario.length_spread > 0 == said.scenario.length_spread
+    assert served(requests=20).scenario.length_spread == 0
+    assert first_token(rounds) < first_token(said)
+
+
+def first_token(found: Estimate) -> float:
+    return float(found.to_dict()["result"]["load"]["ttft_seconds"]["p50"]["expected"])

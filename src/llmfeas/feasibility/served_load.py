@@ -95,13 +95,13 @@ def keeps_up(scenario: Scenario) -> bool:
 
 
 def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
-    batch = _batch(scenario, _most_at_once(scenario), scenario.max_num_seqs, decode_factor, read_factor)
+    batch = _batch(scenario, *_of_users(scenario), decode_factor, read_factor)
     return _followed(scenario, batch)
 
 
 def _best(scenario: Scenario) -> Load:
     """The load at the same server if its steps took no longer than the stated peaks of its devices allow."""
-    return _followed(scenario, _best_batch(scenario, _most_at_once(scenario), scenario.max_num_seqs))
+    return _followed(scenario, _best_batch(scenario, *_of_users(scenario)))
 
 
 def _followed(scenario: Scenario, batch: Batch) -> Load:
@@ -113,14 +113,21 @@ def _followed(scenario: Scenario, batch: Batch) -> Load:
     return finite(batch, arrivals) if arrivals.requests is not None else steady(batch, arrivals)
 
 
+def _of_users(scenario: Scenario) -> tuple[int, int | None, float]:
+    """What a batch takes from the number of users: requests at once, those of the server, the spread of lengths."""
+    return _most_at_once(scenario), scenario.max_num_seqs, scenario.length_spread
+
+
 @cached_across_batches
-def _batch(scenario: Scenario, _at_once: int, _seqs: int | None, decode_factor: float, read_factor: float) -> Batch:
+def _batch(
+    scenario: Scenario, _at_once: int, _seqs: int | None, _spread: float, decode_factor: float, read_factor: float
+) -> Batch:
     """The same for every number of users, who may widen what the server runs at once."""
     return Batch(server_of(scenario, decode_factor, read_factor), lengths_of(scenario))
 
 
 @cached_across_batches
-def _best_batch(scenario: Scenario, _at_once: int, _seqs: int | None) -> Batch:
+def _best_batch(scenario: Scenario, _at_once: int, _seqs: int | None, _spread: float) -> Batch:
     server = server_of(scenario)
     steps = least_step_seconds(scenario, server.max_num_seqs, server.max_num_batched_tokens)
     return Batch(replace(server, step_seconds=steps, overhead_seconds=0.0), lengths_of(scenario))

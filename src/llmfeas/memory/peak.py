@@ -11,7 +11,7 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import runs_public_code
-from ..workload.serving import pool_of
+from ..workload.serving import pool_of, replicas
 from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
@@ -166,7 +166,21 @@ def _unlike(scenario: Scenario) -> Iterator[Note]:
 
 
 def _serving(scenario: Scenario) -> CountedMemory:
+    if scenario.requests is not None:
+        scenario = _without_queue(scenario)
     return _serving_of(scenario, scenario.concurrency, scenario.max_num_seqs)
+
+
+def _without_queue(scenario: Scenario) -> Scenario:
+    """The same with as many of a number of requests as a server surely takes at once, one at least: the rest wait."""
+    copies = replicas(scenario)
+    alone = scenario.with_batch({"concurrency": copies}, {})
+    room = _serving_of(alone, copies, scenario.max_num_seqs).serving
+    if room is None or not room.starts:
+        return scenario
+    return scenario.with_batch(
+        {"concurrency": max(copies, min(scenario.concurrency, int(room.requests_at_once.low)))}, {}
+    )
 
 
 @cached_across_batches

@@ -181,17 +181,24 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     if known.open_draft is not None and scenario.is_training:
         scenario, work = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
     elif known.open_draft is not None:
-        scenario = _for_requests(known, int(given.get("concurrency", 1)))
+        scenario = _for_requests(known, _at_once(given))
     draft = Draft(given, recorded)
     if scenario.interleave > scenario.pp == 1:
         draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
     if scenario.is_training:
         lengths.settle_batches(draft, scenario)
     else:
-        draft.settle("concurrency", 1)
+        draft.settle("concurrency", _at_once(given), "derived" if _at_once(given) > 1 else "default")
         _widened(scenario, draft)
+        _uneven(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
     return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest, work=work)
+
+
+def _at_once(given: Mapping[str, Any]) -> int:
+    """Requests that are sent at once: as said, else all of a number of requests that no rate spreads."""
+    begin = 1 if "rate" in given else given.get("requests", 1)
+    return int(given.get("concurrency", begin))
 
 
 def before_layout(request: Mapping[str, object], catalog: Catalog) -> Resolution:
@@ -209,8 +216,8 @@ def _known(given: Mapping[str, Any], recorded: Mapping[str, Any], catalog: Catal
         if name not in given:
             raise UsageError("missing-option", f"no --{name} was given", f"try 'llmfeas {name}s list'")
     rest = [item for item in given.items() if item[0] not in BATCH]
-    if "concurrency" in given:
-        rest.append(("concurrency", engines.many_requests(int(given["concurrency"]), given["device"], catalog)))
+    if "concurrency" in given or _at_once(given) > 1:
+        rest.append(("concurrency", engines.many_requests(_at_once(given), given["device"], catalog)))
     # a file may change between two questions
     ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
     return ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
@@ -316,10 +323,25 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
 
 
 def _widened(scenario: Scenario, draft: Draft) -> None:
-    """Have a server run as many requests at once as are asked for, where nobody says how many it may."""
+    """Have a server run as many requests at once as are asked for, where nobody says how many it may.
+
+    Of a number of requests those wait for which it has no place, as in a benchmark of a server with its own defaults.
+    """
+    if scenario.requests is not None:
+        return
     asked = -(-draft.values["concurrency"] // replicas(scenario))
     if scenario.max_num_seqs is not None and not scenario.was_given("max_num_seqs") and asked > scenario.max_num_seqs:
         draft.override("max_num_seqs", asked, "derived")
+
+
+def _uneven(scenario: Scenario, draft: Draft) -> None:
+    """Where users ask one request after the other and nobody says how long they are, no two are alike.
+
+    Else all answers would end together and all prompts come together, round after round, as in no server.
+    """
+    rounds = scenario.requests is not None and not scenario.rate and scenario.requests > draft.values["concurrency"]
+    if rounds and not scenario.was_given("length_spread"):
+        draft.override("length_spread", scenario.tables.efficiency.value("load.spread"), "derived")
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
