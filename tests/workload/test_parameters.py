@@ -32,11 +32,17 @@ WITHOUT_A_CLASS = {
     "minicpm4-8b",
     "sarvam-30b",
     "step-3.5-flash",
+    "baichuan2-7b",
+    "baichuan2-13b",
+    "chatglm3-6b",
+    "grok-1",
+    "grok-2",
 }
 """Models whose public code is no class of transformers, so that nothing counted them but this project."""
 WITH_MORE_IN_THEIR_FILES = {
     "cosmos-reason2-2b",
     "dbrx",
+    "deepseek-llm-7b",
     "mimo-v2.5",
     "mimo-v2.6-flash",
     "mistral-small-22b",

@@ -108,8 +108,9 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
     devices, chosen, ids = catalog.devices, found.chosen, found.ids
     if reading.sizes_gib:
         ids = of_size(reading, found, devices)
-        if not ids and (reading.count or 1) > 1:  # what all of them have together
-            reading = replace(reading, sizes_gib=tuple(size / (reading.count or 1) for size in reading.sizes_gib))
+        together = found.each * (reading.count or 1)
+        if not ids and together > 1:  # what all of them have
+            reading = replace(reading, sizes_gib=tuple(size / together for size in reading.sizes_gib))
             ids = of_size(reading, found, devices)
         if not ids:
             raise _not_sold(text, reading, found, devices)
@@ -187,7 +188,7 @@ def _providers(catalog: Catalog) -> Mapping[str, str]:
         found |= {str(price["provider"]): str(price["provider"]) for price in entry.get("prices") or ()}
     for file in catalog.offers.files:
         for provider, names in (file.data.get("providers") or {}).items():
-            found |= dict.fromkeys(names, provider)
+            found |= dict.fromkeys((provider, *names), provider)
     return found
 
 

@@ -77,6 +77,7 @@ _TEXT_OF: Final = {
     "kimi_k25": "deepseek_v3",
     "minimax_m3": "minimax_m3_vl_text",
     "mllama": "mllama_text_model",
+    "inkling_mm_model": "inkling_text",
 }
 """Model types whose language model is of another type that older files do not nest or do not name."""
 

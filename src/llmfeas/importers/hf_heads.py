@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..catalog.parts import HeadShape
+from ..catalog.parts import HeadShape, SideWeights
+from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
 from .hf_parts import ATTENTION_DROPOUT, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
@@ -69,11 +70,73 @@ def _mimo_layers(config: Config, parts: Parts) -> Parts:
     }
 
 
+def _inkling_layers(config: Config, parts: Parts) -> Parts:
+    """Read Inkling: windowed layers have other heads; short convolutions and a bias by distance everywhere.
+
+    Files call the width of an expert `intermediate_size` where they have a `dense_intermediate_size`.
+    """
+    layers, hidden, width = parts["layers"], parts["hidden"], parts["head_dim"]
+    listed = config.numbers("local_layer_ids", 10_000)
+    windowed = [i in listed if listed is not None else bool((i + 1) % 6) for i in range(layers)]
+    heads = {True: config.count("swa_num_attention_heads", "heads"), False: parts["heads"]}
+    kv_heads = {True: config.count("swa_num_key_value_heads", "heads"), False: parts["kv_heads"]}
+    window, rank = config.count("sliding_window_size", "tokens"), config.count("d_rel", "few")
+    marks = ["local" if local else "global" for local in windowed]
+    extent = {True: window, False: config.count("rel_extent", "tokens")}
+    kernel = config.optional_count("sconv_kernel_size", "few") or config.count("conv_kernel_size", "few")
+    dense = config.optional_count("dense_mlp_idx", "layers", zero=True) or 0
+    sinks = config.count("n_shared_experts", "experts")
+    sides = []
+    for index, local in enumerate(windowed):
+        routed = () if index < dense else ((hidden, sinks),)
+        vectors = rank * extent[local] + 2 * kernel * (kv_heads[local] * width + hidden) + 1
+        sides.append(SideWeights(matrices=((hidden, heads[local] * rank), *routed), vectors=vectors))
+    return {
+        **read.pattern(config, "local_layer_ids", marks, layers, window),
+        "whole_heads": HeadShape(heads=heads[False], kv_heads=kv_heads[False], head_dim=width),
+        "heads": heads[True],
+        "kv_heads": kv_heads[True],
+        "beside": sides,
+    }
+
+
+def _inkling_experts(config: Config, parts: Parts) -> Parts:
+    dense = config.optional_count("dense_intermediate_size")
+    fields = {"moe_intermediate_size": config.raw("intermediate_size"), "intermediate_size": dense} if dense else {}
+    whole = replace(config, fields={**config.fields, **fields})
+    part = read.experts(
+        count=("n_routed_experts",), shared="n_shared_experts", first_dense="dense_mlp_idx", dense="intermediate_size"
+    )
+    found = part(whole, parts)
+    return {**found, **read.listed_experts(whole, {**parts, **found})}
+
+
 def _gates(config: Config, _: Parts) -> Parts:
     return {"head_gate": config.raw("gating") is not False}
 
 
 HEADS: Final[Mapping[str, Family]] = {
+    "inkling_text": Family(
+        implementation="hf-recent-side",
+        names={"context": "model_max_length"},
+        defaults=sizes(
+            *(66, 6144, 64, 8, 24576, 201024, 131072),
+            head_dim=128,
+            swa_num_attention_heads=64,
+            swa_num_key_value_heads=16,
+            sliding_window_size=512,
+            d_rel=16,
+            rel_extent=1024,
+            conv_kernel_size=4,
+            moe_intermediate_size=3072,
+            n_routed_experts=256,
+            num_experts_per_tok=6,
+            n_shared_experts=2,
+            model_max_length=131072,
+        ),
+        fixed={**QK_NORM, "embedding_norm": True, "rope_fraction": 0.0},
+        parts=(_inkling_experts, _inkling_layers, ATTENTION_DROPOUT),
+    ),
     "mimo_v2_flash": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(48, 4096, 64, 4, 16384, 152576, 262144, head_dim=192),
