@@ -17,7 +17,8 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate, Rung
-from llmfeas.options import BY_NAME, TASKS
+from llmfeas.objectives import METHODS, OBJECTIVES
+from llmfeas.options import BY_NAME, GROUPED, GUIDED, TASKS, TAUGHT
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.compare import comparison
 from llmfeas.planning.ladder import GIVES_WAY
@@ -73,6 +74,15 @@ def _meant(ask: Ask, task: str) -> dict[str, object]:
     return {name: value for name, value in ask.items() if task in BY_NAME[name].tasks and name != "quant"}
 
 
+def _as_taken(asked: Ask) -> Ask:
+    """A rung's question, if need be without layout and engine, which give way where its task refuses them."""
+    try:
+        bare_answer(asked)
+    except LlmfeasError:
+        return {name: value for name, value in asked.items() if name not in GIVES_WAY}
+    return asked
+
+
 def _ladder(ask: Ask) -> Iterator[str]:
     found = answer(ask, remedies=False, uses=False)
     own, served = found.scenario, []
@@ -88,10 +98,7 @@ def _ladder(ask: Ask) -> Iterator[str]:
             if (rung.status, rung.peak_bytes) != (figures["status"], figures["peak_bytes"]):
                 yield f"the answer's own rung is {rung.status}, {rung.peak_bytes}; it is {figures}"
             continue
-        try:
-            bare_answer(asked)
-        except LlmfeasError:
-            asked = {name: value for name, value in asked.items() if name not in GIVES_WAY}
+        asked = _as_taken(asked)
         yield from differences(f"rung {rung.label}", rung, asked)
     if not any(rung.task == own.task for rung in found.ladder):
         yield f"no rung for the task that was asked for, {own.task}"
@@ -113,7 +120,8 @@ def _bits(ask: Ask) -> Iterator[str]:
 
 def _server(ask: Ask, rung: Rung) -> tuple[str, str | None]:
     """The engine of a rung, and the format of its cache, which fp8 weights change on some devices."""
-    scenario = bare_answer({**_meant(ask, "inference"), "task": "inference", "quant": rung.quant}).scenario
+    asked = {**_meant(ask, "inference"), "task": "inference", "quant": rung.quant}
+    scenario = bare_answer(_as_taken(asked)).scenario
     return scenario.engine, scenario.kv_dtype
 
 
@@ -191,6 +199,9 @@ def _solve(question: str) -> Callable[[Ask], Iterator[str]]:
         if found.at is not None:
             known = {"micro_batch": 1} if question in ("max-context", "max-rank", "min-memory") else {}
             known = known if ask.get("task", "pretrain") != "inference" else {}
+            if "rate" in ask:  # a load is searched over layouts, which the answer names
+                layout = found.answer.get("layout")
+                known |= {name: layout[name] for name in ("tp", "pp")} if isinstance(layout, Mapping) else {}
             settings = {**known, **asked, **{name: found.answer[name] for name in names if name in found.answer}}
             yield from differences(f"solve {question}", _figures(found.at), settings)
             if found.at.verdict.status not in FEASIBLE:
@@ -213,7 +224,8 @@ SEARCHED: Mapping[str, Sequence[str]] = {
 
 
 def _launch(ask: Ask) -> Iterator[str]:
-    """No launcher of the engine takes the layout that was chosen by itself, though one takes the job in another.
+    """No launcher of the engine takes the layout that was chosen by itself, though one takes the job in another that
+    works.
 
     They write public code alone: what pre-trains on a framework's own is divided as that divides it.
     """
@@ -232,9 +244,16 @@ def _launch(ask: Ask) -> Iterator[str]:
         objection = launcher.refused(scenario)
         if objection is None:
             return
-        if objection.setting in LAYOUT:
+        if objection.setting in LAYOUT and _works({**ask, objection.setting: objection.instead}):
             changed.append(f"launch {launcher.id}: {objection}")
     yield from changed
+
+
+def _works(ask: Ask) -> bool:
+    try:
+        return bare_answer(ask).verdict.status in FEASIBLE
+    except LlmfeasError:
+        return False
 
 
 AGREEMENTS: Sequence[Agreement] = (
@@ -244,7 +263,10 @@ AGREEMENTS: Sequence[Agreement] = (
         faults=_ladder,
     ),
     Agreement(
-        name="fewer bits", text="no rung of fewer bits needs more memory, device and host together", faults=_bits
+        name="fewer bits",
+        text="no rung of inference of fewer bits needs more memory, device and host together; QLoRA "
+        "may need more than LoRA, since more sequences fit at once, and peft holds in fp32 what it does not quantize",
+        faults=_bits,
     ),
     Agreement(name="a remedy", text="each remedy gives what it promises, as it promises it", faults=_remedies),
     Agreement(
@@ -278,47 +300,89 @@ def broken(agreement: Agreement, ask: Ask) -> list[str]:
     return [f"{fault}; asked {dict(ask)}" for fault in agreement.faults(ask)]
 
 
+MANY = ("tp", "pp", "cp", "ep", "zero", "interleave", "disaggregate")
+"""What is asked of several devices only."""
+
+
 def asked(seed: int, tasks: Sequence[str] = TASKS) -> dict[str, object]:
     """Draw a question as people ask it: few settings, now and then a limit, a count or an engine."""
     draw, known = random.Random(seed), catalog()
     kind = draw.random()
     offered, peek = kind < 0.1, known.devices.peek
     cards = [name for name in known.devices if peek(name, "backend") != "cpu"]
+    task = draw.choice(list(tasks))
     ask: dict[str, object] = {
         "model": draw.choice(list(known.models)),
         "device": draw.choice(list(known.offers) if offered else list(known.devices) if kind < 0.2 else cards),
-        "task": draw.choice(list(tasks)),
+        "task": task,
     }
     if not offered and draw.random() < 0.4:
         ask["num_devices"] = draw.choice((2, 3, 4, 8, 8, 16, 64, 256))
-    more: dict[str, Sequence[object]]
-    if ask["task"] == "inference":
-        more = {
-            "context": (1024, 8192, 32768),
-            "prompt": (100, 2000),
-            "engine": tuple(each.id for each in known.engines.values() if "serving" in each.does),
-            "quant": ("none", "q4_k_m", "q8_0", "fp8", "awq-int4", "mxfp4", "int8", "nf4"),
-            "concurrency": (4, 16, 64),
-            "kv_dtype": ("fp8", "fp16"),
-            "gpu_layers": (0, 10),
-            "host_memory": ("16GiB", "128GiB"),
-        }
-    else:
-        more = {
-            "seq_len": (512, 4096, 16384),
-            "micro_batch": (1, 4),
-            "global_batch": (64, 512),
-            "engine": tuple(each.id for each in known.engines.values() if "training" in each.does),
-            "optimizer": ("adamw-8bit", "adafactor", "sgd", "muon"),
-            "checkpointing": ("none", "full"),
-            "precision": ("fp32", "bf16-mixed", "bf16", "fp16-mixed"),
-            "zero": (0, 1, 2, 3),
-            "offload": ("optimizer", "all"),
-            "tokens": ("1M", "2T"),
-            "deadline": ("2h", "60d"),
-            "budget": (20, 5000),
-            "tp": (2,),
-            "lora_rank": (64,),
-        }
-    picked = {name: draw.choice(values) for name, values in more.items() if draw.random() < 0.12}
-    return {**ask, **{name: value for name, value in picked.items() if ask["task"] in BY_NAME[name].tasks}}
+    if task in TAUGHT:
+        family = known.models.peek(str(ask["model"]), "family")
+        ask["teacher"] = draw.choice([name for name in known.models if known.models.peek(name, "family") == family])
+    more = _of_inference(task) if task == "inference" else _of_training(task)
+    picked = {name: draw.choice(values) for name, values in more.items() if values and draw.random() < 0.12}
+    if "critic" in picked and task in GROUPED:
+        picked["loss"] = "ppo"
+    if "num_devices" not in ask and not offered:
+        picked = {name: value for name, value in picked.items() if name not in MANY}
+    return {**ask, **{name: value for name, value in picked.items() if task in BY_NAME[name].tasks}}
+
+
+def _engines(work: str, task: str) -> Sequence[object]:
+    """Engines that do a task, so that few questions are refused."""
+    engines = (each for each in catalog().engines.values() if work in each.does)
+    return tuple(each.id for each in engines if task not in GUIDED or task in each.objectives)
+
+
+def _of_inference(task: str) -> Mapping[str, Sequence[object]]:
+    return {
+        "context": (1024, 8192, 32768),
+        "prompt": (100, 2000),
+        "engine": _engines("serving", task),
+        "quant": ("none", "q4_k_m", "q8_0", "fp8", "awq-int4", "mxfp4", "int8", "nf4"),
+        "concurrency": (4, 16, 64),
+        "kv_dtype": ("fp8", "fp16"),
+        "gpu_layers": (0, 10),
+        "host_memory": ("16GiB", "128GiB"),
+        "memory": ("12GiB", "64GiB"),
+        "draft": ("mtp", "eagle", "qwen3-0.6b"),
+        "rate": (0.5, 5),
+        "tp": (2,),
+        "pp": (2,),
+        "disaggregate": ("1:1",),
+    }
+
+
+def _of_training(task: str) -> Mapping[str, Sequence[object]]:
+    return {
+        "loss": tuple(name for name, each in OBJECTIVES.items() if each.task == task),
+        "adapters": tuple(METHODS),
+        "reference": ("loaded", "precomputed", "none"),
+        "reward_model": ("llama-3.2-1b", "function"),
+        "critic": ("llama-3.2-1b",),
+        "group_size": (4,),
+        "colocate": ("false",),
+        "seq_len": (512, 4096, 16384),
+        "micro_batch": (1, 4),
+        "global_batch": (64, 512),
+        "engine": _engines("training", task),
+        "optimizer": ("adamw-8bit", "adafactor", "sgd", "muon"),
+        "checkpointing": ("none", "full"),
+        "precision": ("fp32", "bf16-mixed", "bf16", "fp16-mixed"),
+        "quant": ("nf4", "int8", "mxfp4"),
+        "zero": (0, 1, 2, 3),
+        "offload": ("optimizer", "activations", "all"),
+        "memory": ("12GiB", "64GiB"),
+        "host_memory": ("16GiB", "128GiB"),
+        "tokens": ("1M", "2T"),
+        "deadline": ("2h", "60d"),
+        "budget": (20, 5000),
+        "tp": (2,),
+        "pp": (2, 4),
+        "cp": (2,),
+        "ep": (2,),
+        "lora_rank": (64,),
+        "lora_targets": ("attention",),
+    }

@@ -19,6 +19,8 @@ from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.result import Estimate
 from llmfeas.memory.runtime import overhead_of
 from llmfeas.model.sums import architecture_sums
+from llmfeas.objectives import METHODS, OBJECTIVES
+from llmfeas.options import BY_NAME, TASKS, TAUGHT
 from llmfeas.planning.answer import bare_answer
 from llmfeas.ranges import Range
 from llmfeas.timing.host import experts_share, host_share, memory_bytes_per_s, products_flop_per_s, weights_read_bytes
@@ -29,7 +31,7 @@ from llmfeas.units import TERA
 from llmfeas.workload.kernels import has_host, runs_public_code
 
 Ask = Mapping[str, object]
-TRAINING = ("pretrain", "finetune", "lora", "qlora")
+TRAINING = tuple(task for task in TASKS if task != "inference")
 ADAPTERS = ("lora", "qlora")
 SLACK = 1e-6
 """What rounding may do."""
@@ -99,7 +101,7 @@ def _whole_buckets(first: Estimate, second: Estimate) -> bool:
 
 
 def _wide_adapters(first: Estimate, second: Estimate) -> bool:
-    return first.scenario.task in ADAPTERS and runs_public_code(first.scenario)
+    return first.scenario.method in ADAPTERS and runs_public_code(first.scenario)
 
 
 def _other_engine(first: Estimate, second: Estimate) -> bool:
@@ -211,10 +213,10 @@ LAWS: tuple[Law, ...] = (
     ),
     Law(
         name="more sequences",
-        text="a smaller micro-batch needs no more memory",
+        text="a smaller micro-batch needs no more memory, where several are added up",
         tasks=TRAINING,
-        first={"micro_batch": 1, "global_batch": 64},
-        second={"micro_batch": 2, "global_batch": 64},
+        first={"micro_batch": 1, "global_batch": 4096},
+        second={"micro_batch": 2, "global_batch": 4096},
         figure=peak,
         factor=1.01,
         unless=(Unless(cause="another layout was chosen", holds=lambda a, b: _layout(a) != _layout(b)),),
@@ -334,14 +336,14 @@ def broken(law: Law, ask: Ask) -> str:
 def drawn(seed: int, tasks: Sequence[str]) -> dict[str, object]:
     """Draw a question of one of some tasks."""
     draw, known = random.Random(seed), catalog()
-    count = draw.choice((1, 1, 2, 8, 64))
+    count, task = draw.choice((1, 1, 2, 8, 64)), draw.choice(tasks)
     ask: dict[str, object] = {
         "model": draw.choice(list(known.models)),
         "device": draw.choice(list(known.devices)),
         "num_devices": count,
-        "task": draw.choice(tasks),
+        "task": task,
     }
-    if ask["task"] == "inference":
+    if task == "inference":
         more: dict[str, Sequence[object]] = {
             "context": (1024, 4096),
             "prompt": (0, 500),
@@ -355,7 +357,14 @@ def drawn(seed: int, tasks: Sequence[str]) -> dict[str, object]:
         }
     else:
         ask["micro_batch"] = draw.choice((1, 2, 4))
+        if task in TAUGHT:
+            ask["teacher"] = ask["model"]
         more = {
+            "loss": tuple(name for name, each in OBJECTIVES.items() if each.task == task),
+            "adapters": tuple(METHODS),
+            "tp": (1, 2),
+            "pp": (1, 2, 4),
+            "cp": (1, 2),
             "seq_len": (128, 512, 2048),
             "engine": ("pytorch", "deepspeed", "megatron", "torchtitan", "unsloth"),
             "optimizer": ("adamw", "adafactor", "sgd", "lion"),
@@ -363,7 +372,10 @@ def drawn(seed: int, tasks: Sequence[str]) -> dict[str, object]:
             "precision": ("fp32", "bf16-mixed", "fp16-mixed", "fp8-mixed"),
             "zero": (0, 1, 2, 3),
         }
-    return {**ask, **{name: draw.choice(values) for name, values in more.items() if draw.random() < 0.3}}
+    picked = {name: draw.choice(values) for name, values in more.items() if values and draw.random() < 0.3}
+    if count == 1:
+        picked = {name: value for name, value in picked.items() if name not in ("tp", "pp", "cp")}
+    return {**ask, **{name: value for name, value in picked.items() if task in BY_NAME[name].tasks}}
 
 
 def page() -> str:

@@ -102,8 +102,15 @@ def _left(happening: str, code: int, said: str, folder: Path, to_file: bool) -> 
     allowed = {0, 2, 3}
     if number is not None:
         allowed = {0, 3, -number if happening == "SIGKILL" else 128 + number}
+    written = (
+        (folder / ("out.ndjson" if to_file else "stdout")).read_bytes()
+        if not to_file or (folder / "out.ndjson").exists()
+        else b""
+    )
     if happening == "SIGINT" and "Traceback" in said and "llmfeas" not in said:
         return  # the interpreter was still at its own start: nothing of ours was there to prevent it
+    if number is not None and code == -number and not said and not written:
+        return  # the same: no handler was there yet
     if code not in allowed:
         yield f"{happening}: exit code {code}: {said[-300:]!r}"
     if "Traceback" in said or "bug" in said:
@@ -112,11 +119,6 @@ def _left(happening: str, code: int, said: str, folder: Path, to_file: bool) -> 
         parts = [path.name for path in folder.glob(".llmfeas-*")]
         if parts:
             yield f"{happening}: leaves {parts}"
-    written = (
-        (folder / ("out.ndjson" if to_file else "stdout")).read_bytes()
-        if not to_file or (folder / "out.ndjson").exists()
-        else b""
-    )
     if happening == "SIGKILL":
         written = written[: written.rfind(b"\n") + 1]
     for place, line in enumerate(written.split(b"\n")[:-1] if written.endswith(b"\n") else written.split(b"\n")):

@@ -32,6 +32,31 @@ def test_a_law_holds(law: Law, seed: int) -> None:
 @pytest.mark.parametrize(
     "law, ask",
     [
+        (
+            "requests together",
+            {
+                "model": "nemotron-3-nano-4b",
+                "device": "epyc-7281",
+                "precision": "fp32",
+                "engine": "sglang",
+                "quant": "q4_k_m",
+            },
+        ),
+        (
+            "more sequences",
+            {"model": "falcon-40b", "device": "rtx-4090", "task": "pretrain", "num_devices": 64, "pp": 2},
+        ),
+        (
+            "pure 16 bits",
+            {
+                "model": "llama-3-8b",
+                "device": "h100-sxm",
+                "task": "dpo",
+                "num_devices": 64,
+                "zero": 2,
+                "micro_batch": 1,
+            },
+        ),
         ("longer requests", {"model": "mistral-small-3.2-24b", "device": "gtx-1650-super", "engine": "llama.cpp"}),
         (
             "pure 16 bits",

@@ -87,6 +87,7 @@ def test_another_runtime_is_refused(tmp_path: Path) -> None:
 
 def test_the_command_writes_it_and_says_so(run: Callable[..., Any], tmp_path: Path) -> None:
     assert "holds the page of llmfeas" in run("page", str(tmp_path / "public")).out
+    assert r"\ue000\x1b holds" in run("page", str(tmp_path / "\ue000\x1b")).out
     nothing = run("page")
     assert nothing.code == 2
     assert "no folder is named" in nothing.err

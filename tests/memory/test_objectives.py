@@ -50,6 +50,16 @@ def test_the_reference_is_a_second_copy_unless_adapters_leave_the_base_alone() -
     assert weights(adapters="lora") == weights(adapters="lora", reference="precomputed")
 
 
+def test_a_reference_that_only_sees_tokens_stays_gathered_where_weights_leave_after_backward() -> None:
+    """FSDP's SHARD_GRAD_OP: as whole as in plain 16 bits, which are not gathered but held."""
+    cluster = {"device": "64xh100-sxm", "zero": 2, "checkpointing": "full", "model": "llama-3-8b"}
+    held = [
+        asked(**cluster, precision=precision)["result"]["memory"]["components"]["weights_bytes"]
+        for precision in ("bf16", "bf16-mixed")
+    ]
+    assert held[0] == pytest.approx(held[1], rel=0.1)
+
+
 def test_what_the_reference_computes_takes_its_time() -> None:
     def seconds(**changes: Any) -> float:
         return asked(**changes)["result"]["time"]["total_seconds"]["expected"]

@@ -70,6 +70,11 @@ def test_fewer_bits_never_need_more(asked: dict[str, object]) -> None:
     assert served == sorted(served, reverse=True)
 
 
+def test_a_training_rung_says_its_batch_which_may_be_why_it_needs_more() -> None:
+    found = answer({"model": "llama-3-8b", "device": "rtx-4090", "task": "lora"}, remedies=False)
+    assert [rung.micro_batch for rung in found.ladder] == [1, 1, 1, 2, None, None, None]
+
+
 @pytest.mark.parametrize(("task", "loss"), [("dpo", "DPO"), ("dpo", "KTO"), ("grpo", "GRPO")])
 def test_a_task_with_an_objective_has_rungs_of_its_own(task: str, loss: str) -> None:
     asked = {"model": "qwen2.5-7b", "device": "rtx-4090", "task": task, "loss": loss.lower()}

@@ -130,6 +130,10 @@ def test_fine_tuned_public_code_does_not_spread_experts(task: str, ep: int) -> N
         ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "pretrain", "engine": "megatron"}, 1),
         ({"model": "llama-3.1-8b", "device": "2xrtx-3090", "task": "qlora"}, 0),
         ({"model": "llama-3.1-8b", "device": "2xrtx-3090", "task": "qlora", "offload": "all"}, 3),
+        # what no launcher of these divides: bases of 8 bits, those of trl's objectives, copies on several processors
+        ({"model": "olmo-2-13b", "device": "3xpro-w6800", "task": "qlora", "quant": "int8"}, 0),
+        ({"model": "qwen3-32b", "device": "2xrtx-3090", "task": "dpo", "adapters": "qlora"}, 0),
+        ({"model": "qwen2.5-1.5b", "device": "16xxeon-platinum-8370c", "task": "reward"}, 3),
     ],
 )
 def test_public_code_divides_where_it_must_or_where_weights_lie_in_main_memory(

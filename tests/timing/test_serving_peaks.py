@@ -67,6 +67,14 @@ def test_no_device_beats_its_memory(device: str) -> None:
         {"model": "mixtral-8x7b", "n_cpu_moe": 32, "engine": "llama.cpp", "host_bandwidth": 50, "quant": "q4_k_m"},
         {"model": "llama-3-70b", "engine": "llama.cpp", "gpu_layers": 20, "quant": "q4_k_m", "host_bandwidth": 50},
         {"engine": "transformers", "precision": "fp32", "prompt": 4096},
+        {
+            "model": "flan-t5-xl",
+            "device": "xeon-w9-3475x",
+            "precision": "fp16",
+            "engine": "mlx",
+            "prompt": 0,
+            "output": 1,
+        },
     ],
 )
 def test_no_server_beats_its_peaks(more: dict[str, object]) -> None:

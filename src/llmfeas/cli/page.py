@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UsageError
+from ..text import printable
 from .output import write
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def run(folder: str | None, pyodide: str | None, serve: bool, port: int) -> None
     if serve:
         _served(Path(folder), runtime, port, written=True)
     else:
-        write(f"{folder} holds the page of llmfeas {manifest['llmfeas']}. Any host of files serves it.\n")
+        write(f"{printable(folder)} holds the page of llmfeas {manifest['llmfeas']}. Any host of files serves it.\n")
 
 
 def _served(folder: Path, runtime: Path | None, port: int, *, written: bool = False) -> None:

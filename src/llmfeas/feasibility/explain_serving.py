@@ -220,11 +220,15 @@ class _Decode:
         inputs = [
             number("read_seconds", self.parts["weights"] + self.parts["cache"], "s"),
             number("weights", device_weights(scenario, sums), "", "model"),
-            number("positions", filled_rows(rates, self.positions)),
+            number("weights_seconds", self.parts["weights"], "s"),
+            number("rows", filled_rows(rates, self.positions)),
+            number("rows_alone", filled_rows(rates, 1.0)),
+            number("positions", self.positions),
             number("rate", rates.work, "FLOP/s", EFFICIENCY),
             self.tp,
         ]
-        work, unpack = "2 * weights * positions / rate / tp", "0"
+        row = "2 * weights / rate / tp"
+        work, unpack = f"min({row} * rows, positions * max(weights_seconds, {row} * rows_alone))", "0"
         if unpacks:
             inputs += [
                 self.stays,

@@ -167,6 +167,8 @@ class Rung(Published):
     """What layers, experts or states take of the host's memory, for one device."""
     adapters: Added[str | None] = None
     """What trains in a task with an objective, as `--adapters` has it."""
+    micro_batch: Added[int | None] = None
+    """Sequences of a training that a device takes at once: the smaller a rung, the more of them may fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
     gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
     if copied and not by_block:
-        weights += 2.0 * moments.inventory.elements  # they live from forward to backward
+        weights += _gathered_until_backward(scenario, moments.inventory)
     if spread and zero <= 1 and layout.scheme.gathers and not layout.scheme.compiled:
         gathered += gradients  # copied into reduction buckets, also where only states are divided
     added = gradients
@@ -118,6 +118,11 @@ def _shared_kept(scenario: Scenario, moments: PeakCandidates, setup: Setup) -> f
     recipe = setup.recipe
     copied = recipe.autocast and recipe.weight_bytes == 4 and recipe.checkpointing == "none"
     return 2.0 * moments.inventory.trained_matrices if scenario.turns > 1 and copied else 0.0
+
+
+def _gathered_until_backward(scenario: Scenario, inventory: Inventory) -> float:
+    """Bytes of 16-bit weights between forward and backward, which a reference never comes to (SHARD_GRAD_OP)."""
+    return 2.0 * inventory.elements * copies_of(scenario)
 
 
 def _gathered_once(scenario: Scenario, layout: Layout) -> bool:

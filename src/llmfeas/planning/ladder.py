@@ -96,4 +96,5 @@ def _found(rung: Request, beside: Asked) -> Estimate | None:
 def _rung(label: str, found: Estimate) -> Rung:
     scenario, peak, host = found.scenario, found.memory.peak_bytes.expected, found.memory.host_bytes
     status = found.verdict.status
-    return Rung(label, scenario.task, scenario.quant, scenario.precision, status, peak, host, scenario.adapters)
+    batch = scenario.micro_batch if scenario.is_training else None
+    return Rung(label, scenario.task, scenario.quant, scenario.precision, status, peak, host, scenario.adapters, batch)

@@ -326,7 +326,10 @@ SEEN_HOST_BYTES = 2 * GIB
 
 
 def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
-    """What else can be done here; rungs take defaults where the question may have said otherwise."""
+    """What else can be done here; rungs take defaults where the question may have said otherwise.
+
+    A rung of few bits has room for more sequences at once, and may need more for them than one above it.
+    """
     items = []
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = glued(format_bytes(rung["peak_bytes"])) if rung.get("peak_bytes") is not None else ""
@@ -334,6 +337,9 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
         if on_host >= SEEN_HOST_BYTES:
             size += f" and {glued(format_bytes(on_host) + ' of main memory')}"
         size = {"unsupported": glued("not supported"), "tight": size + glued(" (tight)")}.get(rung["status"], size)
+        own, batch = inputs["micro_batch"]["value"], rung.get("micro_batch") or 0
+        if batch > (own or 1) and rung["status"] in ("feasible", "tight"):
+            size += glued(f" (micro-batch {batch})")
         label = glued(f"{printable(rung['label'], 40)} ")
         items.append((Phrase(label), judged(rung["status"]), Phrase(glued(" ") + size)))
     return Topic(label="Also here", items=tuple(items)) if items else None

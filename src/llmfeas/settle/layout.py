@@ -244,9 +244,15 @@ def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
     """The ZeRO stages to choose among: many programs divide nothing (DDP) but where they must or where that is faster,
     and few a quantized base; who keeps weights in main memory (DeepSpeed, FSDP) divides them.
     """
-    copies = scenario.engine_record.training.copies or (scenario.method == "qlora" and not runs_fused(scenario))
-    divided = not copies or scenario.offload == "all" or draft.was_given("zero")
-    return (scenario.zero,) if divided or scenario.zero == 0 else (0, scenario.zero)
+    few_bits = scenario.method == "qlora" and not runs_fused(scenario)
+    copies = scenario.engine_record.training.copies or few_bits
+    # accelerate starts copies on several CPUs under MPI only
+    divided = not copies or scenario.offload == "all" or draft.was_given("zero") or scenario.device.backend == "cpu"
+    if divided or scenario.zero == 0:
+        return (scenario.zero,)
+    # FSDP divides bases of 4 bits alone, and trl, whose objectives these are, none
+    whole = few_bits and (scenario.loss is not None or scenario.tables.quantization.encoded_bits(scenario.quant)[0] > 4)
+    return (0,) if whole else (0, scenario.zero)
 
 
 def _worthiest(fitting: list[tuple[Scenario, bool]], judge: Judge) -> Scenario:

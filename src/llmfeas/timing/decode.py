@@ -218,7 +218,9 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     weights = weights_read_bytes(scenario, positions) - apart
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
-    work = 2 * step.matrices * filled_rows(rates, positions) / rates.work / tp
+    row = 2 * step.matrices / rates.work / tp
+    alone = max(read, row * filled_rows(rates, 1.0))
+    work = min(row * filled_rows(rates, positions), positions * alone)  # no later than one after the other
     moved = read + cache
     busy = (max(moved, work) ** SHARP + step.unpack**SHARP) ** (1 / SHARP)
     experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}

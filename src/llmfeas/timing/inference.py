@@ -125,7 +125,7 @@ def _reading(
         served=partial(Range, 0.0, 0.0, 0.0),
         tokens_per_second_per_sequence=none,
         at_cached_tokens=0.0,
-        time_to_first_token_seconds=first.at_least(least_first_token_seconds(scenario)),
+        time_to_first_token_seconds=first.at_least(least_first_token_seconds(scenario, scenario)),
         prefill_bound_by=bound,
         decode_bound_by=bound,
         decode_parts={},
@@ -190,7 +190,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     reading_seconds = scenario.prompt * alone / found_prefill.factor
     first = reading_seconds + step / found.factor
     first_token = Range.around(first, (found_prefill if reading_seconds > step / found.factor else found).width)
-    first_token = first_token.at_least(least_first_token_seconds(reader))
+    first_token = first_token.at_least(least_first_token_seconds(scenario, reader))
     seconds = Range.around(step / found.factor, found.width)
     seconds = seconds.at_least(least_decode_seconds(scenario, cached, sequences))
     each = seconds.inverted(made)

@@ -134,11 +134,14 @@ def least_prompt_seconds(scenario: Scenario, tokens: float, length: float) -> fl
     return max(work, read)
 
 
-def least_first_token_seconds(scenario: Scenario) -> float:
-    """The least seconds from a prompt to its first token, of a request that has a replica for itself."""
+def least_first_token_seconds(scenario: Scenario, reader: Scenario) -> float:
+    """The least seconds from a prompt to its first token, of a request that has a replica for itself.
+
+    `reader`: the question to what reads prompts, which in an encoder-decoder writes none.
+    """
     # each token passes all stages one after the other
     unequal = parts_with_shares(scenario) or [(scenario, 1.0)]
     alone = sum(share * _read_seconds(part, 1.0, 0.0) for part, share in unequal)
     if not scenario.prompt:
         return alone
-    return max(alone, least_prompt_seconds(scenario, float(scenario.prompt), float(scenario.prompt)))
+    return max(alone, least_prompt_seconds(reader, float(scenario.prompt), float(scenario.prompt)))
