@@ -244,3 +244,16 @@ def test_every_share_has_an_end_and_a_rule() -> None:
         assert [release(each.before) for each in pool.releases] == sorted(
             (release(each.before) for each in pool.releases), reverse=True
         )
+
+
+def test_a_release_that_nobody_named_may_be_an_older_one() -> None:
+    """The pass of 0.16 samples 1024 rows in 36 bytes a logit, and gpt-oss-120b had no room (vLLM issue 27508)."""
+    large = {"model": "gpt-oss-120b", "gpu_memory_utilization": 0.95, "max_num_batched_tokens": 1024}
+    found = asked(**{**H100, **large, "context": 131072})
+    assert found.serving is not None and found.serving.starts
+    assert found.verdict.memory == "tight"
+    assert "would refuse to start" in found.verdict.reasons[-1].message
+    assert asked(**H100, model="llama-3.1-8b").verdict.memory == "fits"
+    unnamed, named = (room(**{**H100, **said}, model="llama-3.1-8b") for said in ({}, {"engine_version": "0.30"}))
+    assert named.kv_pool_bytes.expected == unnamed.kv_pool_bytes.expected
+    assert unnamed.kv_pool_bytes.low < named.kv_pool_bytes.low

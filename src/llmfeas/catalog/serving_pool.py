@@ -121,8 +121,12 @@ class ServingPool:
     other_spread: Fraction = 0.0
     spread_bytes: PositiveOrZero = 0.0
     """Standard deviations of weights, of all that is neither weights nor cache, and of the sum beyond these."""
+    unnamed_share: Fraction = 0.0
+    """Standard deviation of what a release that nobody named takes, as a share of the device."""
     groups: CountOrZero = 0
     rows: CountOrZero = 0
+    still: tuple[Identifier, ...] = ()
+    """Older releases that people run who name none, the newest first."""
     releases: tuple[Release, ...] = ()
     """What older releases did otherwise, the newest first; each holds for all that are older."""
     note: str = ""

@@ -17,6 +17,7 @@ from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
 from .rollouts import beside_training
 from .runtime import overhead_of, own_memory, runtime_memory
+from .server_releases import doubted_by_releases
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes
 from .training import TensorMemory, training_memory
@@ -193,7 +194,9 @@ def _serving_of(scenario: Scenario, _concurrency: int, _seqs: int | None) -> Cou
         found = _served(scenario, tensors)
     else:
         found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
-    return CountedMemory(found, stack_notes(scenario), None if served is None else served.room)
+    return CountedMemory(
+        found, stack_notes(scenario), None if served is None else doubted_by_releases(scenario, served.room)
+    )
 
 
 def _on_parts(scenario: Scenario, machine: Joined) -> CountedMemory:

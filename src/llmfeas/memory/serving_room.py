@@ -77,8 +77,9 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
     own = own_memory(scenario)
     base = held.base if own is None else held.base * own.factor
     usable = max(_usable(held, pool, scenario.gpu_memory_utilization or 1.0, base), 0.0)
+    unnamed = 0.0 if scenario.engine_version is not None else pool.unnamed_share * held.seen
     error = NORMAL_90 * hypot(
-        pool.weight_spread * held.weights, pool.other_spread * (base - held.weights), pool.spread_bytes
+        pool.weight_spread * held.weights, pool.other_spread * (base - held.weights), pool.spread_bytes, unnamed
     )
     if own is not None:
         error = (own.width - 1) * base
