@@ -285,7 +285,7 @@ class Settings(TypedDict, total=False):
     engine: str
     """Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ..."""
     engine_version: str
-    """Release of that software, such as 0.19.0."""
+    """Release of that software, such as 0.19.0, or its month: 2025-03."""
     transformers: int | Literal["4", "5", "auto"]
     """Release of transformers: 4 loops over experts, 5 stacks them."""
     memory: float | str

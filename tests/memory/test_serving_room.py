@@ -257,3 +257,26 @@ def test_a_release_that_nobody_named_may_be_an_older_one() -> None:
     unnamed, named = (room(**{**H100, **said}, model="llama-3.1-8b") for said in ({}, {"engine_version": "0.30"}))
     assert named.kv_pool_bytes.expected == unnamed.kv_pool_bytes.expected
     assert unnamed.kv_pool_bytes.low < named.kv_pool_bytes.low
+
+
+@pytest.mark.parametrize(
+    ("engine", "said", "meant"),
+    [
+        ("vllm", "2025-04", "0.8.5"),
+        ("vllm", "2025-04-27", "0.8.0"),
+        ("vllm", "2022-01", "0.1.0"),
+        ("vllm", "2025", "0.11.0"),
+        ("vllm", "0.19", "0.19"),
+        ("llama.cpp", "2024-05", "b1"),
+        ("llama.cpp", "2025-11", "b5780"),
+        ("sglang", "2025-11", "2025-11"),
+    ],
+)
+def test_a_date_is_the_release_of_that_time(engine: str, said: str, meant: str) -> None:
+    assert catalog().engines[engine].release_at(said) == meant
+    assert all(list(each.released) == sorted(each.released) for each in catalog().engines.values())
+
+
+def test_a_release_may_be_asked_by_its_month() -> None:
+    dated, named = (room(**H100, model="gpt-oss-20b", engine_version=said) for said in ("2025-11", "0.11.0"))
+    assert dated == named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal
 
@@ -13,6 +14,8 @@ from .quantization import Format
 from .records import LikeError
 from .serving_pool import ServingPool, Step
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
+
+DATE: Final = re.compile(r"20\d\d(-[01]\d(-[0-3]\d)?)?")
 
 Style = Literal["plain", "tuned", "native"]
 """Framework code; fused and overlapping; the same without a framework."""
@@ -189,6 +192,8 @@ class Engine:
     """Releases that the record speaks of; empty: all of today."""
     older: Mapping[str, Identifier] = field(default_factory=dict)
     """Release -> the engine that those before it are."""
+    released: Mapping[str, Identifier] = field(default_factory=dict)
+    """Date -> the release that came out then, where a release changes an answer; the oldest first."""
     fused: bool = False
     """Brings fused attention for every architecture."""
     dialect: str = ""
@@ -227,6 +232,14 @@ class Engine:
                 if unending(cases):
                     raise ValueError(f"{field_name}.{place} must end with a case without `when`")
 
+    def release_at(self, said: str) -> str:
+        """The release of a year, month or day (2025, 2025-03), as far as releases differ; what is no date is one."""
+        said = said.strip()
+        if not self.released or DATE.fullmatch(said) is None:
+            return said
+        until = [name for date, name in self.released.items() if date[: len(said)] <= said]
+        return until[-1] if until else next(iter(self.released.values()))
+
     @property
     def speaks(self) -> str:
         """The engine whose names of formats it uses."""
@@ -261,7 +274,7 @@ class Engine:
         return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
 
 
-OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older")
+OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released")
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")

@@ -68,8 +68,11 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
 def _of_release(draft: Draft, named: str, catalog: Catalog) -> str:
     """The engine that a release of the named one is, where older releases have a record of their own."""
     said = draft.given.get("engine_version")
-    older = catalog.tables.engine(named).older if said is not None else {}
-    before = [(release(bound), name) for bound, name in older.items() if release(str(said)) < release(bound)]
+    if said is None:
+        return named
+    engine = catalog.tables.engine(named)
+    asked = release(engine.release_at(str(said)))
+    before = [(release(bound), name) for bound, name in engine.older.items() if asked < release(bound)]
     return min(before)[1] if before else named
 
 

@@ -39,6 +39,9 @@ def settle_server(draft: Draft, engine: Engine, catalog: Catalog) -> None:
         UsageError: for a setting that the engine does not have.
     """
     version = draft.settle("engine_version", None)
+    if version is not None:
+        version = engine.release_at(version)
+        draft.override("engine_version", version, draft.origins["engine_version"])
     pool, device = engine.serving.memory.pool, draft.values["device"]
     if pool is None or not has_pool(engine, device):
         _refuse(draft, engine, catalog)
