@@ -130,6 +130,8 @@ def test_fine_tuned_public_code_does_not_spread_experts(task: str, ep: int) -> N
         ({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "pretrain", "engine": "megatron"}, 1),
         ({"model": "llama-3.1-8b", "device": "2xrtx-3090", "task": "qlora"}, 0),
         ({"model": "llama-3.1-8b", "device": "2xrtx-3090", "task": "qlora", "offload": "all"}, 3),
+        ({"model": "llama-3.1-405b", "device": "8xh100-sxm", "task": "qlora"}, 3),
+        ({"model": "nemotron-nano-9b-v2", "device": "2xepyc-7351", "task": "qlora"}, 0),
         # what no launcher of these divides: bases of 8 bits, those of trl's objectives, copies on several processors
         ({"model": "olmo-2-13b", "device": "3xpro-w6800", "task": "qlora", "quant": "int8"}, 0),
         ({"model": "qwen3-32b", "device": "2xrtx-3090", "task": "dpo", "adapters": "qlora"}, 0),

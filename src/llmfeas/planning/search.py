@@ -28,7 +28,7 @@ from ..record import dataclass
 from ..scenario import Scenario
 from ..settle import Resolution, before_layout, hardware_named, resolution
 from .bisection import largest
-from .change import Axis, Change, Changes, clash, picked, settings_of
+from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
 
 FEASIBLE = ("feasible", "tight")
@@ -176,8 +176,9 @@ class Search:
         """The share of memory that a change was seen to take alone on one device, less what waits on the host."""
 
     def settings(self, changes: Changes) -> dict[str, object]:
-        """What the changes set, without a device that is the one that was asked for."""
-        combined = settings_of(changes)
+        """What the changes set, without the device that was asked for, and without `auto` for what nobody said."""
+        said = self.request.keys()
+        combined = {name: value for name, value in settings_of(changes).items() if value != AUTO or name in said}
         if not self.counted and combined.get("device") == self.requested.device.id:
             del combined["device"]
         return combined

@@ -247,11 +247,13 @@ def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
     few_bits = scenario.method == "qlora" and not runs_fused(scenario)
     copies = scenario.engine_record.training.copies or few_bits
     # accelerate starts copies on several CPUs under MPI only
-    divided = not copies or scenario.offload == "all" or draft.was_given("zero") or scenario.device.backend == "cpu"
+    apart = scenario.device.backend == "cpu" and not few_bits
+    divided = not copies or apart or scenario.offload == "all" or draft.was_given("zero")
     if divided or scenario.zero == 0:
         return (scenario.zero,)
     # FSDP divides bases of 4 bits alone, and trl, whose objectives these are, none
-    whole = few_bits and (scenario.loss is not None or scenario.tables.quantization.encoded_bits(scenario.quant)[0] > 4)
+    bits = int(scenario.tables.quantization.encoded_bits(scenario.quant)[0])
+    whole = few_bits and (scenario.loss is not None or bits > 4)
     return (0,) if whole else (0, scenario.zero)
 
 
