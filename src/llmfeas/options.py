@@ -250,8 +250,9 @@ OPTIONS: tuple[Option, ...] = (
            "what people use on that backend", kind="text"),
     Option("engine_version", SYSTEM, "Release of that software, such as 0.19.0, or its month: 2025-03.",
            "today's", INFERENCE, kind="text"),
-    Option("transformers", SYSTEM, "Release of transformers: 4 loops over experts, 5 stacks them.",
-           "5; 4 where it alone has the experts in the format", kind="text", choices=("4", "5"), added=True),
+    Option("transformers", SYSTEM, "Release of transformers: 4 loops over experts, 5 stacks them; until 4.48 "
+           "the loss copies the logits.", "5; 4 where it alone has the experts in the format", kind="text",
+           choices=("4", "4.48", "5"), added=True),
     Option("memory", SYSTEM, "What one device really has, such as 16GiB.",
            "the device's own; the smallest common size of a Mac", kind="bytes", unit="bytes", metavar="SIZE",
            minimum=2**20, maximum=2**50),

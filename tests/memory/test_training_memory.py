@@ -14,6 +14,7 @@ from training_scenarios import parts, scenario
 
 DATA = Path(__file__).parents[1] / "data"
 ROWS = json.loads((DATA / "training_memory.json").read_text())["rows"]
+SHIFTED = json.loads((DATA / "shifted_memory.json").read_text())["rows"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
@@ -35,6 +36,13 @@ def test_components_add_up_to_the_peak(row: dict[str, Any]) -> None:
     found = training_memory(scenario(**row["scenario"]))
     assert parts(found) == pytest.approx(found.bytes, rel=1e-12)
     assert min(found.components.values()) >= 0
+
+
+@pytest.mark.parametrize("row", SHIFTED, ids=lambda row: "-".join(str(value) for value in row["scenario"].values()))
+def test_the_loss_of_older_releases_copies_the_logits(row: dict[str, Any]) -> None:
+    found = training_memory(scenario(dropout=0.0, **row["scenario"]))
+    # the last token of each sequence counts as copied
+    assert found.bytes == pytest.approx(row["peak_tensor_bytes"], rel=1e-3)
 
 
 def test_liger_makes_the_loss_of_its_later_families_in_parts() -> None:

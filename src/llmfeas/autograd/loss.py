@@ -8,7 +8,7 @@ from typing import Final
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
 from .recorder import Recorder
-from .rules import passed
+from .rules import made, passed
 from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
 
 
@@ -257,6 +257,15 @@ def causal_loss(recorder: Recorder, logits: Tensor) -> Tensor:
     return _of_logits(recorder, wide, padded if sizes.single else recorder.new(sizes.bs, 8))
 
 
+def shifted_loss(recorder: Recorder, logits: Tensor) -> Tensor:
+    """The same as it was written before: all logits but each sequence's last, copied in fp32 (transformers 4.48 and
+    earlier, loss_utils.py, ForCausalLMLoss). A batch of one is no copy.
+    """
+    wide = cast_logits(recorder, logits)
+    shifted = recorder.new(wide.n, wide.width, recorder.open(made, (wide,)), LOGITS)
+    return _of_logits(recorder, shifted, recorder.new(recorder.sizes.bs, 8))
+
+
 def plain_loss(recorder: Recorder, logits: Tensor) -> Tensor:
     """Cross entropy of labels as they are, in the type of the logits but under autocast (encoder-decoders)."""
     wide = cast_logits(recorder, logits) if recorder.autocast else logits
@@ -288,6 +297,7 @@ def cast_logits(recorder: Recorder, logits: Tensor) -> Tensor:
 
 LOSSES: Final[Mapping[str, Callable[[Recorder, Tensor], Tensor]]] = {
     "written": causal_loss,
+    "shifted": shifted_loss,
     "plain": plain_loss,
     "kernel": fused_loss,
     "in-place": loss_in_place,

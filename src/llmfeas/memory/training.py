@@ -290,16 +290,21 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
-        loss=_loss(scenario),
+        loss=_loss(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
 
 
-def _loss(scenario: Scenario) -> str:
+COPIES_LOGITS = "4.48"
+"""The last release of transformers whose loss copies the logits that it shifts (pull request 35646)."""
+
+
+def _loss(scenario: Scenario, traits: Implementation) -> str:
     """The program of the head and the loss, where it is not the implementation's own."""
     objective = scenario.objective
     if objective is None:
-        return ""
+        copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
+        return "shifted" if copies and scenario.sequences_together > 1 else ""
     tokens = scenario.sequences_together * -(-scenario.seq_len // scenario.cp)
     return objective.loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else objective.loss
 

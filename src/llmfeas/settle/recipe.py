@@ -319,7 +319,11 @@ def _check_optimizer(optimizer: str, engine: Engine, catalog: Catalog) -> None:
         UsageError: naming those that it has, and engines that have it.
     """
     if engine.optimizers and optimizer not in engine.optimizers:
-        able = [each.id for each in catalog.engines.values() if each.launchers and not each.optimizers]
+        able = [
+            each.id
+            for each in catalog.engines.values()
+            if "training" in each.does and each.launchers and not each.optimizers
+        ]
         raise UsageError(
             "contradiction",
             f"--engine {engine.id} has no --optimizer {optimizer}",

@@ -67,7 +67,7 @@ def loops_over_experts(scenario: Scenario) -> bool:
         return False
     traits = traits_of(scenario)
     return not traits.every_expert and (
-        traits.experts_one_by_one or (scenario.transformers == "4" and runs_stacks(scenario))
+        traits.experts_one_by_one or (scenario.transformers != "5" and runs_stacks(scenario))
     )
 
 
