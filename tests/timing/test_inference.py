@@ -216,3 +216,15 @@ def test_graphics_that_share_a_chip_read_prompts_at_a_smaller_share_of_their_pea
         for kind in ("consumer", "apu")
     ]
     assert 1.3 * rates[0] < rates[1]
+
+
+def test_experts_that_meet_few_tokens_or_are_narrow_read_prompts_at_a_smaller_share() -> None:
+    many, narrow = Experts(count=64, top_k=4, width=7168), Experts(count=64, top_k=32, width=896)
+
+    def share(experts: Experts, **more: object) -> float:
+        model = replace(LLAMA, architecture=replace(LLAMA.architecture, ffn=None, experts=experts))
+        asked = {"quant": "q4_k_m", "engine": "llama.cpp", "prompt": 4096, **more}
+        return inference_time(scenario(model=model, **asked)).prefill_parts["matrix"]
+
+    assert share(many, ubatch=2048) < share(many, ubatch=512) < share(many, ubatch=128)
+    assert share(many, ubatch=16384) < share(narrow, ubatch=16384)  # both meet thousands of tokens, of 28672 in all

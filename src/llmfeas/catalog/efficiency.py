@@ -133,6 +133,11 @@ class Efficiency:
         known = self.parameters.get(name)
         return 1.0 if known is None else known.value
 
+    def amount(self, name: str) -> float:
+        """A parameter's value; 0 where there is no such parameter."""
+        known = self.parameters.get(name)
+        return 0.0 if known is None else known.value
+
     def generation(self, name: str, backend: str = "") -> Generation:
         """The traits of a device generation; unknown ones behave like their backend's, else like `other`."""
         return self.generations.get(name) or self.generations.get(backend) or self.generations["other"]

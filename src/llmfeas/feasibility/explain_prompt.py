@@ -9,6 +9,7 @@ from ..timing.host import head_bytes, sent_seconds, streamed_seconds, weights_re
 from ..timing.inference import InferenceTime
 from ..timing.prefill import (
     batch_tokens,
+    expert_share,
     image_flop,
     image_rate,
     pass_tokens,
@@ -51,7 +52,7 @@ class Prefill:
         inputs = (
             number("weights", self.sums.dense_weights, "", "model"),
             number("expert_weights", self.sums.routed_active, "", "model"),
-            number("expert_share", self.rates.experts, "", EFFICIENCY),
+            number("expert_share", expert_share(self.scenario, self.rates, self.batch), "", EFFICIENCY),
             *self._rate(self.rates.matrix),
             self.gain,
         )

@@ -36,7 +36,11 @@ class PrefillRates:
 
     matrix: float
     experts: float
-    """Share of that rate in routed experts: small products leave wide units idle, but not those of a CPU."""
+    """Share of that rate in routed experts of many tokens, but on a CPU, whose units are narrow."""
+    fill_tokens: float
+    """Tokens of an expert at which its products run at half of that: kernels compute whole tiles of them."""
+    fill_width: float
+    """Inner width of an expert at which they do so again: a tile that is soon summed waits to be written."""
     attention: float
     read: float
     stream: float
@@ -94,7 +98,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
         return _llama_cuda_rate(efficiency, device, path, half, quantized=quantized)
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
     held_back = efficiency.factor("prefill.apu") if device.kind == "apu" else 1.0
-    return half * value(name) * held_back, name
+    kernels = efficiency.factor(f"{name}.{device.generation}")
+    return half * value(name) * held_back * kernels, name
 
 
 @lru_cache(maxsize=4096)
@@ -112,6 +117,8 @@ def prefill_rates(
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
+        fill_tokens=0.0 if path.backend == "cpu" else efficiency.amount(f"{experts}_fill"),
+        fill_width=0.0 if path.backend == "cpu" else efficiency.amount(f"{experts}_width"),
         attention=product_flop_per_s(device, precision)
         * efficiency.value(efficiency.first(f"prefill.attention.{path.family}", attention)),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
@@ -168,6 +175,19 @@ def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, fl
     return {name: seconds / gain for name, seconds in summed(unequal).items()}
 
 
+def expert_share(scenario: Scenario, rates: PrefillRates, batch: float) -> float:
+    """Share of the dense rate that routed experts reach in a batch of so many tokens, which it deals out to them.
+
+    llama.cpp computes tiles of up to 128 columns, mostly empty ones where an expert meets few tokens
+    (github.com/ggml-org/llama.cpp/pull/26977, /24546).
+    """
+    experts = scenario.model.architecture.experts
+    if experts is None:
+        return rates.experts
+    tokens = batch * (experts.expected_real or experts.top_k) / experts.count
+    return rates.experts * tokens / (tokens + rates.fill_tokens) * experts.width / (experts.width + rates.fill_width)
+
+
 def unequal_read_parts(scenario: Scenario, tokens: float, length: float) -> list[tuple[dict[str, float], float]]:
     """The same on each of unequal devices, if it had all layers and worked alone, and its share of them."""
     return [(_read_parts(part, tokens, length, 1.0), share) for part, share in parts_with_shares(scenario)]
@@ -180,8 +200,9 @@ def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
 
 
 def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
-    sums, rates, matrix, launch = _steady(scenario)
+    sums, rates, launch = _steady(scenario)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
+    matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
     attention = sums.attention_flop(length) / rates.attention
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
@@ -220,8 +241,8 @@ def image_seconds(scenario: Scenario) -> float:
 
 
 @cached_across_batches
-def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, float]:
-    """What depends on no length: the model's sums, the rates, and seconds of a token's products and of a launch.
+def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float]:
+    """What depends on no length: the model's sums, the rates, and seconds of a launch.
 
     The last is 0 where the host launches nothing that a pass waits for.
     """
@@ -229,8 +250,7 @@ def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, float]:
     fused = scenario.attention == "flash"
     efficiency, serving = scenario.tables.efficiency, scenario.engine_record.serving
     rates = prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused)
-    matrix = 2 * (sums.dense_weights + sums.routed_active / rates.experts) / rates.matrix
-    return sums, rates, matrix, launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
+    return sums, rates, launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
 
 
 def launch_seconds(scenario: Scenario, sums: Sums) -> float:
