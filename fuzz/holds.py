@@ -82,8 +82,8 @@ def _of_json(found: Outcome) -> Iterator[str]:
     words = list(itertools.takewhile(lambda word: word != "--", found.arguments))
     pairs = itertools.pairwise(words)
     wanted = "--json" in words or any(flag in ("-f", "--format") and each in FORMATS for flag, each in pairs)
-    if not wanted or found.arguments[0] in ("completion", "schema"):
-        return
+    if not wanted or found.arguments[0] in ("completion", "schema") or list(found.arguments[:2]) == ["catalog", "init"]:
+        return  # what is written there is a file of its own
     for text in (found.out, found.err if found.code else ""):
         for document in _documents(text):
             if document is None:

@@ -37,6 +37,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("✗ does not fit", "--quant fp8 ✓", "not q8_0", "not q6_k", "tokens/s to each"),
     ),
+    (
+        "plan -m llama-3.1-8b -d l4 -t inference --concurrency 32 --context 8192",
+        0,
+        ("Change --concurrency 8 --quant fp8 ✓",),
+    ),
     # no task said: one line a use, with what makes it so
     ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "in detail")),
     ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),

@@ -75,6 +75,13 @@ def test_a_training_rung_says_its_batch_which_may_be_why_it_needs_more() -> None
     assert [rung.micro_batch for rung in found.ladder] == [1, 1, 1, 2, None, None, None]
 
 
+def test_a_rung_that_fits_says_what_stands_against_it() -> None:
+    rungs = answer({"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "lora"}, remedies=False).ladder
+    assert {rung.task: rung.because for rung in rungs}["pretrain"] == "impractical"
+    rungs = answer({"model": "llama-3-8b", "device": "rtx-4090", "task": "lora"}, remedies=False).ladder
+    assert not any(rung.because for rung in rungs), "these do not fit, or they do"
+
+
 @pytest.mark.parametrize(("task", "loss"), [("dpo", "DPO"), ("dpo", "KTO"), ("grpo", "GRPO")])
 def test_a_task_with_an_objective_has_rungs_of_its_own(task: str, loss: str) -> None:
     asked = {"model": "qwen2.5-7b", "device": "rtx-4090", "task": task, "loss": loss.lower()}

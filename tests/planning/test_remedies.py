@@ -128,6 +128,7 @@ def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
         "host_bytes",
         "adapters",
         "micro_batch",
+        "because",
     } == set(rungs[0].to_dict())
 
 

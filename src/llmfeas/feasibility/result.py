@@ -169,6 +169,8 @@ class Rung(Published):
     """What trains in a task with an objective, as `--adapters` has it."""
     micro_batch: Added[int | None] = None
     """Sequences of a training that a device takes at once: the smaller a rung, the more of them may fit."""
+    because: Added[Literal["impractical", "over_deadline", "over_budget"] | None] = None
+    """What stands against a job that memory has room for."""
 
 
 @dataclass(frozen=True, slots=True)

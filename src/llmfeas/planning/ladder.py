@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from ..feasibility.result import Estimate, Rung
+from ..feasibility.result import Estimate, Rung, Verdict
 from ..objectives import METHODS
 from ..options import BY_NAME
 from ..scenario import Scenario
@@ -93,8 +94,27 @@ def _found(rung: Request, beside: Asked) -> Estimate | None:
     return beside.estimate(rung) or beside.estimate({n: value for n, value in rung.items() if n not in GIVES_WAY})
 
 
+def _against(verdict: Verdict) -> Literal["impractical", "over_deadline", "over_budget"] | None:
+    """What stands against a job that memory has room for."""
+    if verdict.status != "infeasible" or verdict.memory == "exceeds":
+        return None
+    if verdict.time in ("impractical", "over_deadline"):
+        return verdict.time
+    return "over_budget" if verdict.budget == "over_budget" else None
+
+
 def _rung(label: str, found: Estimate) -> Rung:
     scenario, peak, host = found.scenario, found.memory.peak_bytes.expected, found.memory.host_bytes
     status = found.verdict.status
-    batch = scenario.micro_batch if scenario.is_training else None
-    return Rung(label, scenario.task, scenario.quant, scenario.precision, status, peak, host, scenario.adapters, batch)
+    return Rung(
+        label=label,
+        task=scenario.task,
+        quant=scenario.quant,
+        precision=scenario.precision,
+        status=status,
+        peak_bytes=peak,
+        host_bytes=host,
+        adapters=scenario.adapters,
+        micro_batch=scenario.micro_batch if scenario.is_training else None,
+        because=_against(found.verdict),
+    )

@@ -37,6 +37,8 @@ STATUSES = ("supported", "limited", "unsupported")
 FEW_REQUESTS = 16
 """Requests at once that a server is limited to where its cache finds too little room."""
 
+FEW = 4
+"""Of requests or tokens so many times fewer than what was asked are another question."""
 LARGE_SHARE = 0.95
 """Of a device, for a server that is alone there; what is beyond it runs short of memory after the start."""
 
@@ -140,7 +142,8 @@ def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     requests = estimate.scenario.concurrency
     while estimate.scenario.task == "inference" and requests > 1:
         requests //= 2
-        yield change(estimate.scenario, "concurrency", {"concurrency": requests}, "fewer requests at once")
+        kind = "concurrency-few" if requests * FEW < estimate.scenario.concurrency else "concurrency"
+        yield change(estimate.scenario, kind, {"concurrency": requests}, "fewer requests at once")
 
 
 def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -174,7 +177,8 @@ def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     while scenario.task == "inference" and context > least:
         context = max(least, context // 2)
         prompt = {"prompt": min(scenario.prompt, context)} if scenario.was_given("prompt") else {}
-        yield change(scenario, "context", {"context": context, **prompt}, "a shorter context")
+        kind = "context-short" if context * FEW < (scenario.context or 0) else "context"
+        yield change(scenario, kind, {"context": context, **prompt}, "a shorter context")
 
 
 def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -325,6 +325,10 @@ SEEN_HOST_BYTES = 2 * GIB
 """Look-up tables that lie in main memory are no more than that."""
 
 
+AGAINST = {"impractical": " (years)", "over_deadline": " (too late)", "over_budget": " (too dear)"}
+"""What stands against a rung that memory has room for."""
+
+
 def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
     """What else can be done here; rungs take defaults where the question may have said otherwise.
 
@@ -337,6 +341,7 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
         if on_host >= SEEN_HOST_BYTES:
             size += f" and {glued(format_bytes(on_host) + ' of main memory')}"
         size = {"unsupported": glued("not supported"), "tight": size + glued(" (tight)")}.get(rung["status"], size)
+        size += glued(AGAINST.get(rung.get("because") or "", ""))
         own, batch = inputs["micro_batch"]["value"], rung.get("micro_batch") or 0
         if batch > (own or 1) and rung["status"] in ("feasible", "tight"):
             size += glued(f" (micro-batch {batch})")
