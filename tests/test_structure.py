@@ -16,7 +16,7 @@ LAYERS = (
     {"contract", "errors", "ranges", "record", "text", "units"},
     {"autograd"},
     {"load"},
-    {"catalog", "elsewhere", "objectives", "optimizers", "options", "request", "scenario", "settings"},
+    {"adapters", "catalog", "elsewhere", "objectives", "optimizers", "options", "request", "scenario", "settings"},
     {"model", "importers", "machine"},
     {"walk"},
     {"workload"},

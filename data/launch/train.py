@@ -57,11 +57,12 @@ def model_of(recipe):
 
 def adapted(model, lora):
     """Freeze the model and put adapters on it."""
-    from peft import LoraConfig, get_peft_model
+    import peft
 
     for parameter in model.parameters():
         parameter.requires_grad = False
-    return get_peft_model(model, LoraConfig(**lora))
+    fields = dict(lora)
+    return peft.get_peft_model(model, getattr(peft, fields.pop("class", "LoraConfig"))(**fields))
 
 
 def main(path):

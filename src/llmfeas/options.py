@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from .adapters import ADAPTERS as KINDS
+from .adapters import VIRTUAL_TOKENS
 from .objectives import METHODS, OBJECTIVES
 from .optimizers import OPTIMIZERS
 from .record import dataclass, field
@@ -181,9 +183,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("lora_rank", RECIPE, "Rank of the adapters.", "16", ADAPTERS, maximum=65536),
     Option("lora_targets", RECIPE, "Matrices that get an adapter.",
            "all-linear", ADAPTERS, kind="text", choices=("all-linear", "attention")),
-    Option("lora_kind", RECIPE, "LoRA as published, with scaling by the root of the rank, or with magnitudes (DoRA).",
-           "lora", ADAPTERS, kind="text", choices=("lora", "rslora", "dora"),
+    Option("lora_kind", RECIPE, "LoRA, with its scale by the root of the rank or magnitudes; IA3; learned tokens.",
+           "lora", ADAPTERS, kind="text", choices=tuple(KINDS), aliases=("peft_type",),
            switches={"use_dora": "dora", "use_rslora": "rslora"}, added=True),
+    Option("virtual_tokens", RECIPE, "Tokens that prompt, p-tuning and prefix learn.",
+           f"{VIRTUAL_TOKENS}", ADAPTERS, maximum=65536, aliases=("num_virtual_tokens",), added=True),
     Option("lora_dropout", RECIPE, "Dropout rate before the adapters.",
            "0", ADAPTERS, kind="fraction", minimum=0, maximum=0.99),
     Option("zero", LAYOUT, "ZeRO stage: what is divided over the devices.",

@@ -7,6 +7,7 @@ from functools import cached_property, wraps
 from math import gcd
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
+from .adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind, LoraKind
 from .catalog.architecture import Model
 from .catalog.device import Device
 from .catalog.quantization import StoredWeights
@@ -98,7 +99,9 @@ class Scenario:
     """None: as the model publishes; a number replaces all its dropout rates."""
     lora_rank: int = 16
     lora_targets: Literal["all-linear", "attention"] = "all-linear"
-    lora_kind: Literal["lora", "rslora", "dora"] = "lora"
+    lora_kind: LoraKind = "lora"
+    virtual_tokens: int = VIRTUAL_TOKENS
+    """Learned beside the text of each sequence, by adapters that are tokens."""
     lora_dropout: float = 0.0
     zero: int = 0
     tp: int = 1
@@ -206,6 +209,17 @@ class Scenario:
     def method(self) -> str:
         """How weights change: `pretrain`, `finetune`, `lora`, `qlora`, or `inference` where they do not."""
         return self.task if self.adapters is None else method_of(self.task, self.adapters)
+
+    @property
+    def adapter_kind(self) -> AdapterKind | None:
+        """What trains beside a frozen base; None where the weights train."""
+        return ADAPTERS[self.lora_kind] if self.method in ("lora", "qlora") else None
+
+    @property
+    def pass_tokens(self) -> int:
+        """Tokens of a sequence as the model sees it: its own, and learned ones before them."""
+        kind = self.adapter_kind
+        return self.seq_len + (self.virtual_tokens if kind is not None and kind.virtual == "input" else 0)
 
     @property
     def objective(self) -> Objective | None:

@@ -52,6 +52,7 @@ Setting = Literal[
     "lora_rank",
     "lora_targets",
     "lora_kind",
+    "virtual_tokens",
     "lora_dropout",
     "zero",
     "tp",
@@ -218,8 +219,10 @@ class Settings(TypedDict, total=False):
     """Rank of the adapters."""
     lora_targets: Literal["all-linear", "attention", "auto"]
     """Matrices that get an adapter."""
-    lora_kind: Literal["lora", "rslora", "dora", "auto"]
-    """LoRA as published, with scaling by the root of the rank, or with magnitudes (DoRA)."""
+    lora_kind: Literal["lora", "rslora", "dora", "ia3", "prompt", "p-tuning", "prefix", "auto"]
+    """LoRA, with its scale by the root of the rank or magnitudes; IA3; learned tokens."""
+    virtual_tokens: int | str
+    """Tokens that prompt, p-tuning and prefix learn."""
     lora_dropout: float | str
     """Dropout rate before the adapters."""
     zero: int | str
@@ -286,8 +289,8 @@ class Settings(TypedDict, total=False):
     """Software that runs it: pytorch, unsloth, megatron, llama.cpp, vllm, mlx ..."""
     engine_version: str
     """Release of that software, such as 0.19.0, or its month: 2025-03."""
-    transformers: int | Literal["4", "5", "auto"]
-    """Release of transformers: 4 loops over experts, 5 stacks them."""
+    transformers: Literal["4", "4.48", "5", "auto"]
+    """Release of transformers: 4 loops over experts, 5 stacks them; until 4.48 the loss copies the logits."""
     memory: float | str
     """What one device really has, such as 16GiB."""
     reserve: float | str

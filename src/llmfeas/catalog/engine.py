@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal
 
+from ..adapters import LoraKind
 from ..record import dataclass, field
 from .backend import WORKS, Backend, Support, named_support, unending
 from .device import BackendId, Device
@@ -212,7 +213,7 @@ class Engine:
     """Those that it brings, where it takes no others; empty: any that PyTorch code has."""
     objectives: tuple[Identifier, ...] = ()
     """Tasks with an objective of their own that it has trainers for."""
-    adapters: tuple[Literal["lora", "rslora", "dora"], ...] = ("lora",)
+    adapters: tuple[LoraKind, ...] = ("lora",)
     """Kinds of adapters that it has."""
     launchers: tuple[Identifier, ...] = ()
     """What `llmfeas launch` writes for it."""

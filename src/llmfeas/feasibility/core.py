@@ -52,11 +52,13 @@ def flops(scenario: Scenario) -> Flops:
 
 @cached_across_batches
 def _training_flops(scenario: Scenario) -> Flops:
-    lora = Lora(scenario.lora_rank, scenario.lora_targets) if scenario.method in ADAPTERS else None
+    kind = scenario.adapter_kind
+    lora = None if kind is None else Lora(scenario.lora_rank if kind.pairs else 0, scenario.lora_targets)
+    own, seen = scenario.seq_len, scenario.pass_tokens
     found = training_flop(
         scenario.model.architecture,
-        scenario.tokens or 0.0,
-        scenario.seq_len,
+        (scenario.tokens or 0.0) * seen / own,
+        seen,
         kernel=scenario.attention,
         checkpointing=scenario.checkpointing,
         lora=lora,

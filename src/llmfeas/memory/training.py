@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..adapters import ADAPTERS
 from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
 from ..catalog.device import NARROW
@@ -89,7 +90,7 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     of Hugging Face code; sharding after Rajbhandari 2020, Korthikanti 2022, Narayanan 2021.
     """
     plan = training_plan(scenario)
-    sizes = scenario.sequences_together, -(-scenario.seq_len // scenario.cp)
+    sizes = scenario.sequences_together, -(-scenario.pass_tokens // scenario.cp)
     found = plan.peaks.get(sizes)
     if found is None:
         if len(plan.peaks) >= _MAX_PEAKS:
@@ -100,7 +101,7 @@ def training_memory(scenario: Scenario) -> TensorMemory:
 
 def fullest_rank(scenario: Scenario) -> Rank:
     """The rank whose peak is the highest."""
-    sizes = scenario.sequences_together, -(-scenario.seq_len // scenario.cp)
+    sizes = scenario.sequences_together, -(-scenario.pass_tokens // scenario.cp)
     return max(training_plan(scenario).ranks, key=lambda rank: rank.peak(*sizes).bytes)
 
 
@@ -131,7 +132,7 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
         min(s.pp, micro_steps),
         micro_steps > 1,
         s.sequences_together == 1,
-        s.objective is not None and s.sequences_together * -(-s.seq_len // s.cp) <= TILE_ROWS,
+        s.objective is not None and s.sequences_together * -(-s.pass_tokens // s.cp) <= TILE_ROWS,
     )
     plan = plans.get(batch)
     if plan is None:
@@ -152,10 +153,10 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         (s.method, s.loss, s.reference),
         (s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
         (s.engine, s.transformers),
-        (s.lora_rank, s.lora_targets, s.lora_kind == "dora", s.lora_dropout > 0),
+        (s.lora_rank, s.lora_targets, s.adapter_kind, s.virtual_tokens, s.lora_dropout > 0),
         (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),
         has_host(s),
-        a.window is not None and -(-s.seq_len // s.cp) >= a.window.size,
+        a.window is not None and -(-s.pass_tokens // s.cp) >= a.window.size,
     )
     found = _plans.get(key)
     if found is None:
@@ -255,11 +256,11 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
 
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario."""
-    a, precision = scenario.model.architecture, scenario.precision
+    a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
     full = precision in ("fp32", "tf32")
     adapted, mixed = scenario.method in ("lora", "qlora"), precision.endswith("-mixed")
     sixteen = adapted or not (full or mixed) or layout.pure
-    seq_len = -(-scenario.seq_len // scenario.cp)
+    seq_len = -(-scenario.pass_tokens // scenario.cp)
     eager = scenario.attention == "eager" or traits.eager_only
     width = 2 if sixteen and not full else 4
     fp8 = precision in NARROW and layout.scheme.narrow_inputs
@@ -269,9 +270,10 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         # Only written out do adapters leave the choice of types to autocast.
         autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=fp8,
-        adapters=scenario.lora_rank if adapted else 0,
+        adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
         adapter_dropout=adapted and scenario.lora_dropout > 0,
-        magnitudes=adapted and scenario.lora_kind == "dora",
+        kind=kind or ADAPTERS["lora"],
+        virtual_tokens=0 if kind is None else scenario.virtual_tokens,
         adapt_mlp=scenario.lora_targets == "all-linear",
         eager=eager,
         single=eager and scenario.sequences_together == 1,
@@ -282,9 +284,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
         tp=scenario.tp,
         expert_tp=scenario.expert_tp,
-        sequence_parallel=layout.sequence_parallel
-        and not (adapted and traits.adapters != "parallel")
-        and a.hidden % scenario.tp == 0,
+        sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.method == "qlora",
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
@@ -293,6 +293,12 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         loss=_loss(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
+
+
+def _divides(scenario: Scenario, traits: Implementation) -> bool:
+    """Whether tensor-parallel ranks can divide the stream: evenly, and adapters with it."""
+    plain = scenario.adapter_kind is not None and traits.adapters != "parallel"
+    return not plain and scenario.model.architecture.hidden % scenario.tp == 0
 
 
 COPIES_LOGITS = "4.48"
@@ -305,7 +311,7 @@ def _loss(scenario: Scenario, traits: Implementation) -> str:
     if objective is None:
         copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
         return "shifted" if copies and scenario.sequences_together > 1 else ""
-    tokens = scenario.sequences_together * -(-scenario.seq_len // scenario.cp)
+    tokens = scenario.sequences_together * -(-scenario.pass_tokens // scenario.cp)
     return objective.loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else objective.loss
 
 

@@ -205,7 +205,7 @@ class Attention(Operator):
 class AttentionProgram:
     """Projections, norms of heads, rotation, the core, the output projection."""
 
-    __slots__ = ("context", "groups", "k_norm", "o", "operator", "projections", "q_norm", "sinks")
+    __slots__ = ("context", "groups", "k_norm", "learned", "o", "operator", "projections", "q_norm", "sinks")
 
     def __init__(self, context: Context, operator: Attention) -> None:
         made = context.made(operator.weights, streams=True)
@@ -215,6 +215,7 @@ class AttentionProgram:
         self.o = made.projections["o"]
         self.groups = operator.heads // operator.kv_heads
         self.sinks = made.parameters.get("sinks")
+        self.learned = context.learned_keys(operator.cached_values(1))
         self.q_norm = self._norm(made, "q_norm", operator.heads)
         self.k_norm = self._norm(made, "k_norm", operator.kv_heads)
 
@@ -296,7 +297,7 @@ class AttentionProgram:
             query, key = self._rotated(query, key, around.rotation)
         if operator.qk_norm == "l2":
             query, key = self._normed_late(query, key)
-        key, value = context.cached(key), context.cached(value)
+        key, value = (context.behind_learned(context.cached(each), self.learned) for each in (key, value))
         weights: Tensor | None = None
         picked = context.traits.qkv == "picked"
         if context.recipe.checkpointing == "core":

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..autograd.adapted import adapted_linear, adapted_over_ranks
-from ..autograd.basic import add, cast, copied, dropout, scaled
+from ..autograd.basic import add, cast, copied, dropout, mul, scaled
 from ..autograd.decomposed import decomposed
 from ..autograd.graph import AccumulateGrad, Parameter, Tensor
 from ..autograd.products import linear
 from ..autograd.recorder import Recorder
+from ..autograd.rules import made as full
 from ..autograd.storage import WEIGHTS, Sizes
 from ..record import dataclass
 from .setup import Setup
@@ -22,7 +23,7 @@ _ADAPTED_ANYWAY = frozenset(("relative", "project_in", "project_out", "ngram_pro
 class Linear:
     """A projection, with LoRA adapters where the recipe adapts it."""
 
-    __slots__ = ("bias", "down", "magnitude", "ranks", "up", "weight")
+    __slots__ = ("bias", "down", "magnitude", "ranks", "scale", "scales_input", "up", "weight")
 
     def __init__(self, weight: Parameter, bias: Parameter | None) -> None:
         self.weight = weight
@@ -30,6 +31,10 @@ class Linear:
         self.down: Parameter | None = None
         self.up: Parameter | None = None
         self.magnitude: Parameter | None = None
+        self.scale: Parameter | None = None
+        """Learned numbers that multiply its output."""
+        self.scales_input = False
+        """They multiply its input."""
         self.ranks = 1
         """Sequence-parallel ranks that an adapted projection itself gathers from (negative: scatters to)."""
 
@@ -147,11 +152,16 @@ class Context:
         reads, writes = streams and not weight.inner, streams and weight.rows
         made.ranks = self.ranks if reads else -self.ranks if writes and self.ranks > 1 else 1
         targets: LoraTargets = "all-linear" if recipe.adapt_mlp else "attention"
-        if not recipe.adapters or not (weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY):
+        side = weight.scaled_side(targets) if recipe.adapters and recipe.kind.scales else ""
+        if side:
+            layer.scale, layer.scales_input = self.adapter(n_in if side == "in" else n_out), side == "in"
+        if not (recipe.adapters and recipe.kind.pairs) or not (
+            weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY
+        ):
             return layer
         if self.traits.adapters != "parallel":
             layer.down, layer.up = self.adapter(recipe.adapters, n_in), self.adapter(n_out, recipe.adapters)
-            layer.magnitude = self.adapter(n_out) if recipe.magnitudes else None
+            layer.magnitude = self.adapter(n_out) if recipe.kind.magnitudes else None
             return layer
         # Each factor is divided where the projection is not (ParallelLinearAdapter).
         first = -(-recipe.adapters // recipe.tp) if reads else recipe.adapters
@@ -165,6 +175,8 @@ class Context:
     def apply(self, layer: Linear, x: Tensor) -> Tensor:
         """Run a projection. The caller's argument stays referred to, as a module call does."""
         recorder = self.recorder
+        if layer.scale is not None and self.adapts:
+            return self._multiplied(layer, layer.scale, x)
         if layer.down is None or layer.up is None or not self.adapts:
             return self._on_base(layer, x)
         if self.traits.adapters == "kernel":
@@ -185,6 +197,32 @@ class Context:
             z = cast(recorder, z, y.width)
         z = add(recorder, y, z)
         return cast(recorder, z, y.width)
+
+    @property
+    def learns_keys(self) -> bool:
+        """Whether learned keys and values stand before those of the text."""
+        return bool(self.recipe.adapters) and self.recipe.kind.virtual == "cache" and self.adapts
+
+    def learned_keys(self, width: int) -> Parameter | None:
+        """Make the learned keys and values of a layer, so wide together; None where none are learned."""
+        return self.adapter(self.recipe.virtual_tokens, width) if self.learns_keys else None
+
+    def behind_learned(self, part: Tensor, learned: Parameter | None) -> Tensor:
+        """Keys or values behind those that are learned, which are few and take no room in the tensor of both."""
+        if learned is None or not self.adapts:
+            return part
+        whole = self.recorder.new(part.n, part.width, self.recorder.open(full, (learned, part)))
+        whole.heads_first = True
+        return whole
+
+    def _multiplied(self, layer: Linear, scale: Parameter, x: Tensor) -> Tensor:
+        """Run a projection and multiply what it gives, or what it reads, in fp32 (peft's tuners/ia3/layer.py)."""
+        recorder = self.recorder
+        if layer.scales_input:
+            wide = mul(recorder, cast(recorder, x, 4), scale)
+            return self._on_base(layer, cast(recorder, wide, x.width))
+        y = self._on_base(layer, x)
+        return cast(recorder, mul(recorder, y, scale), y.width)
 
     def _on_base(self, layer: Linear, x: Tensor) -> Tensor:
         """Run the base of a projection. One in few bits computes in the type that it is unpacked to, gives the type of

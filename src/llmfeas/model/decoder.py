@@ -14,6 +14,7 @@ from ..record import dataclass, replace
 from .build import tape_of
 from .context import Context
 from .layer import LayerProgram
+from .learned import behind, learned
 from .operator import Program
 from .rotation import Around, Rotation, SourceStream
 
@@ -30,6 +31,7 @@ class Decoder:
         "front",
         "head",
         "layers",
+        "learned",
         "positions",
         "reader",
         "reads",
@@ -61,6 +63,7 @@ class Decoder:
             self.layers.append(tape.layer(index).program(context))
             self.built.append(context.recorder.ledger.level)
         context.place = 0
+        self.learned = learned(context) if setup.embeds and not self.reads else []
         norm = tape.final_norm
         self.final = norm.program(context) if setup.heads and norm is not None else None
         self.head = tape.head.program(context, self.table) if setup.heads and not self.reads else None
@@ -136,7 +139,9 @@ class Decoder:
         scales = context.traits.scales_embedding
         if scales == "table":
             embedded = scaled(recorder, embedded)
-        if recorder.recording and recipe.adapters and recipe.checkpointing in ("full", "selective"):
+        if self.learned and context.adapts:
+            embedded = behind(context, self.learned, embedded)
+        elif recorder.recording and recipe.adapters and recipe.checkpointing in ("full", "selective"):
             # Checkpointed blocks of a frozen base need an input with a gradient.
             embedded.node = context.input_leaf(embedded)
         return scaled(recorder, embedded) if scales == "model" else embedded
@@ -238,11 +243,12 @@ class Decoder:
         if recipe.eager:
             whole, windowed = (recorder.new(sizes.bss, width) if kind in kinds else None for kind in (False, True))
             return whole, windowed
-        if not (recipe.windowed or traits.always_masks):
+        always = traits.always_masks or self.context.learns_keys
+        if not (recipe.windowed or always):
             return None, None
         truth = recorder.new(sizes.ss, 1)
         mask = view(truth.storage, sizes.bss, 1)
-        return mask if traits.always_masks else None, mask
+        return mask if always else None, mask
 
     def _rotations(self, width: int) -> tuple[Rotation, Rotation] | None:
         """The tables of whole and of windowed layers."""

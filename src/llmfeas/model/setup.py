@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..adapters import ADAPTERS, AdapterKind
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
 from ..record import dataclass
@@ -15,11 +16,13 @@ class Recipe:
     """Of a base in few bits: of what is left out of it (norms, tables, head)."""
     autocast: bool
     adapters: int = 0
-    """LoRA rank; 0: all weights train."""
+    """LoRA rank, 1 of adapters without one; 0: all weights train."""
     adapt_mlp: bool = True
     adapter_dropout: bool = False
-    magnitudes: bool = False
-    """Adapters have a magnitude of their own for each output (DoRA)."""
+    kind: AdapterKind = ADAPTERS["lora"]
+    """What the adapters are."""
+    virtual_tokens: int = 0
+    """How many tokens are learned, where they are tokens."""
     eager: bool = False
     single: bool = False
     """One sequence in eager code: heads are batched as they lie, without a copy."""

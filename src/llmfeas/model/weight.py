@@ -12,6 +12,9 @@ LoraTargets = Literal["all-linear", "attention"]
 VOCAB_GRAIN: Final = 128
 """Tables that are divided are padded so that each rank's part is a multiple of this (Megatron)."""
 
+SCALED: Final = frozenset(("k", "v", "qkv"))
+"""Projections whose outputs IA3 scales."""
+
 NormKind = Literal["rms", "layer", "layer-plain"]
 
 Adapter = Literal["attention", "linear", "never", "stacked", "none"]
@@ -71,6 +74,19 @@ class Weight:
     def takes_adapter(self, targets: LoraTargets) -> bool:
         """Whether the LoRA targets reach it."""
         return self.adapter == "attention" or (self.adapter in ("linear", "stacked") and targets == "all-linear")
+
+    def scaled_side(self, targets: LoraTargets) -> Literal["", "in", "out"]:
+        """Which side of it is multiplied by learned numbers (IA3): keys and values, with queries where they are one
+        matrix, and what enters the last product of a feed-forward where the targets reach it.
+        """
+        if self.name in SCALED and self.takes_adapter(targets):
+            return "out"
+        return "in" if self.name == "down" and self.adapter == "linear" and targets == "all-linear" else ""
+
+    def scale_elements(self, targets: LoraTargets) -> int:
+        """How many numbers those are."""
+        side = self.scaled_side(targets)
+        return self.copies * self.shape[0 if side == "out" else 1] if side else 0
 
     def lora_elements(self, rank: int, targets: LoraTargets, *, magnitudes: bool = False) -> int:
         """Parameters of its low-rank pairs, `rank (in + out)` each; 0 where the targets do not reach it.

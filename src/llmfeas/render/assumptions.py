@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ..adapters import ADAPTERS
 from ..objectives import OBJECTIVES
 from ..text import printable
 from ..units import digits, format_bytes, format_count
@@ -34,6 +35,16 @@ def context(inputs: Json, parameters: Json, *, writes: bool = True) -> tuple[str
     return tuple(glued(printable(part, 80)) for part in (task, *parts, *layout, str(value("engine"))))
 
 
+def _adapters(value: Any) -> str:
+    """Name the adapters: a rank and its matrices, or what they are without one."""
+    kind = ADAPTERS.get(value("lora_kind") or "lora", ADAPTERS["lora"])
+    if kind.virtual:
+        return f"{value('virtual_tokens')} learned tokens ({value('lora_kind')})"
+    if kind.scales:
+        return f"{value('lora_kind')}, {value('lora_targets')}"
+    return f"rank {value('lora_rank')}, {value('lora_targets')}"
+
+
 def _training(value: Any, total: float) -> Iterator[str]:
     several = _sequences(value)
     of = {1: "sequences", 2: "pairs"}.get(several, "examples")
@@ -55,7 +66,7 @@ def _training(value: Any, total: float) -> Iterator[str]:
     if (value("quant") or "none") != "none":
         yield f"{value('quant')} weights"
     if value("lora_rank") and (value("adapters") or value("task")) in ("lora", "qlora"):
-        yield f"rank {value('lora_rank')}, {value('lora_targets')}"
+        yield _adapters(value)
         if value("lora_dropout"):
             yield f"adapter dropout {value('lora_dropout'):g}"
     yield str(value("optimizer"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind
 from ..catalog.architecture import Model
 from ..catalog.device import NARROW, Device
 from ..catalog.engine import Engine
@@ -22,7 +23,7 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
-OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "lora_dropout")
+OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "virtual_tokens", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 
 
@@ -298,6 +299,7 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")
     draft.settle("lora_kind", "lora")
+    draft.settle("virtual_tokens", VIRTUAL_TOKENS)
     draft.settle("lora_dropout", 0.0)
     if adapters:
         _check_kind(draft, model, engine, catalog)
@@ -347,12 +349,40 @@ def _check_kind(draft: Draft, model: Model, engine: Engine, catalog: Catalog) ->
             f"it has {', '.join(engine.adapters)}; engines that have it: {', '.join(able)}",
             engine.adapters,
         )
+    _check_pairless(draft, model, ADAPTERS[kind])
     if kind == "dora" and model.architecture.experts is not None and draft.values["lora_targets"] == "all-linear":
         raise UsageError(
             "contradiction",
             "--lora-kind dora has no magnitudes for stacked experts",
             "use --lora-targets attention, or --lora-kind lora",
         )
+
+
+def _check_pairless(draft: Draft, model: Model, kind: AdapterKind) -> None:
+    """Check adapters without low-rank pairs, and name what has no meaning for them.
+
+    Raises:
+        UsageError: learned keys where there is none to learn, or beside checkpointing, which peft refuses.
+    """
+    name = draft.values["lora_kind"]
+    if kind.virtual == "cache" and model.architecture.mla is not None:
+        text = (
+            f"--lora-kind {name} learns keys and values, and {printable(model.name, 60)} keeps latents in their place"
+        )
+        raise UsageError("contradiction", text, "use --lora-kind prompt")
+    if kind.virtual == "cache" and draft.values["checkpointing"] != "none":
+        if draft.was_given("checkpointing"):
+            text = f"--lora-kind {name} contradicts --checkpointing {draft.values['checkpointing']}: peft refuses both"
+            raise UsageError("contradiction", text, "use --checkpointing none, or --lora-kind prompt")
+        draft.override("checkpointing", "none", "derived")
+    if not kind.virtual and draft.was_given("virtual_tokens"):
+        draft.warn("option-unused", f"--lora-kind {name} learns no tokens: --virtual-tokens was ignored")
+    if not kind.pairs:
+        for setting in ("lora_rank", "lora_dropout", *(("lora_targets",) if kind.virtual else ())):
+            if draft.was_given(setting):
+                flag = "--" + setting.replace("_", "-")
+                draft.warn("option-unused", f"--lora-kind {name} has no low-rank pairs: {flag} was ignored")
+        draft.override("lora_dropout", 0.0, "default")
 
 
 def settle_attention(draft: Draft, eager_reason: str) -> None:

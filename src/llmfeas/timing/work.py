@@ -88,7 +88,7 @@ def _of_others(scenario: Scenario) -> float:
 
 def work_of(scenario: Scenario, tuned: bool) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
-    return replace(_work_of(scenario, tuned), tokens=scenario.sequences * scenario.seq_len / scenario.cp)
+    return replace(_work_of(scenario, tuned), tokens=scenario.sequences * scenario.pass_tokens / scenario.cp)
 
 
 @cached_across_batches
@@ -102,6 +102,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
     stage = slowest_stage(sums, scenario.pp)
     traits = traits_of(scenario) if sums.experts else None
     beside = forwards_beside(scenario)
+    kind = scenario.adapter_kind
     looped, adapted = loops_over_experts(scenario), merges_into_experts(scenario)
     return Work(
         sums=sums,
@@ -120,7 +121,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         width=4.0 if runs_wide(scenario) else 2.0,
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
         merged=sums.routed_weights / scenario.ep if adapted and not looped else 0.0,
-        normed=float(sums.dense_weights) if scenario.method in ADAPTER_TASKS and scenario.lora_kind == "dora" else 0.0,
+        normed=float(sums.dense_weights) if kind is not None and kind.magnitudes else 0.0,
         expert_calls=sums.moe_layers * sums.experts / scenario.ep * (1 + adapted) if looped else 0.0,
     )
 

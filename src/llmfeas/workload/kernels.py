@@ -58,6 +58,9 @@ def has_host(scenario: Scenario) -> bool:
 def traits_of(scenario: Scenario) -> Implementation:
     """How the scenario's engine runs its model."""
     traits = scenario.tables.implementations.under(scenario.model.architecture.implementation, kernels_of(scenario))
+    kind = scenario.adapter_kind
+    if kind is not None and not kind.pairs and traits.expert_adapters != "none":
+        traits = replace(traits, expert_adapters="none")
     return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
+from ..adapters import ADAPTERS, AdapterKind, LoraKind
 from ..catalog.architecture import Architecture, Model
 from ..catalog.implementation import Implementation
 from ..model.build import Tape, build, laid_out
+from ..model.learned import learned_shapes
 from ..model.weight import LoraTargets
 from ..record import dataclass
 from ..scenario import Scenario
@@ -45,16 +48,16 @@ def parameters(
     lora_targets: LoraTargets = "all-linear",
     *,
     traits: Implementation | None = None,
-    magnitudes: bool = False,
+    kind: LoraKind = "lora",
+    virtual_tokens: int = 0,
 ) -> Parameters:
     """The parameters of a model.
 
     Formula: sum over the tape; active = total - routed experts - n-gram tables and their projections + the experts that
-    a token reaches. With `lora_rank` only the low-rank pairs train, `rank (in + out)` for every projection that the
-    targets reach: all but the head, or those of attention. Router and routed experts are stacked tensors, which
+    a token reaches. With `lora_rank` only adapters train, of low-rank pairs `rank (in + out)` for every projection that
+    the targets reach: all but the head, or those of attention. Router and routed experts are stacked tensors, which
     `all-linear` adapts where the adapter library does (`traits`: how the public code lays its weights out, a record of
-    data/implementations.yaml); `magnitudes`: DoRA. Equal to the Hugging Face classes (transformers 5.23, peft 0.21), to
-    the unit.
+    data/implementations.yaml). Equal to the Hugging Face classes (transformers 5.23, peft 0.21), to the unit.
     """
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
@@ -69,7 +72,7 @@ def parameters(
     trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
     if lora_rank is not None:
         adapted = tape if traits is None else laid_out(architecture, traits)
-        trainable = _of_adapters(adapted, lora_rank, lora_targets, magnitudes)
+        trainable = _of_adapters(adapted, lora_rank, lora_targets, ADAPTERS[kind], virtual_tokens)
     return Parameters(
         total=total,
         active=always + expected,
@@ -81,9 +84,16 @@ def parameters(
     )
 
 
-def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, magnitudes: bool) -> int:
+def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind, tokens: int) -> int:
+    if kind.virtual:
+        return sum(prod(shape) for shape in learned_shapes(kind, tokens, tape))
     return sum(
-        repeat * weight.lora_elements(rank, targets, magnitudes=magnitudes)
+        repeat
+        * (
+            weight.scale_elements(targets)
+            if kind.scales
+            else weight.lora_elements(rank, targets, magnitudes=kind.magnitudes)
+        )
         for operator, repeat in tape.operators
         for weight in operator.weights
     )
@@ -99,7 +109,8 @@ def parameters_of(scenario: Scenario) -> Parameters:
         scenario.lora_rank,
         scenario.lora_targets,
         traits=traits_of(scenario),
-        magnitudes=scenario.lora_kind == "dora",
+        kind=scenario.lora_kind,
+        virtual_tokens=scenario.virtual_tokens,
     )
 
 

@@ -119,6 +119,8 @@ def needs(scenario: Scenario) -> tuple[str, ...]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
+    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
+        return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
     adapted = scenario.method in ("lora", "qlora")
     sharded = trainer.is_sharded(scenario)
     if not adapted and not sharded and scenario.precision == "bf16-mixed":

@@ -64,7 +64,8 @@ def read_recipe(folder: Path) -> None:
         training.pop(name, None)
     transformers.TrainingArguments(**training)
     if recipe["lora"]:
-        peft.LoraConfig(**recipe["lora"])
+        fields = dict(recipe["lora"])
+        getattr(peft, fields.pop("class", "LoraConfig"))(**fields)
     if recipe["quantization"]:
         transformers.BitsAndBytesConfig(**recipe["quantization"])
 

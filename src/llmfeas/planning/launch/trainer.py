@@ -71,15 +71,39 @@ LORA_KINDS: Mapping[str, Mapping[str, object]] = {
 """Fields of peft's LoraConfig, and of those who pass them on."""
 
 
+CONFIGS: Mapping[str, str] = {
+    "ia3": "IA3Config",
+    "prompt": "PromptTuningConfig",
+    "p-tuning": "PromptEncoderConfig",
+    "prefix": "PrefixTuningConfig",
+}
+"""Classes of peft's other configurations."""
+KEYS_AND_VALUES = ("k_proj", "v_proj", "qkv_proj", "query_key_value", "c_attn")
+INNER = ("down_proj", "fc2", "dense_4h_to_h", "mlp.c_proj")
+"""What IA3 multiplies, in each family's words; peft's own list for some has queries in place of keys."""
+
+
 def lora_targets(scenario: Scenario) -> str:
     """Name the matrices that get adapters, as PEFT takes it."""
     return "all-linear" if scenario.lora_targets == "all-linear" else ATTENTION_MATRICES
 
 
 def lora(scenario: Scenario) -> dict[str, object] | None:
-    """The arguments of PEFT's LoraConfig; None where all weights train."""
-    if scenario.method not in ("lora", "qlora"):
+    """The arguments of PEFT's configuration, and its class unless it is LoraConfig; None where all weights train."""
+    kind = scenario.adapter_kind
+    if kind is None:
         return None
+    if kind.virtual:
+        tokens = {"task_type": "CAUSAL_LM", "num_virtual_tokens": scenario.virtual_tokens}
+        return {"class": CONFIGS[scenario.lora_kind], **tokens}
+    if kind.scales:
+        inner = list(INNER) if scenario.lora_targets == "all-linear" else []
+        return {
+            "class": CONFIGS[scenario.lora_kind],
+            "task_type": "CAUSAL_LM",
+            "target_modules": [*KEYS_AND_VALUES, *inner],
+            "feedforward_modules": inner,
+        }
     return {
         "task_type": "CAUSAL_LM",
         "r": scenario.lora_rank,

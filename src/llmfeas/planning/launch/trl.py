@@ -113,6 +113,8 @@ def write(scenario: Scenario) -> Launch:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to losses without a command, and to a dropout rate, which its trainers do not take."""
+    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
+        return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
     if scenario.loss not in COMMANDS:
         return Objection("loss", "its trainer is experimental and has no command")
     if scenario.dropout is not None and scenario.loss is None:

@@ -1,0 +1,76 @@
+"""Steps of adapters without low-rank pairs, against tracked steps of peft's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmfeas import estimate
+from llmfeas.adapters import ADAPTERS
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
+from llmfeas.memory.training import training_memory, training_plan
+from llmfeas.settle import resolution
+from llmfeas.workload.parameters import parameters_of
+
+DATA = json.loads((Path(__file__).parents[1] / "data" / "adapter_memory.json").read_text())
+ASKED = {"device": "h100-sxm", "task": "lora", "engine": "pytorch"}
+PAIRLESS = [name for name, kind in ADAPTERS.items() if not kind.pairs]
+
+
+def label(row: dict[str, Any]) -> str:
+    return "-".join([row["model"], *map(str, row["scenario"].values())])
+
+
+@pytest.mark.parametrize("row", DATA["rows"], ids=label)
+def test_a_tracked_peak_is_met(row: dict[str, Any], described_models: dict[str, str]) -> None:
+    scenario = resolution({**ASKED, **row["scenario"], "model": described_models[row["model"]]}, catalog()).scenario
+    # learned keys and values take no room in the tensors that hold those of the text too
+    close = 0.011 if scenario.lora_kind == "prefix" else 0.002
+    assert training_memory(scenario).bytes == pytest.approx(row["peak_bytes"], rel=close)
+    assert parameters_of(scenario).trainable == row["trainable"]
+
+
+@pytest.mark.parametrize("kind", PAIRLESS)
+@pytest.mark.parametrize("model", ["llama-3-8b", "gpt2", "qwen3-30b-a3b"])
+def test_what_trains_is_what_memory_holds(model: str, kind: str) -> None:
+    scenario = resolution({**ASKED, "model": model, "lora_kind": kind}, catalog()).scenario
+    (rank,) = training_plan(scenario).ranks
+    assert rank.moments.inventory.trained == parameters_of(scenario).trainable > 0
+
+
+def test_learned_tokens_take_time_and_memory_as_tokens_do() -> None:
+    def answer(**changes: Any) -> dict[str, Any]:
+        asked = {**ASKED, "model": "llama-3-8b", "seq_len": 512, "micro_batch": 4, "lora_kind": "prompt", **changes}
+        return estimate(**asked).to_dict()["result"]
+
+    few, many = answer(virtual_tokens=1), answer(virtual_tokens=512)
+    assert many["time"]["tokens_per_second"]["expected"] < 0.6 * few["time"]["tokens_per_second"]["expected"]
+    assert many["memory"]["peak_bytes"]["expected"] > few["memory"]["peak_bytes"]["expected"]
+    assert many["parameters"]["trainable"] == 512 * 4096
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"lora_kind": "ia3", "engine": "unsloth"}, "has no --lora-kind ia3"),
+        ({"lora_kind": "prefix", "checkpointing": "full"}, "peft refuses both"),
+        ({"lora_kind": "prefix", "model": "deepseek-v2-lite"}, "keeps latents"),
+    ],
+)
+def test_what_software_cannot_do_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        resolution({**ASKED, "model": "llama-3-8b", **changes}, catalog())
+
+
+def test_settings_of_other_kinds_are_named_as_unused() -> None:
+    found = resolution(
+        {**ASKED, "model": "llama-3-8b", "lora_kind": "ia3", "lora_rank": 8, "virtual_tokens": 5}, catalog()
+    )
+    assert [note.message for note in found.warnings if note.code == "option-unused"] == [
+        "--lora-kind ia3 learns no tokens: --virtual-tokens was ignored",
+        "--lora-kind ia3 has no low-rank pairs: --lora-rank was ignored",
+    ]
