@@ -77,6 +77,18 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     # searches skip what cannot be asked
     ("compare -m gpt2 -m llama-3-8b -d rtx-4090 -t inference --context 4096", 0, ("1 of the rows cannot be asked",)),
     ("solve deadline -m llama-3-8b -d 8xh100-sxm --tokens 100B", 0, ("Answer time", "not infeasible")),
+    # several models on one device: one table
+    (
+        "compare -m llama-3.1-8b -m qwen3-8b -m gemma-3-12b -d rtx-3060 -t inference",
+        0,
+        ("Model GiB", "✓ qwen3-8b", "not Speed as a multiple"),
+    ),
+    # what may run out does not surely fit
+    (
+        "estimate -m llama-3.3-70b -d 2xrtx-3090 -t inference",
+        0,
+        ("! tight", "not surely fits", "smallest usual format"),
+    ),
     # work as people count it
     ("estimate -m gpt2 -d t4 -t lora --examples 5k --epochs 3", 0, ("5 k examples", "x 3 epochs")),
     ("estimate -m gpt2 -d t4 -t inference --prompt 0", 0, ("not first token", "reads prompts at")),

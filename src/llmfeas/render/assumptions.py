@@ -135,12 +135,15 @@ JUDGED = {"unmeasured-speed": "speed", "unmeasured-memory": "memory"}
 """Warnings that say whose range is only judgement."""
 
 
-def assumptions(inputs: Json, warnings: Iterable[Json] = ()) -> Topic:
-    """What nobody gave, and what ranges mean; `--explain` shows each value with its origin."""
+def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits") -> Topic:
+    """What nobody gave, and what ranges mean; `--explain` shows each value with its origin.
+
+    `memory`: what the verdict says of it.
+    """
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
     text = f"{listed}; --explain tells why. {_meaning({warning['code'] for warning in warnings})}"
-    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs), text)
+    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=memory == "fits"), text)
     return Topic(label="Assumed", paragraphs=tuple((Phrase(sentence, "dim"),) for sentence in sentences))
 
 
@@ -152,15 +155,18 @@ def _left_free(inputs: Json) -> Iterator[str]:
         yield f"{size} of a card's memory belong to the screen and other programs (--reserve)."
 
 
-def _chosen_to_fit(inputs: Json) -> Iterator[str]:
+def _chosen_to_fit(inputs: Json, *, sure: bool) -> Iterator[str]:
     """Yield why weights are in a smaller format than the published one, and why some layers lie on the host."""
     quant, layers = inputs.get("quant", {}), inputs.get("gpu_layers", {})
     placed = layers.get("origin") == "derived" and layers.get("value") is not None
     experts = inputs.get("n_cpu_moe", {})
     moved = experts.get("value") if experts.get("origin") == "derived" else None
     if quant.get("origin") == "derived":
-        best = "the smallest usual format" if placed or moved else "the best usual format that surely fits"
-        yield f"{glued(str(quant['value']) + ' weights')}: {best}; as published they do not (--quant)."
+        weights = glued(str(quant["value"]) + " weights")
+        if placed or moved or not sure:
+            yield f"{weights}: the smallest usual format; larger ones do not fit (--quant)."
+        else:
+            yield f"{weights}: the best usual format that surely fits; as published they do not (--quant)."
     if moved:
         whose = f"The experts of {moved} layers"
         yield f"{glued(whose)} stay in main memory, no more than do not fit on the device (--n-cpu-moe)."

@@ -49,14 +49,14 @@ def _name(row: Mapping[str, Any]) -> str:
     return row["device"] if count == 1 or row["memory"].get("parts") else f"{count}x{row['device']}"
 
 
-def _cells(row: Mapping[str, Any], bar: Bar) -> tuple[Phrase | Bar, ...]:
-    memory, relative = row["memory"], row["relative_speed"]
+def _cells(row: Mapping[str, Any], bar: Bar, *, models: bool) -> tuple[Phrase | Bar, ...]:
+    memory, relative = row["memory"], None if models else row["relative_speed"]
     written = format_count if "decode_tokens_per_second" in row["time"] else format_duration
     expected, _, ends = figure(_time(row), written).partition("(")
     needs, has = digits(memory["peak_bytes"]["expected"] / GIB), digits(memory["usable_bytes"] / GIB)
     ratios = "" if relative is None else f"{digits(relative['low'])} – {digits(relative['high'])}"
     return (
-        judged(row["verdict"]["status"], printable(_name(row), 60)),
+        judged(row["verdict"]["status"], printable(row["model"] if models else _name(row), 60)),
         Phrase(glued(f"{needs} of {has}")),
         Phrase(expected.strip(GLUE)),
         Phrase(f"({ends}" if ends else ""),
@@ -70,10 +70,10 @@ def _cells(row: Mapping[str, Any], bar: Bar) -> tuple[Phrase | Bar, ...]:
     )
 
 
-def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
+def _columns(sort: str, *, inference: bool, models: bool) -> tuple[Column, ...]:
     """The columns; without room for all, spare ones are left out from the right: never the one sorted by."""
     return (
-        Column(title="Device"),
+        Column(title="Model" if models else "Device"),
         Column(title="GiB", figures=True),
         Column(title="Tokens/s" if inference else "Time", figures=True),
         Column(title="from – to", figures=True, spare=True),
@@ -87,11 +87,11 @@ def _columns(sort: str, *, inference: bool) -> tuple[Column, ...]:
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]], sort: str) -> Table:
-    """Rows as a table, without columns that say nothing."""
+def _table(rows: Sequence[Mapping[str, Any]], sort: str, *, models: bool = False) -> Table:
+    """Rows as a table, without columns that say nothing; `models`: of one device, a row a model."""
     inference = "decode_tokens_per_second" in rows[0]["time"]
-    columns = _columns(sort, inference=inference)
-    cells = [_cells(row, bar) for row, bar in zip(rows, _bars(rows), strict=True)]
+    columns = _columns(sort, inference=inference, models=models)
+    cells = [_cells(row, bar, models=models) for row, bar in zip(rows, _bars(rows), strict=True)]
     several = any(row["devices_needed"] != row["num_devices"] for row in rows)
     shown = [
         index
@@ -139,7 +139,10 @@ def report(
     """Rows ranked by `sort` of the models `names`; `left_out` rows below them are not shown."""
     blocks: list[Topic | Table] = []
     models = list(dict.fromkeys(row["model"] for row in rows))
-    for model in models:
+    one_each = len(models) > 1 and len(models) == len(rows)
+    if one_each:
+        blocks.append(_table(rows, sort, models=True))
+    for model in () if one_each else models:
         own = [row for row in rows if row["model"] == model]
         if len(models) > 1:
             blocks.append(Topic(label="Model", paragraphs=((Phrase(printable(model, 80), "label"),),)))
@@ -147,7 +150,7 @@ def report(
     remarks = _remarks(rows)
     if remarks:
         blocks.append(Topic(label="Limits", paragraphs=remarks))
-    notes = [_legend(rows, baseline)]
+    notes = [_legend(rows, baseline, one_each=one_each)]
     if left_out:
         notes.append(f"{left_out} more not shown; --top {left_out + len(rows)} shows all.")
     blocks.append(Topic(label="Read", paragraphs=tuple((Phrase(note),) for note in notes)))
@@ -158,10 +161,10 @@ def report(
     return Report(title=title, context=context, blocks=tuple(blocks))
 
 
-def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None) -> str:
+def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None, *, one_each: bool) -> str:
     """How to read the columns."""
     parts = ["✓ feasible, ! tight, ✗ not.", "GiB needed of usable."]
-    if any(row["relative_speed"] for row in rows):
+    if not one_each and any(row["relative_speed"] for row in rows):
         first = _name(rows[0]) if len({row["model"] for row in rows}) == 1 else "the first of each model"
         parts.append(f"Speed as a multiple of that of {baseline or first}.")
     if any(row["devices_needed"] != row["num_devices"] for row in rows):

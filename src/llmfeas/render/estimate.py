@@ -55,7 +55,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
         _machine(result.get("memory_sizes"), told=not uses),
-        assumptions(inputs, envelope["warnings"]),
+        assumptions(inputs, envelope["warnings"], result["verdict"]["memory"]),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
     blocks = tuple(section for section in sections if section is not None)
