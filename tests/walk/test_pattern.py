@@ -12,14 +12,22 @@ from llmfeas.walk.pattern import Outline, outlined, repeated_pattern
     st.lists(st.sampled_from("abc"), max_size=4),
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5),
     st.integers(1, 6),
+    st.lists(st.sampled_from("abc"), max_size=4),
 )
 def test_a_repeated_pattern_is_found_with_at_most_its_own_length(
-    prefix: list[str], period: list[str], times: int
+    prefix: list[str], period: list[str], times: int, suffix: list[str]
 ) -> None:
-    kinds: list[object] = [*prefix, *period * times]
-    start, length = repeated_pattern(kinds)
-    assert start + length <= len(prefix) + len(period)
-    assert all(kinds[i] == kinds[i + length] for i in range(start, len(kinds) - length))
+    kinds: list[object] = [*prefix, *period * times, *suffix]
+    start, length, end = repeated_pattern(kinds)
+    assert start + length + len(kinds) - end <= len(prefix) + len(period) + len(suffix)
+    assert all(kinds[i] == kinds[i + length] for i in range(start, end - length))
+
+
+def test_what_ends_unlike_it_goes_on_leaves_the_pattern() -> None:
+    """As in a model of linear attention whose last two layers attend: 16 layers are walked, not one of each run."""
+    found = outlined("d" + "kkka" * 20 + "kka" + "a")
+    assert len(found.walked) < 14
+    assert found.walked[0] == 0 and found.walked[-1] == 84
 
 
 def test_the_ends_of_a_run_of_like_layers_stand_for_all() -> None:

@@ -12,16 +12,21 @@ MAX_PERIOD = 12
 """Layers after which a pattern repeats, at most."""
 
 
-def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int]:
-    """The shortest (prefix, period) with which a list of layer kinds repeats."""
+def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int, int]:
+    """The (prefix, period, end) of the stretch of layer kinds that repeats and leaves the fewest layers besides."""
     depth = len(kinds)
-    best = (depth, 1)
+    best = (depth, 1, depth)
+    fewest = depth + 1
     for period in range(1, min(MAX_PERIOD, depth) + 1):
-        prefix = depth - period
-        while prefix > 0 and kinds[prefix - 1] == kinds[prefix - 1 + period]:
-            prefix -= 1
-        if prefix + period < sum(best):
-            best = (prefix, period)
+        end = depth
+        while end >= period:
+            prefix = end - period
+            while prefix > 0 and kinds[prefix - 1] == kinds[prefix - 1 + period]:
+                prefix -= 1
+            left = depth - end + prefix + period
+            if left < fewest:
+                best, fewest = (prefix, period, end), left
+            end = prefix + period - 1  # what repeats beyond it ends there at the latest
     return best
 
 
@@ -46,14 +51,15 @@ class Outline:
 
 
 def outlined(kinds: Sequence[object], tail: int = 1) -> Outline:
-    """Leave out what is like its neighbours: all but the first period and the last ones, all but the ends of a run.
+    """Leave out what is like its neighbours: all but the first period and the last ones of the stretch that repeats,
+    all but the ends of a run.
 
     The last of a run stands for those inside it, a later period for those before it: what it adds to all levels is told
     by those before and after it. `tail`: last periods that are kept, and of a run that ends the stage the last layers.
     """
-    prefix, period = repeated_pattern(kinds)
+    prefix, period, end = repeated_pattern(kinds)
     first = prefix + period
-    skipped = max(0, (len(kinds) - first) // period - tail) * period
+    skipped = max(0, (end - first) // period - tail) * period
     order = [*range(first), *range(first + skipped, len(kinds))]
     walked: list[int] = []
     like: dict[int, int] = {}

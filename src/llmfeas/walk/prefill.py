@@ -36,10 +36,10 @@ def prefill_polynomials(
     """
     recipe = Recipe(weight_bytes=value_bytes, autocast=False, eager=eager, windowed=windowed)
     setup = Setup(architecture=architecture, implementation=implementation, recipe=recipe)
-    prefix, period = repeated_pattern(layer_kinds(setup))
+    prefix, period, end = repeated_pattern(layer_kinds(setup))
     recorder = Recorder(SYMBOLIC, autocast=False, recording=False)
     context = Context(recorder, setup, cache=[])
-    model = Decoder(context, range(min(setup.depth, prefix + 2 * period)))
+    model = Decoder(context, (*range(min(end, prefix + 2 * period)), *range(end, setup.depth)))
     ids = recorder.new(recorder.sizes.bs, 8)
     recorder.ledger.marks.clear()
     model.body(ids)
