@@ -110,6 +110,10 @@ class Scenario:
     ep: int = 1
     cp: int = 1
     offload: Literal["none", "activations", "optimizer", "all"] = "none"
+    offload_layers: int | None = None
+    """Layers of which something moves; None: all."""
+    drive_gb_per_s: float | None = None
+    """Of the drive of a machine that takes what moves; None: it lies in main memory."""
     gpu_layers: int | None = None
     ubatch: int | None = None
     """Tokens of prompts that llama.cpp takes through the layers at once; None: the engine has another way."""
@@ -323,6 +327,11 @@ class Scenario:
     def states_on_host(self) -> bool:
         """Optimizer states lie in the memory of the host."""
         return self.offload in ("optimizer", "all")
+
+    @property
+    def moved_share(self) -> float:
+        """Share of the layers of which something moves."""
+        return 1.0 if self.offload_layers is None else self.offload_layers / self.model.architecture.layers
 
     @cached_property
     def engine_record(self) -> Engine:

@@ -61,6 +61,8 @@ Setting = Literal[
     "ep",
     "cp",
     "offload",
+    "offload_layers",
+    "drive",
     "context",
     "prompt",
     "images",
@@ -239,6 +241,10 @@ class Settings(TypedDict, total=False):
     """Context parallel: devices that share each sequence."""
     offload: Literal["none", "activations", "optimizer", "all", "auto"]
     """What moves to the host's memory."""
+    offload_layers: int | str
+    """Layers of which --offload moves activations, or frozen weights."""
+    drive: float | str
+    """Bandwidth of the drive on which --offload lays states and weights, of one machine."""
     context: int | str
     """Tokens that the cache has room for."""
     prompt: int | str

@@ -126,6 +126,8 @@ class TrainingTraits:
     pre-training is divided (`frameworks`)."""
     checkpointing: Literal["none", "selective", "full"] | None = None
     """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
+    drives: bool = False
+    """It lays states and weights on drives (ZeRO-Infinity)."""
     autocast: bool = True
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     splits_experts: bool = True

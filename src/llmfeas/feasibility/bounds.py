@@ -58,7 +58,8 @@ def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     """A floor for what offloading puts on one machine, bytes."""
     method = _method(settings, requested)
     offload = str(settings.get("offload", requested.offload))
-    if offload not in ("optimizer", "all") or method not in TRAINING_TASKS:
+    moved_in_part = requested.drive_gb_per_s is not None or requested.offload_layers is not None
+    if offload not in ("optimizer", "all") or method not in TRAINING_TASKS or moved_in_part:
         return 0.0
     if method in FROZEN_BYTES:
         each = frozen_bytes(method, _precision(settings, requested)) if offload == "all" else 0.0

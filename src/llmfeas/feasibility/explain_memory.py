@@ -106,6 +106,8 @@ def _component(estimate: Estimate, name: str, value: float, groups: tuple[Tensor
 def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
     """The tensors of the walk at the peak by component; none where it would take long or the optimizer has the peak."""
     scenario = estimate.scenario
+    if scenario.offload_layers is not None:
+        return {}
     if estimate.memory.peak_moment == "optimizer" or scenario.model.architecture.layers > MOST_LAYERS:
         return {}
     length = -(-scenario.seq_len // scenario.cp)

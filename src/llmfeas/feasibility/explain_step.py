@@ -9,7 +9,13 @@ from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..timing.host import memory_bytes_per_s, products_flop_per_s
 from ..timing.links import Links
-from ..timing.offload import activation_seconds, offload_seconds, weight_bytes_gathered
+from ..timing.offload import (
+    activation_seconds,
+    drive_seconds_per_byte,
+    offload_seconds,
+    swapped_bytes,
+    weight_bytes_gathered,
+)
 from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
@@ -295,6 +301,13 @@ class _Step:
                 number("link", self.links.host_bytes_per_s, "bytes/s", EFFICIENCY),
             ]
             formula = "weights * moved / host_bandwidth + 4 * weights / link"
+            if scenario.drive_gb_per_s is not None:
+                drive = 1 / drive_seconds_per_byte(scenario)
+                inputs += [
+                    number("swapped", swapped_bytes(scenario), "bytes a weight", "derived"),
+                    number("drive", drive, "bytes/s", scenario.origins.get("drive", "given")),
+                ]
+                formula += " + swapped * weights / drive"
             if record.flop_per_width:
                 inputs += [rounds, number("host_rate", products_flop_per_s(scenario), "FLOP/s", EFFICIENCY)]
                 formula += " + rounds * weights / host_rate"

@@ -22,6 +22,7 @@ _FIELDS = {
     "electricity": "electricity_usd_per_kwh",
     "mtbf": "device_mtbf_seconds",
     "storage": "storage_gb_per_s",
+    "drive": "drive_gb_per_s",
     "deadline": "deadline_seconds",
     "budget": "budget_usd",
     "ttft": "ttft_seconds",

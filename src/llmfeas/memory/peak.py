@@ -10,6 +10,7 @@ from ..contract import Added, Keys, MayBeNull, Note, Published, hidden, publishe
 from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
+from ..units import format_bytes
 from ..workload.kernels import runs_public_code
 from ..workload.serving import pool_of, replicas
 from ..workload.weights import weights_file_bytes
@@ -129,7 +130,9 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    return CountedMemory(found, (*notes, *_unmeasured(scenario), *_unlike(scenario), *stack_notes(scenario)))
+    return CountedMemory(
+        found, (*notes, *_unmeasured(scenario), *_unlike(scenario), *stack_notes(scenario), *_on_drive(scenario))
+    )
 
 
 def _training_peak(tensors: TensorMemory, runtime: Range, *beside: Mapping[str, float]) -> Range:
@@ -137,6 +140,16 @@ def _training_peak(tensors: TensorMemory, runtime: Range, *beside: Mapping[str, 
     if tensors.approximate:
         return Range(peak.low / APPROXIMATE_FACTOR, peak.expected, peak.high * APPROXIMATE_FACTOR)
     return peak
+
+
+def _on_drive(scenario: Scenario) -> tuple[Note, ...]:
+    """Say what lies on a drive, which has no size here."""
+    if scenario.drive_gb_per_s is None:
+        return ()
+    there = training_memory(replace(scenario, drive_gb_per_s=None)).host_bytes
+    machine = there * min(scenario.num_devices, scenario.devices_per_node)
+    text = f"about {format_bytes(machine)} lie on the drive of each machine, less what main memory keeps of it"
+    return (Note("on-drive", text),)
 
 
 def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:

@@ -89,6 +89,8 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     allocator slack. Assumes that routed tokens spread evenly over experts. Sources: the walk reproduces tracked steps
     of Hugging Face code; sharding after Rajbhandari 2020, Korthikanti 2022, Narayanan 2021.
     """
+    if scenario.offload_layers is not None:
+        return _between(scenario)
     plan = training_plan(scenario)
     sizes = scenario.sequences_together, -(-scenario.pass_tokens // scenario.cp)
     found = plan.peaks.get(sizes)
@@ -97,6 +99,16 @@ def training_memory(scenario: Scenario) -> TensorMemory:
             plan.peaks.clear()
         found = plan.peaks[sizes] = _counted(plan, *sizes)
     return found
+
+
+def _between(scenario: Scenario) -> TensorMemory:
+    """The bytes where some layers' tensors move and the others stay: as much of the way from one to the other."""
+    moved = training_memory(replace(scenario, offload_layers=None))
+    stays = training_memory(replace(scenario, offload_layers=None, offload="none"))
+    share = scenario.moved_share
+    mixed = {name: share * moved.components[name] + (1 - share) * size for name, size in stays.components.items()}
+    fuller = moved if share * moved.bytes > (1 - share) * stays.bytes else stays
+    return replace(fuller, bytes=sum(mixed.values()), components=mixed, host_bytes=share * moved.host_bytes)
 
 
 def fullest_rank(scenario: Scenario) -> Rank:
@@ -151,7 +163,16 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         s.tables,
         a,
         (s.method, s.loss, s.reference),
-        (s.precision, s.quant, s.optimizer, s.checkpointing, s.attention, s.dropout, s.offload),
+        (
+            s.precision,
+            s.quant,
+            s.optimizer,
+            s.checkpointing,
+            s.attention,
+            s.dropout,
+            s.offload,
+            s.drive_gb_per_s is None,
+        ),
         (s.engine, s.transformers),
         (s.lora_rank, s.lora_targets, s.adapter_kind, s.virtual_tokens, s.lora_dropout > 0),
         (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),

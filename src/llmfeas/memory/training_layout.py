@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
 from ..catalog.engine import Scheme
 from ..catalog.quantization import STACKED
@@ -248,6 +248,8 @@ def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     """The host memory that offloading takes, per device."""
     if not scenario.states_on_host:
         return 0.0
+    if scenario.drive_gb_per_s is not None:
+        return _buffers_bytes(scenario, moments)
     weights, gradients, states = rank_bytes(scenario, layout, moments, setup)
     part = _trained_part(scenario, moments)
     zero = scenario.zero if shards(scenario) > 1 else 0
@@ -255,3 +257,27 @@ def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     if scenario.offload == "all":
         total += copies_of(scenario) * weights * (_weights_part(scenario, moments) if zero >= 3 else 1.0)
     return total
+
+
+SUB_GROUP: Final = 1e9
+"""Elements that DeepSpeed's optimizer swaps at a time (sub_group_size), and weights that it keeps (max_in_cpu)."""
+SWAPPED: Final = 4
+"""fp32 buffers of them (offload_optimizer.buffer_count): weight, gradient and both moments."""
+READ_AHEAD: Final = 5 * 1e8
+"""Elements of the buffers that weights are read into (offload_param: buffer_count, buffer_size)."""
+
+
+def _buffers_bytes(scenario: Scenario, moments: PeakCandidates) -> float:
+    """What stays in main memory where the rest lies on a drive, per device: buffers, and gradients in 16 bits.
+
+    Source: DeepSpeed, runtime/zero/offload_config.py and stage3.py (ZeRO-Infinity, Rajbhandari 2021).
+    """
+    part = 1.0 / shards(scenario) if scenario.zero >= 1 else 1.0
+    trained = moments.inventory.trained * part
+    held = (2.0 * trained + SWAPPED * 4.0 * min(SUB_GROUP, trained)) if scenario.method not in ADAPTED else 0.0
+    if scenario.offload == "all":
+        held += 2.0 * (READ_AHEAD + min(SUB_GROUP, moments.inventory.elements * part))
+    return held
+
+
+ADAPTED: Final = ("lora", "qlora")

@@ -37,6 +37,7 @@ from .experts import settle_experts
 from .hardware import settle_hardware
 from .load import settle_load
 from .models_beside import settle_models_beside
+from .offload import settle_moved, settle_offload
 from .pools import check_pools, count_pools
 from .server import settle_server
 from .speculation import settle_speculation
@@ -241,7 +242,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     settle_models_beside(draft, model, catalog)
     count_pools(draft)
     settle_hardware(draft, hardware, catalog)
-    recipe.settle_offload(draft, draft.values["device"])
+    settle_offload(draft, draft.values["device"])
     engine = engines.settle_engine(draft, model, catalog)
     backend = catalog.backends[draft.values["device"].backend]
     recipe.settle_precision(draft, model, draft.values["device"], engine)
@@ -269,6 +270,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
 def _settle_training(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     layout.check_engine(draft, engine)
     recipe.settle_training_recipe(draft, model, engine, catalog)
+    settle_moved(draft, model, engine, catalog)
     lengths.settle_sequence(draft, model)
     recipe.settle_rollouts(draft)
     lengths.settle_tokens(draft, model, parameters(model).active)

@@ -145,21 +145,6 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
         )
 
 
-def settle_offload(draft: Draft, device: Device) -> None:
-    """Settle `offload`; in serving only weights can lie on the host, and only where that has a memory of its own."""
-    offload = draft.settle("offload", "none")
-    inference = draft.values["task"] == "inference"
-    if offload == "none" or not (inference or offload == "activations"):
-        return
-    if inference and offload != "all":
-        draft.warn("option-unused", f"--offload {offload} has no meaning for --task inference and was ignored")
-    elif device.backend == "cpu" or device.is_unified:
-        draft.warn("option-unused", f"{device.name} shares its memory with the host: --offload {offload} was ignored")
-    else:
-        return
-    draft.override("offload", "none", "default")
-
-
 def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     """Settle `quant` by task.
 

@@ -12,7 +12,13 @@ from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from .host import memory_bytes_per_s, products_flop_per_s
 from .links import Links, device_links
-from .offload import activation_seconds, offload_seconds, weight_bytes_gathered
+from .offload import (
+    activation_seconds,
+    drive_seconds_per_byte,
+    offload_seconds,
+    swapped_bytes,
+    weight_bytes_gathered,
+)
 from .rates import TrainingRates, training_rates
 from .rollouts import rollout_seconds
 from .work import ADAPTER_TASKS, Work, forwards_beside, work_of
@@ -169,6 +175,7 @@ def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, li
     flop = optimizer.flop_per_width * scenario.model.architecture.hidden * owned
     if scenario.states_on_host:
         travel = 4 * owned / links.host_bytes_per_s
+        travel += swapped_bytes(scenario) * owned * drive_seconds_per_byte(scenario)
         return moved / memory_bytes_per_s(scenario) + flop / products_flop_per_s(scenario) + travel
     return moved / rates.memory + flop / rates.matrix
 

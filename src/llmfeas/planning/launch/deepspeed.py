@@ -12,14 +12,23 @@ from .shell import PORT, Variable, Word, command, nodes_note, nodes_of
 from .text import as_json
 
 CONFIG = "ds_config.json"
+DRIVE = "/nvme"
+"""The folder of the drive, which its user changes."""
 OPTIMIZERS = {"adamw": "AdamW", "lion": "Lion"}
 """Optimizers that DeepSpeed brings; it moves only these to the host."""
 
 
 def zero_stage(scenario: Scenario) -> int:
     """The ZeRO stage; pure bf16 and what moves to the host need one even where it divides nothing."""
-    least = {"optimizer": 1, "all": 3}.get(scenario.offload, 0)
+    least = {"optimizer": 1 if scenario.drive_gb_per_s is None else 3, "all": 3}.get(scenario.offload, 0)
     return max(scenario.zero, least, 1 if scenario.precision == "bf16" else 0)
+
+
+def place(scenario: Scenario) -> dict[str, object]:
+    """Where what moves lies: in main memory, or in a folder of a drive."""
+    if scenario.drive_gb_per_s is None:
+        return {"device": "cpu", "pin_memory": True}
+    return {"device": "nvme", "nvme_path": DRIVE, "pin_memory": True}
 
 
 def zero(scenario: Scenario) -> dict[str, object]:
@@ -31,9 +40,9 @@ def zero(scenario: Scenario) -> dict[str, object]:
     if stage == 3:
         section["stage3_gather_16bit_weights_on_model_save"] = True
     if scenario.states_on_host:
-        section["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+        section["offload_optimizer"] = place(scenario)
     if scenario.offload == "all":
-        section["offload_param"] = {"device": "cpu", "pin_memory": True}
+        section["offload_param"] = place(scenario)
     return section
 
 

@@ -138,6 +138,8 @@ class Launcher:
             return Objection("model", f"{scenario.engine} has no model of this architecture")
         if is_gguf(scenario) and not self.reads_gguf:
             return Objection("model", "it does not read GGUF files")
+        if scenario.offload_layers is not None:
+            return Objection("offload_layers", "what is written moves all layers or none")
         settings = {
             "task": scenario.task,
             "backend": scenario.device.backend,
