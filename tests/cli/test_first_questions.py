@@ -60,7 +60,24 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("plan -m llama-3.3-70b -d 2xrtx-3090 -t qlora", 0, ("Change --offload all ✓",)),
     ("launch --engine axolotl -m llama-3.3-70b -d 2xrtx-3090 -t qlora --offload all", 0, ("offload_params: true",)),
     ("launch --engine trl -m llama-3.3-70b -d 2xrtx-3090 -t qlora --offload all", 2, ("does not divide quantized",)),
+    # commands agree: one 4090 before two T4s, a rung of 16 bits that does not fit beside an answer in 8
+    ("compare -m llama-3-8b -d rtx-4090 -d 2xt4 -t qlora", 0, ("that of rtx-4090",)),
+    (
+        "estimate -m llama-3-70b -d 4xl40s -t inference --concurrency 32 --context 8192 --quant fp8",
+        0,
+        ("✓ feasible", "39.7 GiB", "inference, 16 bits ✗ 55.6 GiB"),
+    ),
+    ("plan -m qwen3-coder-480b-a35b -d 8xh200 -t inference", 0, ("Nothing has to change",)),
+    ("plan -m deepseek-v3 -d 8xh100-sxm -t inference", 0, ("Change --quant awq-int4 ✓", "not q6_k", "not engine auto")),
+    ("plan -m gpt2-xl -d rtx-3060 -t pretrain", 0, ("Change --checkpointing full", "Or --offload all")),
     # machines of several sizes
+    ("estimate -m llama-3.3-70b -d 'm3 ultra' -t inference", 0, ("sold with 96, 256 and 512 GiB", "works from 96 GiB")),
+    (
+        "estimate -m llama-3.3-70b -d 'framework desktop' -t inference",
+        0,
+        ("32, 64, 96 and 128 GiB", "works from 64 GiB"),
+    ),
+    ("plan -m llama-3-70b -d 'mac mini m4 16gb' -t qlora", 0, ("Change -d h100-sxm ✓", "not --memory auto")),
     ("estimate -m llama-3-8b -d 'm4 max' -t lora", 0, ("of memory assumed", "it is sold with", "works from")),
     (
         "estimate -m llama-3-8b -d 'm1 max' -t lora --memory 32GiB",

@@ -218,3 +218,11 @@ def test_rounds_of_requests_are_not_all_alike() -> None:
 
 def first_token(found: Estimate) -> float:
     return float(found.to_dict()["result"]["load"]["ttft_seconds"]["p50"]["expected"])
+
+
+def test_no_load_finishes_more_than_the_most() -> None:
+    """Requests that begin together have on average half of their cache: more run than a full cache holds."""
+    ask = {"model": "llama-3.1-405b", "device": "8xh100-sxm", "quant": "fp8", "concurrency": 64, "context": 8192}
+    load = bare_answer({**ask, "task": "inference"}).load
+    assert load is not None
+    assert load.requests_per_second.expected <= load.largest_requests_per_second.expected

@@ -66,7 +66,9 @@ def served_load(scenario: Scenario) -> ServedLoad:
         slow.output_tokens_per_second, expected.output_tokens_per_second, fast.output_tokens_per_second, free
     )
     done = _range(slow.requests_per_second, expected.requests_per_second, fast.requests_per_second, free)
-    largest = _range(slow.largest_rate, expected.largest_rate, fast.largest_rate, steady_token)
+    # of users who ask one request after the other as many are finished as the cache lets begin, at any length
+    low, middle, high = (max(each.largest_rate, each.requests_per_second) for each in (slow, expected, fast))
+    largest = _range(low, middle, high, steady_token)
     return ServedLoad(
         ttft_seconds=_percentiles(
             fast.ttft_seconds, expected.ttft_seconds, slow.ttft_seconds, first, best.ttft_seconds
