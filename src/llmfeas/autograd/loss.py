@@ -7,6 +7,7 @@ from typing import Final
 
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
+from .products import linear
 from .recorder import Recorder
 from .rules import made, passed
 from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
@@ -159,6 +160,40 @@ def _part_passes(recorder: Recorder, weight: Parameter) -> None:
         _wide = recorder.new(weight.n, 4, None, WORKSPACE)
 
 
+EIGHTHS: Final = 8
+"""Parts of the tokens whose logits torchtune widens one after the other (CEWithChunkedOutputLoss, torchtune 0.6.1)."""
+
+
+def _in_eighths_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """One part's two fp32 gradients and its narrow one at a time; what a part kept goes with it."""
+    recorder.ledger.begin("loss")
+    n, width = node.data
+    _passing = [recorder.new(n, each, component=LOGITS) for each in (4, 4, width)]
+    recorder.ledger.begin("backward")
+    edge, kept = node.edges[0], node.saved[0]
+    return [view(kept, edge[2], edge[3]) if edge is not None and isinstance(kept, Storage) else None]
+
+
+def _scored(recorder: Recorder, n: int) -> Tensor:
+    """A part's log-softmax, made of an fp32 copy of its logits."""
+    _wide = recorder.new(n, 4, None, LOGITS)
+    return recorder.new(n, 4, None, LOGITS)
+
+
+def loss_in_eighths(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Logits of all tokens in the product's type, widened a part after the other; keeps each part's log-softmax."""
+    logits = linear(recorder, x, weight, bias, logits=True)
+    recorder.ledger.begin("loss")
+    n = recorder.sizes.bs * -(-weight.shape[0] // EIGHTHS)
+    node = recorder.open(_in_eighths_back, (logits,), (n, logits.width))
+    for _ in range(EIGHTHS):
+        recorder.keep(node, _scored(recorder, n))
+    recorder.keep(node, recorder.new(recorder.sizes.bs, 8))
+    loss = recorder.new(1, 4, node)
+    recorder.ledger.begin("forward")
+    return loss
+
+
 TILE_ROWS: Final = 4096
 TILE_COLUMNS: Final = 32768
 """Tokens and entries of the vocabulary that trl's fused head takes at once (trl 1.16, kernels/chunked_logprob.py)."""
@@ -309,6 +344,7 @@ LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Para
     "in-pieces": loss_in_pieces,
     "in-chunks": loss_in_chunks,
     "in-parts": loss_in_parts,
+    "in-eighths": loss_in_eighths,
     "in-tiles": loss_in_tiles,
     "in-one-tile": loss_in_one_tile,
     "in-tiles-of-two": loss_in_tiles_of_two,

@@ -26,7 +26,10 @@ RouterKind = Literal[
     "softmax", "softmax-back", "softmax-raw", "softmax-scaled", "softmax-corrected", "sigmoid", "top-softmax",
     "top-softmax-raw",
 ]
-LossKind = Literal["written", "plain", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "compiled"]
+LossKind = Literal[
+    "written", "plain", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "in-eighths", "in-tiles",
+    "compiled",
+]
 # fmt: on
 
 Fields = Mapping[str, Any]
@@ -55,6 +58,7 @@ class Implementation:
     activation: Literal["", "gelu-recomputed", "kernel"] = ""
     scales_query: bool = False
     copies_query: bool = False
+    repeats_heads: bool = False
     gate_up: Literal["separate", "joint", "clamped", "kernel", "compiled"] = "separate"
     router: RouterKind = "softmax"
     tempers_query: bool = False
@@ -84,7 +88,7 @@ class Implementation:
     compiled: bool = False
     patched: bool = False
     prepared: bool = False
-    adapters: Literal["written", "kernel", "parallel"] = "written"
+    adapters: Literal["written", "native", "kernel", "parallel"] = "written"
     narrow_frozen: bool = False
     narrow_activations: bool = False
     streams_inputs: bool = False
@@ -139,8 +143,8 @@ class Implementations:
         return self._says(kernels, "patched")
 
     def lies_over(self, kernels: str) -> bool:
-        """Whether an entry of `kernels` changes the model's public code instead of replacing it."""
-        return any(self._says(kernels, field) for field in ("compiled", "patched", "prepared"))
+        """Whether an entry of `kernels` changes the model's public code instead of replacing it by fused kernels."""
+        return bool(kernels) and flattened(self._kernels, kernels).get("norm") != "fused"
 
     def _says(self, kernels: str, field: str) -> bool:
         return bool(kernels) and bool(flattened(self._kernels, kernels).get(field))

@@ -329,11 +329,12 @@ COPIES_LOGITS = "4.48"
 def _loss(scenario: Scenario, traits: Implementation) -> str:
     """The program of the head and the loss, where it is not the implementation's own."""
     objective = scenario.objective
-    if objective is None:
+    if objective is None and traits.loss != "in-tiles":
         copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
         return "shifted" if copies and scenario.sequences_together > 1 else ""
+    loss = traits.loss if objective is None else objective.loss
     tokens = scenario.sequences_together * -(-scenario.pass_tokens // scenario.cp)
-    return objective.loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else objective.loss
+    return loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else loss
 
 
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:

@@ -287,8 +287,7 @@ class AttentionProgram:
         """What it attends to, and the scores that eager code returns."""
         context, operator = self.context, self.operator
         gate: Tensor | None = None
-        # The joint projection has a name until the end.
-        joint = context.apply(self.projections["qkv"], x) if operator.fused_qkv else None
+        joint = context.apply(self.projections["qkv"], x) if operator.fused_qkv else None  # named until the end
         if operator.gate:
             query, key, value, gate = self._gated(x)
         else:
@@ -304,15 +303,16 @@ class AttentionProgram:
             out = context.recorder.checkpoint(partial(self._core, query, key, value, around))
         elif context.recipe.eager:
             groups = 1 if picked and key.n == query.n else self.groups
-            if picked and context.recorder.autocast:
-                key = cast(context.recorder, key, 2)
+            key = cast(context.recorder, key, 2) if picked and context.recorder.autocast else key
             out, weights = eager(
                 context, query, key, value, groups=groups, heads=operator.heads, around=around, sinks=self.sinks
             )
         elif operator.distances:
             out = fused_alike(context, query, key, value, operator.heads, around.bias, causal=not operator.both_sides)
         else:
-            groups = 1 if picked else self.groups
+            groups = 1 if picked or context.traits.repeats_heads else self.groups
+            if context.traits.repeats_heads:
+                key, value = (repeated(context.recorder, each, self.groups) for each in (key, value))
             out = fused(context, query, key, value, groups=groups, heads=operator.heads, mask=around.mask)
         if operator.head_gate:
             out = mul(context.recorder, out, unary_of_output(context.recorder, self._head_gate(x)))

@@ -139,8 +139,8 @@ class Context:
 
     def adapter(self, *shape: int) -> Parameter:
         """A low-rank factor, always trained: fp32, or in the type of the model where it is part of it."""
-        parallel = self.traits.adapters == "parallel"
-        return self._registered(shape, self.recipe.weight_bytes if parallel else 4, True)
+        native = self.traits.adapters in ("parallel", "native")
+        return self._registered(shape, self.recipe.weight_bytes if native else 4, True)
 
     def _projection(self, weight: Weight, bias: bool, streams: bool) -> Linear:
         recipe, (n_out, n_in) = self.recipe, weight.shape
@@ -187,7 +187,8 @@ class Context:
         packed = layer.weight.packed
         # Beside a base in few bits autocast alone chooses the types; a compiler sees that the fp32 copy is only read in
         # 2 bytes again.
-        wide = x if recorder.autocast and (packed or recorder.compiled) else cast(recorder, x, 4)
+        kept = self.traits.adapters == "native" or (recorder.autocast and (packed or recorder.compiled))
+        wide = x if kept else cast(recorder, x, 4)
         if layer.magnitude is not None:
             adapted = layer.weight, layer.down, layer.up, layer.magnitude
             return cast(recorder, decomposed(recorder, wide, y, adapted, self.recipe.adapter_dropout), y.width)

@@ -29,7 +29,7 @@ def installed(module: str) -> Any:
     return importlib.import_module(module)
 
 
-@pytest.mark.parametrize("engine", ["accelerate", "axolotl", "deepspeed", "mlx-lm", "torchrun-fsdp", "trl"])
+@pytest.mark.parametrize("engine", ["accelerate", "axolotl", "deepspeed", "mlx-lm", "torchrun-fsdp", "trl", "vllm"])
 def test_an_engine_reads_what_is_written_for_it(engine: str) -> None:
     """Each different recipe once."""
     installed(MODULES[engine])
@@ -49,6 +49,7 @@ MODULES = {
     "mlx-lm": "mlx_lm",
     "torchrun-fsdp": "torch",
     "trl": "trl",
+    "vllm": "vllm",
 }
 
 

@@ -41,6 +41,16 @@ def test_a_program_knows_its_options(programs: Any) -> None:
         verified(LAUNCHERS["llama.cpp"], launch)
 
 
+def test_a_program_reads_its_whole_command(programs: Any, tmp_path: Path) -> None:
+    launch = launched("litgpt", model="llama-3.1-8b", device="16xh100-sxm", task="pretrain", tokens=1e9)
+    programs("litgpt", "")
+    assert str(verified(LAUNCHERS["litgpt"], launch)).startswith("litgpt")
+    script = '#!/bin/sh\necho "got $*"; echo; echo "Expected an int"; exit 2\n'
+    (tmp_path / "litgpt").write_text(script)
+    with pytest.raises(CheckFailedError, match=r"got pretrain .* --print_config Expected an int"):
+        verified(LAUNCHERS["litgpt"], launch)
+
+
 def test_torchtune_lists_its_configurations(programs: Any) -> None:
     launch = launched("torchtune", model="llama-3.1-8b", device="rtx-4090", task="lora")
     programs("tune", "lora_finetune_single_device llama3_1/8B_lora_single_device")

@@ -188,10 +188,11 @@ def _taken_engine(request: Mapping[str, object], engine: Launcher, catalog: Cata
     if not able:
         hint = f"Write 'launchers: [{engine.id}]' into the record of one."
         raise UsageError("engine-cannot", f"--engine {engine.id}: no engine is launched by it.", hint)
+    own = engine.id if engine.id in able else able[0]
     if named is None or named in able:
-        return named or able[0], []
-    text = f"the recipe was made for {printable(named, 40)}: it was estimated again for {able[0]}"
-    return able[0], [Note("launch-engine", text)]
+        return named or own, []
+    text = f"the recipe was made for {printable(named, 40)}: it was estimated again for {own}"
+    return own, [Note("launch-engine", text)]
 
 
 def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import LORA_ALPHA_PER_RANK, model_name, repository, steps, training_notes
-from .reading import knows_options
+from .reading import parses
 from .shell import Word, command, flags, nodes_note, nodes_of
 
 PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed", "bf16": "bf16-true", "fp16": "16-true"}
@@ -103,5 +103,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices"}),
     objection=objection,
     write=write,
-    reader=Reader("litgpt", knows_options("litgpt", "{1}", "--help")),
+    reader=Reader("litgpt", parses("--print_config")),
 )

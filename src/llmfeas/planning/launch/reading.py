@@ -31,6 +31,12 @@ def words(launch: Launch) -> list[str]:
     return shlex.split(launch.command.replace("\\\n", " ").splitlines()[-1].replace("$", ""))
 
 
+def arguments(launch: Launch) -> list[str]:
+    """The same without what is set before it, as a machine runs it on which every variable is 1."""
+    line = shlex.split(re.sub(r"\$\{?\w+\}?", "1", launch.command.replace("\\\n", " ").splitlines()[-1]))
+    return line[next(place for place, word in enumerate(line) if "=" not in word) :]
+
+
 def module(name: str) -> Any:
     """A module of an engine.
 
@@ -84,6 +90,18 @@ def knows_options(*ask: str) -> Callable[[Launch, Path], None]:
     return read
 
 
+def parses(*more: str) -> Callable[[Launch, Path], None]:
+    """A reader that lets the program itself read the whole command, values too; `more` has it stop there."""
+
+    def read(launch: Launch, folder: Path) -> None:
+        status, text = _run([*arguments(launch), *more])
+        if status:
+            said = [line.strip() for line in text.splitlines() if line.strip()]
+            raise ValueError(" ".join(said[-2:]) or f"it ended with {status}")
+
+    return read
+
+
 def _options(line: Sequence[str]) -> Iterator[str]:
     """The long options of a command; a `--` between two programs is none."""
     yield from (word.partition("=")[0] for word in line if word.startswith("--") and word != "--")
@@ -95,9 +113,13 @@ def told(program: Sequence[str]) -> str:
     Raises:
         NotHereError: there is no such program.
     """
+    return _run(program)[1]
+
+
+def _run(program: Sequence[str]) -> tuple[int, str]:
     if shutil.which(program[0]) is None:
         raise NotHereError(program[0])
     done = subprocess.run(
         program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_SECONDS
     )
-    return done.stdout[:MOST_CHARACTERS].decode("utf-8", "replace")
+    return done.returncode, done.stdout[:MOST_CHARACTERS].decode("utf-8", "replace")

@@ -117,7 +117,6 @@ def _weights(scenario: Scenario) -> tuple[str, ...]:
     return (
         f"the configuration reads weights and tokenizer from a folder in /tmp: tune download {name} --output-dir DIR, "
         "and name another one with checkpointer.checkpoint_dir and tokenizer.path",
-        "its configurations compute the loss in eight parts: logits take less memory than estimated",
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ...memory.rollouts import rollout_tp
 from ...scenario import Scenario
-from ...workload.kernels import runs_patched
 from . import accelerate, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, repository_of
@@ -106,8 +105,8 @@ def write(scenario: Scenario) -> Launch:
         *accelerate.machine_options(nodes),
     )
     files = (File(f"{name}.yaml", as_yaml(config(scenario))), accelerate.config_file(scenario))
-    chunks = "TRL computes the loss in chunks of the sequence: logits take less memory than estimated"
-    own = () if runs_patched(scenario) or scenario.loss else (chunks,)
+    chunks = "TRL computes the loss in tiles: logits take less memory than estimated here (--engine trl says)"
+    own = () if scenario.engine == "trl" or scenario.loss else (chunks,)
     return Launch(files, line, (*trainer.notes(scenario), *own, *nodes_note(nodes)))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import model_name, model_notes
-from .reading import knows_options
+from .reading import arguments, module
 from .shell import Variable, Word, command, flags, nodes_of
 
 DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -94,6 +96,16 @@ def write(scenario: Scenario) -> Launch:
     return Launch((), line, notes(scenario))
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read the command, on a machine without its devices as for a processor."""
+    platforms = module("vllm.platforms")
+    if not platforms.current_platform.device_type:
+        platforms._current_platform = platforms.current_platform = module("vllm.platforms.cpu").CpuPlatform()
+    options = module("vllm.entrypoints.common.cli_args")
+    parser = options.make_arg_parser(module("vllm.utils.argparse_utils").FlexibleArgumentParser())
+    options.validate_parsed_serve_args(parser.parse_args(arguments(launch)[2:]))
+
+
 LAUNCHER = Launcher(
     id="vllm",
     name="vLLM",
@@ -113,5 +125,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,
     write=write,
-    reader=Reader("vllm", knows_options("vllm", "serve", "--help=all")),
+    reader=Reader("vllm", read),
 )
