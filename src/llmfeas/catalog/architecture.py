@@ -285,11 +285,6 @@ class Architecture:
         return self.kv_heads * self.head_dim
 
     @property
-    def ffn_matrices(self) -> int:
-        """Matrices of one feed-forward: 3 when gated, else 2."""
-        return 3 if self.gated else 2
-
-    @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """The kind of each layer: the one place that reads the rules, or the list that stands for them."""
         cached: tuple[LayerKind, ...] | None = self.__dict__.get("_kinds")

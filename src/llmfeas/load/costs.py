@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from .server import Speculation, StepSeconds
+from .server import StepSeconds
 
 Two = Callable[[float, float], float]
 """Seconds of (decoding sequences, mean cached tokens), or of (prompt tokens, mean tokens that each attends to)."""
@@ -78,23 +78,5 @@ def mixed(decode: Two, prefill: Two) -> StepSeconds:
             return prefill(tokens, attended)
         alone, together = decode(sequences, 0.0), tokens + sequences
         return max(alone, prefill(together, attended * tokens / together)) + decode(sequences, cached) - alone
-
-    return seconds
-
-
-def speculated(step: StepSeconds, speculation: Speculation, draft_seconds: Callable[[float], float]) -> StepSeconds:
-    """A step that drafts tokens one after the other and verifies them and one more at once.
-
-    `draft_seconds`: of one drafted token of some sequences. Verifying multiplies with tokens + 1 positions a sequence
-    and reads its cache once (Leviathan et al. 2023).
-    """
-    positions = speculation.tokens + 1
-
-    def seconds(sequences: float, cached: float, tokens: float, attended: float) -> float:
-        if sequences <= 0.0:
-            return step(sequences, cached, tokens, attended)
-        caches = step(sequences, cached, 0.0, 0.0) - step(sequences, 0.0, 0.0, 0.0)
-        verified = step(sequences * positions, 0.0, tokens, attended) + caches
-        return verified + speculation.tokens * draft_seconds(sequences)
 
     return seconds

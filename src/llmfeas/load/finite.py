@@ -28,10 +28,10 @@ MOST_PASSES = 100_000
 class Request:
     """One request: its lengths in tokens, what is read and made of it, when its first token came."""
 
-    __slots__ = ("arrival", "end", "first", "last", "left", "made", "output", "prompt", "since")
+    __slots__ = ("arrival", "end", "first", "last", "left", "made", "number", "output", "prompt", "since")
 
-    def __init__(self, prompt: float, hit: float, output: float) -> None:
-        self.prompt, self.output = prompt, output
+    def __init__(self, number: int, prompt: float, hit: float, output: float) -> None:
+        self.number, self.prompt, self.output = number, prompt, output
         self.left = prompt - hit
         """Tokens to read before the next one is made."""
         self.made = self.arrival = self.first = self.last = self.since = 0.0
@@ -46,7 +46,7 @@ class Run:
         count = math.ceil((arrivals.requests or 1) / server.replicas)
         self.server, self.lengths, self.pace = server, lengths, server.speculation.made
         self.policy, self.hit = server.policy, lengths.prefix_hit
-        self.requests = [self._request(u) for u in cube(count, 3)]
+        self.requests = [self._request(number, u) for number, u in enumerate(cube(count, 3))]
         self.coming = deque(self.requests)
         users = max(1, round(arrivals.users / server.replicas)) if arrivals.users else 0
         self.users = users
@@ -66,11 +66,11 @@ class Run:
         while self.running or self.waiting or self.coming:
             self._advance()
 
-    def _request(self, u: tuple[float, ...]) -> Request:
+    def _request(self, number: int, u: tuple[float, ...]) -> Request:
         lengths = self.lengths
         prompt = max(1.0, round(lengths.prompt * lengths.prompt_spread.quantile(u[0])))
         output = max(1.0, round(lengths.output * lengths.output_spread.quantile(u[1])))
-        return Request(prompt, min(prompt - 1, prompt * lengths.prefix_hit), output)
+        return Request(number, prompt, min(prompt - 1, prompt * lengths.prefix_hit), output)
 
     def _come(self, count: int) -> None:
         for _ in range(min(count, len(self.coming))):
@@ -149,7 +149,7 @@ class Run:
             else:
                 steps = math.ceil((request.output - request.made) / self.pace - 1e-9)
                 request.end = self.step + steps
-                heapq.heappush(self.decoding, (request.end, id(request), request))
+                heapq.heappush(self.decoding, (request.end, request.number, request))
 
     def _decode(self) -> None:
         """Take all decoding steps until something ends, comes, or the pool is full."""
@@ -197,7 +197,7 @@ class Run:
                 continue
             self._leave(request)
             if request.end >= 0.0:
-                self.decoding.remove((request.end, id(request), request))
+                self.decoding.remove((request.end, request.number, request))
                 heapq.heapify(self.decoding)
                 request.end = -1.0
             else:

@@ -6,7 +6,7 @@ import json
 import sys
 
 from ..text import printable
-from .probe import Found, output
+from .probe import Found, named_values, output
 
 SYSCTL = ("machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.ncpu")
 
@@ -21,7 +21,7 @@ def apple_devices() -> list[Found]:
 
 def parse_apple(sysctl: str, displays: str) -> list[Found]:
     """Read `sysctl` lines (`hw.memsize: 17179869184`) and `system_profiler SPDisplaysDataType -json`."""
-    values = sysctl_values(sysctl)
+    values = named_values(sysctl)
     chip = values.get("machdep.cpu.brand_string", "")
     if not chip.startswith("Apple"):
         return []
@@ -37,12 +37,6 @@ def parse_apple(sysctl: str, displays: str) -> list[Found]:
             source="sysctl, system_profiler",
         )
     ]
-
-
-def sysctl_values(text: str) -> dict[str, str]:
-    """Read `name: value` lines."""
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, colon, value in pairs if colon}
 
 
 def _count(text: str) -> int | None:

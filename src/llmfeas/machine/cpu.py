@@ -9,9 +9,9 @@ import sys
 
 from ..record import replace
 from ..text import printable
-from .apple import SYSCTL, sysctl_values
+from .apple import SYSCTL
 from .limits import affinity, allowed_bytes, allowed_processors, limited
-from .probe import Found, output, parse_meminfo, text_of
+from .probe import Found, named_values, output, parse_meminfo, text_of
 
 SIMD = (
     ("amx_bf16", "AMX bf16"), ("amx_int8", "AMX int8"), ("avx512_bf16", "AVX-512 bf16"), ("avx512f", "AVX-512"),
@@ -67,7 +67,7 @@ def _frequency_ghz() -> float | None:
 
 def parse_cpuinfo(cpuinfo: str, memory_bytes: int | None = None, dmi: str = "") -> Found:
     """Read /proc/cpuinfo, with the size of memory and the text of `dmidecode -t memory` where root may read it."""
-    first = _fields(cpuinfo.split("\n\n", 1)[0])
+    first = named_values(cpuinfo.split("\n\n", 1)[0])
     everything = cpuinfo if len(cpuinfo) < 2**21 else cpuinfo[: 2**21]
     sockets = set(re.findall(r"^physical id\s*:\s*(\d+)", everything, re.MULTILINE)) or {"0"}
     per_socket = first.get("cpu cores", "")
@@ -118,11 +118,6 @@ def _vector_units(flags: set[str], generation: str | None) -> str | None:
     return None if units is None else OF_GENERATION.get(generation or "", units)
 
 
-def _fields(text: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, colon, value in pairs if colon}
-
-
 def _generation(fields: dict[str, str]) -> str | None:
     part = fields.get("CPU part", "")
     if fields.get("CPU implementer", "").lower() == "0x41" and part:
@@ -147,7 +142,7 @@ def parse_dmidecode(text: str) -> tuple[str | None, int | None, float | None]:
     A channel is a letter (`CHANNEL A`, `DIMM_A1`) or number in the locators of modules that are there; where the
     locators name none, it stays unknown.
     """
-    modules = [_fields(block) for block in re.split(r"\n\s*\n|\nHandle ", text) if "Memory Device" in block]
+    modules = [named_values(block) for block in re.split(r"\n\s*\n|\nHandle ", text) if "Memory Device" in block]
     present = [module for module in modules if re.match(r"\d", module.get("Size", ""))]
     speeds = [
         float(match[1])
@@ -172,7 +167,7 @@ def _channel(module: dict[str, str]) -> str | None:
 
 def parse_sysctl_cpu(text: str) -> list[Found]:
     """Read the processor of a Mac from `sysctl` lines."""
-    values = sysctl_values(text)
+    values = named_values(text)
     name, memory = values.get("machdep.cpu.brand_string", ""), values.get("hw.memsize", "")
     cores = values.get("hw.physicalcpu", "")
     if not name:

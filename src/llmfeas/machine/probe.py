@@ -167,3 +167,9 @@ def together(probes: Sequence[Callable[[], T]], limit: float = LIMIT_SECONDS + 0
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     return list(results)
+
+
+def named_values(text: str) -> dict[str, str]:
+    """Read `name: value` lines."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, colon, value in pairs if colon}

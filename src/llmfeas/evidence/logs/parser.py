@@ -52,6 +52,11 @@ class LogParser:
         return {}
 
 
+def model_of(settings: Mapping[str, str | int | float]) -> Mapping[str, str | int | float]:
+    """The model alone, where the settings name it."""
+    return {"model": settings["model"]} if "model" in settings else {}
+
+
 @dataclass(slots=True)
 class Samples:
     """Figures of one kind with where the first stands."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .parser import NUMBER, LoggedRun, LogParser, Samples, first, number, options, whole
+from .parser import NUMBER, LoggedRun, LogParser, Samples, first, model_of, number, options, whole
 
 POOL = re.compile(rf"KV Cache is allocated\. #tokens: {NUMBER}(?:, K size: {NUMBER} GB, V size: {NUMBER} GB)?")
 POOL_ONE = re.compile(rf"KV size: {NUMBER} GB")
@@ -115,7 +115,7 @@ class SglangLog(LogParser):
 
     def about(self) -> Mapping[str, str | int | float]:
         """The model."""
-        return {"model": self.settings["model"]} if "model" in self.settings else {}
+        return model_of(self.settings)
 
 
 PARSER = SglangLog

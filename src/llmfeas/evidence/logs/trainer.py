@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .parser import NUMBER, LoggedRun, LogParser, first, whole
+from .parser import NUMBER, LoggedRun, LogParser, first, model_of, whole
 
 KEYS = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "num_tokens")
 RATES = {key: re.compile(rf"'{key}': '?{NUMBER}") for key in KEYS}
@@ -63,7 +63,7 @@ class TrainerLog(LogParser):
 
     def about(self) -> Mapping[str, str | int | float]:
         """The model, where its files were named."""
-        return {"model": self.settings["model"]} if "model" in self.settings else {}
+        return model_of(self.settings)
 
 
 PARSER = TrainerLog

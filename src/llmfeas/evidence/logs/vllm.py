@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .parser import NUMBER, LoggedRun, LogParser, Samples, first, number, options, whole
+from .parser import NUMBER, LoggedRun, LogParser, Samples, first, model_of, number, options, whole
 
 VERSION = re.compile(r"(?:engine \(v|server version )([0-9][\w.]{0,20})")
 POOL_TOKENS = re.compile(rf"GPU KV cache size: {NUMBER} tokens")
@@ -121,7 +121,7 @@ class VllmLog(LogParser):
 
     def about(self) -> Mapping[str, str | int | float]:
         """The model."""
-        return {"model": self.settings["model"]} if "model" in self.settings else {}
+        return model_of(self.settings)
 
 
 def _share(text: str) -> float | None:
