@@ -45,7 +45,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
      "model-max-length max-source-length", "--seq-len"),
     ("input-len input-length input-tokens prompt-len prompt-length prompt-tokens isl pp-tokens", "--prompt"),
     ("max-tokens max-new-tokens output-len output-length n-predict num-predict osl", "--output-tokens"),
-    ("request-rate qps rps requests-per-second arrival-rate", "--rate"),
+    ("qps rps requests-per-second arrival-rate", "--rate"),
     ("time-to-first-token first-token-latency ttft-slo", "--ttft"),
     ("time-per-output-token inter-token-latency itl tpot-slo", "--tpot"),
     ("tensor-parallel-size tensor-model-parallel-size tensor-parallel tp-size", "--tp"),

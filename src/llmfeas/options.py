@@ -92,6 +92,8 @@ class Option:
     """The command line means something else by its name: there its first alias stands for it."""
     added: bool = False
     """`inputs` of older versions lack it."""
+    nothing: str = ""
+    """A word that says no more than saying nothing, beside `auto`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,7 +219,8 @@ OPTIONS: tuple[Option, ...] = (
            aliases=("output_tokens",), taken=True),
     Option("concurrency", SERVING, "Requests served at the same time.", "1", INFERENCE),
     Option("rate", SERVING, "Requests that come each second, at random; --concurrency then limits them.",
-           "none", INFERENCE, kind="number", unit="requests/s", metavar="PER_SECOND", minimum=1e-6, maximum=1e6),
+           "none", INFERENCE, kind="number", unit="requests/s", metavar="PER_SECOND", minimum=1e-6, maximum=1e6,
+           aliases=("request_rate",), nothing="inf"),
     Option("requests", SERVING, "How many requests a load has; without a rate they begin at once, as a benchmark does.",
            "without end", INFERENCE, maximum=10**5, aliases=("num_prompts",)),
     Option("length_spread", SERVING, "Standard deviation of prompts' and answers' lengths over their means; chats: 1.",

@@ -103,6 +103,8 @@ def _read(option: Option, name: str, raw: object, formats: Quantization) -> Valu
         raw = raw["value"]
     if raw is None or (raw.__class__ is str and raw.strip().lower() == "auto"):
         return None
+    if option.nothing and str(raw).strip().lower() == option.nothing:
+        return None
     if raw.__class__ in PLAIN:
         return _remembered(option.name, raw, formats)
     if isinstance(raw, bool) and name in option.switches:

@@ -226,3 +226,8 @@ def test_no_load_finishes_more_than_the_most() -> None:
     load = bare_answer({**ask, "task": "inference"}).load
     assert load is not None
     assert load.requests_per_second.expected <= load.largest_requests_per_second.expected
+
+
+def test_an_endless_rate_is_all_at_once() -> None:
+    """As vLLM's benchmark says it: --request-rate inf."""
+    assert load_of(request_rate="inf", requests=50) == load_of(requests=50)

@@ -269,7 +269,8 @@ def test_a_release_that_nobody_named_may_be_an_older_one() -> None:
         ("vllm", "0.19", "0.19"),
         ("llama.cpp", "2024-05", "b1"),
         ("llama.cpp", "2025-11", "b5780"),
-        ("sglang", "2025-11", "2025-11"),
+        ("sglang", "2025-11", "0.4.10"),
+        ("lmdeploy", "2025-11", "2025-11"),
     ],
 )
 def test_a_date_is_the_release_of_that_time(engine: str, said: str, meant: str) -> None:

@@ -55,3 +55,16 @@ def test_work_of_an_image_is_what_the_counter_says(models: dict[str, llmfeas.Mod
     encoder = models[name].image_encoder
     assert encoder is not None
     assert encoder.flop(models[name].architecture.tower_parameters) == pytest.approx(flop, rel=0.001)
+
+
+def test_layers_that_attend_to_an_image_keep_its_keys() -> None:
+    """Llama 3.2 11B Vision: 8 layers with 8 heads of 128 over the 6404 positions of an image, in 16 bits."""
+    asked = {
+        "model": "llama-3.2-11b-vision",
+        "device": "h100-sxm",
+        "task": "inference",
+        "engine": "vllm",
+        "context": 8192,
+    }
+    plain, seen = (llmfeas.estimate(**asked, images=count).memory.kv_cache_bytes for count in (0, 2))
+    assert seen - plain == 2 * 8 * 6404 * 2 * 8 * 128 * 2

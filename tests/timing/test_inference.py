@@ -200,13 +200,12 @@ def test_what_stands_behind_a_range_is_said() -> None:
     assert evidence == "few"
 
 
-def test_four_bits_cost_eager_code_the_same_with_one_scale_or_two() -> None:
-    alone, both = (
-        inference_time(scenario(engine="transformers", quant=quant)).decode_parts["fixed"]
+def test_four_bits_cost_eager_code_more_with_two_scales_than_with_one() -> None:
+    steps = [
+        sum(inference_time(scenario(engine="transformers", quant=quant)).decode_parts.values())
         for quant in ("nf4-single", "nf4")
-    )
-    plain = inference_time(scenario(engine="transformers", quant="none")).decode_parts["fixed"]
-    assert alone == both > 1.5 * plain
+    ]
+    assert 1.02 * steps[0] < steps[1] < 1.5 * steps[0]
 
 
 def test_graphics_that_share_a_chip_read_prompts_at_a_smaller_share_of_their_peak() -> None:

@@ -63,7 +63,7 @@ def test_small_cores_launch_kernels_slowly() -> None:
         written("llama-2-7b", "jetson-agx-orin-64gb", engine="transformers", quant=each)
         for each in ("none", "gptq-int4")
     )
-    assert 5 < half < 7.5
+    assert 5 < half < 8.5
     assert 8 < four < 13
 
 
@@ -124,3 +124,35 @@ def test_prompts_on_a_processor_go_by_the_kernels_of_their_format() -> None:
         for engine in ("llama.cpp-2023", "llama.cpp-2025")
     )
     assert new.prefill_tokens_per_second.expected > 1.2 * old.prefill_tokens_per_second.expected
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "quant", "requests", "published"),
+    [
+        ("llama-3.1-8b", "rtx-4090", "none", 1, 47.5),
+        ("qwen2.5-14b", "rtx-4090", "nf4-single", 8, 115.0),
+        ("qwen2.5-32b", "h100-sxm", "none", 1, 19.7),
+        ("qwen2.5-32b", "h100-sxm", "nf4", 8, 66.2),
+        ("llama-3.1-70b", "h100-sxm", "nf4-single", 8, 34.1),
+        ("llama-3.1-70b", "h100-sxm", "int8", 1, 5.04),
+    ],
+)
+def test_transformers_run_as_far_as_the_host_lets_them(
+    model: str, device: str, quant: str, requests: int, published: float
+) -> None:
+    """bitsandbytes 0.45: kernels are launched ahead, and 4-bit weights written out where several tokens pass."""
+    found = written(model, device, engine="transformers", quant=quant, concurrency=requests, prompt=128, context=384)
+    assert found == pytest.approx(published, rel=0.3)
+
+
+def test_experts_in_gptq_were_launched_one_after_the_other() -> None:
+    """Qwen3's tables of SGLang 0.4.6 on H20: 31.3 and 14.7 tokens/s (128 experts a layer)."""
+    asked = {"engine": "sglang", "quant": "gptq-int4"}
+    older = [
+        written("qwen3-30b-a3b", "h20", engine_version="0.4.6.post1", **asked),
+        written("qwen3-235b-a22b", "h20", num_devices=4, tp=4, engine_version="0.4.6.post1", **asked),
+    ]
+    assert older == pytest.approx([31.3, 14.7], rel=0.25)
+    assert written("qwen3-30b-a3b", "h20", **asked) > 3 * older[0]
+    dense = (written("qwen3-8b", "h20", **{**asked, **said}) for said in ({}, {"engine_version": "0.4.6"}))
+    assert len(set(dense)) == 1

@@ -350,6 +350,8 @@ class Model:
     image_tokens: CountOrZero = 0
     """Tokens that an image of `image_size` makes; 0: it reads none, or nobody wrote its rule down."""
     image_size: str = ""
+    image_cached_values: CountOrZero = 0
+    """Keys and values that an image leaves in layers that attend to it, beside what its tokens cache."""
     image_encoder: ImageEncoder | None = None
     """The work of reading an image of that size; None: nobody wrote it down."""
     notes: str = ""

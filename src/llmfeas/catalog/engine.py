@@ -108,6 +108,8 @@ class ServingSpeed:
     """Quantized weights on integer lanes."""
     fixed: str = ""
     """Whose fixed cost a layer it has, where that differs from its family's."""
+    launches_experts: bool = False
+    """Products of packed routed experts are launched one after the other, whichever a token reaches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,8 @@ class ServingTraits:
     """The server's own settings at their defaults, by its own names."""
     caches: tuple[Identifier, ...] = ()
     """Formats in blocks that its cache may have: encodings of data/quantization.yaml. Empty: it has other ones."""
+    fp8_caches: tuple[Identifier, ...] = ()
+    """Formats of weights whose published checkpoints keep the cache in fp8 too, where nobody says."""
     scheduler: Literal["vllm", "vllm-v0", "sglang", "tensorrt-llm"] = "vllm"
     """The engine in whose order it takes prompts and decodes."""
     speed: ServingSpeed

@@ -236,6 +236,9 @@ class _Decode:
                 number("integer_rate", rates.unpack, "operations/s", EFFICIENCY),
             ]
             unpack = "2 * weights * on_device * unpacking / integer_rate / tp"
+        elif rates.expand and self.positions > 1:
+            inputs += [self.stays, number("written_out", rates.expand, "weights/s", EFFICIENCY)]
+            unpack = "weights * on_device / written_out / tp"
         formula = f"(max(read_seconds, {work}) ** 3 + ({unpack}) ** 3) ** (1 / 3) - read_seconds"
         return "work and unpacking that reading does not hide", formula, tuple(inputs)
 
@@ -247,15 +250,20 @@ class _Decode:
             number("expert_layers", self.sums.moe_layers, "", "model"),
         ]
         layers, loop = "layers + (expert_factor - 1) * expert_layers", ""
-        latent, looped = latent_layers(self.scenario, self.sums), looped_experts(self.scenario, self.sums)
+        latent = latent_layers(self.scenario, self.sums)
+        looped, each = looped_experts(self.scenario, self.sums)
         if latent:
             inputs += [number("latent_factor", self.rates.latent_factor, "", EFFICIENCY), number("latent", latent)]
             layers += " + (latent_factor - 1) * latent"
         if looped:
-            each = self.scenario.tables.efficiency.value("decode.eager_expert")
             inputs += [number("experts", looped, "", "model"), number("expert_seconds", each, "s", EFFICIENCY)]
             loop = " + experts * expert_seconds"
-        return "launches and small operators, whatever the size", f"seconds_a_layer * ({layers}){loop}", tuple(inputs)
+        formula = f"seconds_a_layer * ({layers}){loop}"
+        if not self.rates.ahead:
+            return "launches and small operators, whatever the size", formula, tuple(inputs)
+        inputs.append(number("busy", sum(self.parts[name] for name in ("weights", "cache", "compute")), "s"))
+        formula = f"(busy ** 2 + ({formula}) ** 2) ** 0.5 - busy"
+        return "launches and small operators, as far as the device waits for them", formula, tuple(inputs)
 
     def link(self) -> Written:
         inputs = (

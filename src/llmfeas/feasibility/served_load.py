@@ -206,7 +206,10 @@ def arrivals_of(scenario: Scenario) -> Arrivals:
 
 def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float = 1.0) -> Server:
     """The engine as its scheduler sees it, with steps that are faster by factors than computed."""
-    limits = limits_of(scenario)
+    limits, policy = limits_of(scenario), POLICIES[scenario.engine_record.serving.scheduler]
+    if not policy.chunked:  # who serves such prompts has made room for a whole one beside those who decode
+        whole = scenario.prompt + limits.max_num_seqs
+        limits = replace(limits, max_num_batched_tokens=max(limits.max_num_batched_tokens, whole))
     steps = step_seconds(scenario, limits.max_num_seqs, limits.max_num_batched_tokens)
     if not decode_factor == read_factor == 1.0:
         steps = partial(_faster, steps, decode_factor, read_factor)
@@ -216,7 +219,7 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
         max_num_batched_tokens=limits.max_num_batched_tokens,
         kv_pool_tokens=limits.kv_pool_tokens,
         page_tokens=limits.page_tokens,
-        policy=POLICIES[scenario.engine_record.serving.scheduler],
+        policy=policy,
         replicas=replicas(scenario),
         speculation=Speculation(scenario.drafted, scenario.acceptance or 0.0),
         overhead_seconds=scenario.tables.efficiency.value("prefill.request"),

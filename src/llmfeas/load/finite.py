@@ -58,7 +58,7 @@ class Run:
         self.reading: list[Request] = []
         self.decoding: list[tuple[float, int, Request]] = []
         self.newest: list[Request] = []
-        self.time = self.step = self.tokens = 0.0
+        self.time = self.step = self.tokens = self.cached = 0.0
         self.running = 0
         self.gaps: list[tuple[float, float]] = []
         self.running_seconds = self.waiting_seconds = self.held_seconds = 0.0
@@ -126,6 +126,7 @@ class Run:
             self.newest.append(request)
             self.running += 1
             self.tokens += self._held(request, request.made)
+            self.cached += request.prompt + request.made
             pieces.append((request, part))
             budget -= part
         return pieces
@@ -142,6 +143,7 @@ class Run:
             self.reading.remove(request)
             request.made += 1
             self.tokens += 1 - self.policy.reserved
+            self.cached += 1
             request.first = request.first or self.time
             request.since = self.step
             if request.output <= request.made:
@@ -164,8 +166,7 @@ class Run:
 
     def _cached(self, steps: float) -> float:
         """Mean cached tokens of those who decode, in the middle of some steps."""
-        kept = self.tokens / max(1, self.running) - self.server.page_tokens / 2
-        return kept + steps * self.pace / 2
+        return self.cached / max(1, self.running) + steps * self.pace / 2
 
     def _pass(self, steps: float, decoding: int, tokens: float, attended: float) -> None:
         """Let steps go by.
@@ -184,6 +185,7 @@ class Run:
         self.time += seconds
         self.step += steps
         self.tokens += steps * decoding * self.pace * (1 - self.policy.reserved)
+        self.cached += steps * decoding * self.pace
         self.gaps.append((each, steps * decoding))
         self.running_seconds += seconds * self.running
         self.waiting_seconds += seconds * len(self.waiting)
@@ -210,6 +212,7 @@ class Run:
             request.made = min(request.output, request.made + (self.step - request.since) * self.pace)
         self.running -= 1
         self.tokens -= self._held(request, request.made)
+        self.cached -= request.prompt + request.made
 
     def _finish(self, request: Request) -> None:
         self._leave(request)

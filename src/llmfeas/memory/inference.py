@@ -15,7 +15,7 @@ from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import Serving, sequences_of, serving_of
+from ..workload.serving import Serving, cached_value_bytes, sequences_of, serving_of
 from ..workload.stages import Stage, stages, stages_by_memory
 from ..workload.weights import native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
@@ -81,7 +81,19 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
     differ by data/engines.yaml. Tensor parallel divides matrices, heads and logits; layers divide over `pp` stages.
     """
     found = _memory(serving_of(scenario), sequences_of(scenario), scenario.concurrency)
-    return _with_draft(scenario, found) if scenario.drafted else found
+    return _with_others(scenario, found)
+
+
+def _with_others(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
+    """The same with what drafts, and with keys and values of images that are no tokens of the text."""
+    if scenario.drafted:
+        found = _with_draft(scenario, found)
+    values = scenario.images * scenario.model.image_cached_values
+    if not values:
+        return found
+    each = values * cached_value_bytes(scenario)
+    held = each * sequences_of(scenario) / (scenario.tp * scenario.pp)
+    return _with_more(found, 0.0, held, each * scenario.concurrency)
 
 
 def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
@@ -99,6 +111,10 @@ def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
         weights = sum(layer.on_rank(tp, 1) for layer in held.layers) + (held.tables + held.head) / tp
         logical = kv_cache_bytes(drafting.architecture, asked.context, scenario.concurrency, asked.value)
         cache = kv_cache_bytes(drafting.architecture, asked.context, sequences_of(scenario), asked.value) / tp
+    return _with_more(found, weights, cache, logical)
+
+
+def _with_more(found: InferenceMemory, weights: float, cache: float, logical: float) -> InferenceMemory:
     components = dict(found.components)
     components["weights_bytes"] += weights
     components["kv_cache_bytes"] += cache
@@ -115,7 +131,7 @@ def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
 def part_memories(scenario: Scenario) -> tuple[InferenceMemory, ...]:
     """The same on each of unequal devices, in their order."""
     found = _memories(serving_of(scenario), sequences_of(scenario), scenario.concurrency)
-    return tuple(_with_draft(scenario, each) for each in found) if scenario.drafted else found
+    return tuple(_with_others(scenario, each) for each in found)
 
 
 def _memories(s: Serving, sequences: int, requests: int) -> tuple[InferenceMemory, ...]:

@@ -31,7 +31,8 @@ def settle_cache(draft: Draft, model: Model, engine: Engine, catalog: Catalog, *
         UsageError: for a format that the engine does not hold, whose blocks divide no head, or without fused attention.
     """
     sixteen = "bf16" if draft.values["precision"] == "bf16" else "fp16"
-    follows = fp8 and draft.values["quant"] == "fp8" and not model.architecture.encoder
+    quant = draft.values["quant"]
+    follows = ((fp8 and quant == "fp8") or quant in engine.serving.fp8_caches) and not model.architecture.encoder
     asked = draft.settle("kv_dtype", "fp8" if follows else sixteen, "derived")
     held = engine.serving.caches
     if held and asked in ONE_BYTE:

@@ -3,11 +3,14 @@
     step = (max(read + cache, work)^3 + unpack^3)^(1/3) + fixed + link + host        (physics of decoding)
 
 Reading and unpacking overlap as a soft maximum; work counts with several sequences only. What waits for the host: host.
+Eager code launches ahead of the device: there `fixed` is what the root of the sum of both squares adds. bitsandbytes
+writes 4-bit weights out in 16 bits where several tokens pass, and reads those.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from math import hypot
 
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
@@ -35,6 +38,10 @@ CHAT_CACHED_TOKENS = 256
 """Mean cached length of a short chat, for which speed is quoted when nothing is said."""
 SHARP = 3
 SLOW_LINK_BYTES_PER_S = 64e9
+PACKED = ("awq", "gptq")
+"""Formats that kernels of servers unpack."""
+EXPANDED_BYTES = 4.0
+"""Bytes of a 4-bit weight that is written out in 16 bits and read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,10 @@ class DecodeRates:
     cache: float
     unpack: float
     """Operations a second that turn stored bits into numbers; 0: the engine's kernels hide it."""
+    expand: float
+    """Weights a second that are written out before products of several tokens; 0: kernels read them as they are."""
+    ahead: bool
+    """Whether the host launches kernels while the device works on those before."""
     work: float
     layer_seconds: float
     moe_factor: float
@@ -78,8 +89,15 @@ def _cache_name(path: Path, *, fused: bool) -> str:
 def _eager_factor(efficiency: Efficiency, device: Device, quant: str) -> float:
     host = efficiency.factor(f"decode.eager_host.{device.kind}")
     if quant.startswith("nf4"):
-        return host * efficiency.value("decode.eager_4bit")
+        twice = 1.0 if quant == "nf4-single" else efficiency.value("decode.eager_double")
+        return host * efficiency.value("decode.eager_4bit") * twice
     return host * (efficiency.value("decode.eager_8bit") if quant == "int8" else 1.0)
+
+
+def _expand_rate(efficiency: Efficiency, device: Device, quant: str, read: float) -> float:
+    if not quant.startswith("nf4"):
+        return 0.0
+    return 1 / (EXPANDED_BYTES / read + efficiency.value("decode.expand") / device.fp32_flop_per_s)
 
 
 def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
@@ -99,7 +117,7 @@ def decode_rates(
     bandwidth = efficiency.first(f"{bandwidth}.{device.generation}", bandwidth)
     fixed = _fixed_name(efficiency, path)
     read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
-    if path.family == "server" and quant.startswith(("awq", "gptq")):
+    if path.family == "server" and quant.startswith(PACKED):
         read *= value("decode.server_packed")
     layer = value(fixed)
     if path.family == "eager":
@@ -115,6 +133,8 @@ def decode_rates(
         read=read,
         cache=read * value(_cache_name(path, fused=fused)),
         unpack=_unpack_rate(efficiency, device, path),
+        expand=_expand_rate(efficiency, device, quant, read) if path.family == "eager" else 0.0,
+        ahead=path.family == "eager",
         work=peak * value("decode.compute"),
         layer_seconds=layer,
         moe_factor=value(efficiency.first(f"decode.fixed_moe.{path.family}.{path.backend}", "decode.fixed_moe")),
@@ -155,8 +175,8 @@ def sequences_per_replica(scenario: Scenario) -> float:
 
 
 def is_packed(quant: str) -> bool:
-    """Whether weights must be unpacked before they are multiplied (fp8 goes into the matrix units as it is)."""
-    return quant not in ("none", "fp8")
+    """Whether weights must be unpacked before they are multiplied (fp8 and nvfp4 are multiplied as they are)."""
+    return quant not in ("none", "fp8", "nvfp4")
 
 
 def is_low(quant: str) -> bool:
@@ -192,18 +212,22 @@ def latent_layers(scenario: Scenario, sums: Sums) -> int:
     return 0 if scenario.model.architecture.mla is None else sums.layers
 
 
-def looped_experts(scenario: Scenario, sums: Sums) -> int:
-    """Experts that code visits one after the other in a step, reached or not."""
-    return sums.moe_layers * sums.experts if sums.experts and loops_over_experts(scenario) else 0
+def looped_experts(scenario: Scenario, sums: Sums) -> tuple[int, float]:
+    """Experts that code visits one after the other in a step, reached or not, and the seconds of each."""
+    value, speed = scenario.tables.efficiency.value, scenario.engine_record.serving.speed
+    if sums.experts and loops_over_experts(scenario):
+        return sums.moe_layers * sums.experts, value("decode.eager_expert")
+    if sums.experts and speed.launches_experts and scenario.quant.startswith(PACKED):
+        return sums.moe_layers * sums.experts, value("decode.expert_launch")
+    return 0, 0.0
 
 
 def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
     """What no byte explains: launches of each layer, of its experts, and of a loop over all of them."""
     experts = (rates.moe_factor - 1) * sums.moe_layers
     latent = (rates.latent_factor - 1) * latent_layers(scenario, sums)
-    looped = looped_experts(scenario, sums)
-    seconds = looped * scenario.tables.efficiency.value("decode.eager_expert") if looped else 0.0
-    return rates.layer_seconds * (sums.layers + experts + latent) + seconds
+    looped, each = looped_experts(scenario, sums)
+    return rates.layer_seconds * (sums.layers + experts + latent) + looped * each
 
 
 def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[str, float]:
@@ -222,7 +246,8 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     alone = max(read, row * filled_rows(rates, 1.0))
     work = min(row * filled_rows(rates, positions), positions * alone)  # no later than one after the other
     moved = read + cache
-    busy = (max(moved, work) ** SHARP + step.unpack**SHARP) ** (1 / SHARP)
+    unpack = step.unpack if positions <= 1 or not rates.expand else step.matrices * (1 - on_host) / rates.expand / tp
+    busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
     experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
     drafts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
     return {
@@ -233,7 +258,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         **experts,
         "host_layers": host_layer_seconds(scenario, weights),
         "offload": streamed_seconds(scenario, sequences),
-        "fixed": step.fixed,
+        "fixed": hypot(busy, step.fixed) - busy if rates.ahead else step.fixed,
         "link": step.link,
     }
 

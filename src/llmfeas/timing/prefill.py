@@ -50,6 +50,10 @@ class PrefillRates:
     priors: int
 
 
+NARROW_PRODUCTS = {"fp8": "fp8-mixed", "nvfp4": "nvfp4-mixed"}
+"""Formats whose weights servers multiply as they are, where the device can, and the precision of those products."""
+
+
 def _llama_cuda_rate(
     efficiency: Efficiency, device: Device, path: Path, half: float, *, quantized: bool
 ) -> tuple[float, str]:
@@ -86,12 +90,14 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
             scale *= _cpu_format(efficiency, path, quant)
             return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
         return half * value("prefill.cpu"), "prefill.cpu"
+    if path.family in ("server", "compiled") and quant in NARROW_PRODUCTS:
+        gain = efficiency.factor(f"prefill.server.{quant}")
+        return peak_flop_per_s(device, NARROW_PRODUCTS[quant]) * value("prefill.server") * gain, "prefill.server"
     if path.family == "compiled":
         tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
-        peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else half
-        return peak * value("prefill.server"), "prefill.server"
+        return half * value("prefill.server"), "prefill.server"
     if path.family in ("eager", "autoawq"):
         return half * value("prefill.eager"), "prefill.eager"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
