@@ -104,6 +104,7 @@ DECODE: Mapping[str, Centre] = {
     "decode.eager_host.edge": (3.0, 0.4),
     "decode.rows.server.hopper": (48.0, 0.3),
     "decode.fixed.eager": (6e-4, 0.4),
+    "decode.sequence.server": (2e-5, 0.7),
 }
 
 PREFILL: Mapping[str, Centre] = {

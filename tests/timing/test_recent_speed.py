@@ -34,7 +34,7 @@ def waits(cards: int, device: str, engine: str) -> float:
 
 def test_every_card_on_pcie_makes_the_sum_over_all_of_them_slower() -> None:
     pair, four, eight = (waits(cards, "rtx-4090", "vllm") for cards in (2, 4, 8))
-    assert four - pair == pytest.approx((eight - four) / 2)
+    assert four - pair == pytest.approx((eight - four) / 2, rel=0.1)
     assert eight > 2 * pair
     joined = waits(8, "h100-sxm", "vllm") / waits(2, "h100-sxm", "vllm")
     assert joined < eight / pair
@@ -156,3 +156,13 @@ def test_experts_in_gptq_were_launched_one_after_the_other() -> None:
     assert written("qwen3-30b-a3b", "h20", **asked) > 3 * older[0]
     dense = (written("qwen3-8b", "h20", **{**asked, **said}) for said in ({}, {"engine_version": "0.4.6"}))
     assert len(set(dense)) == 1
+
+
+@pytest.mark.parametrize(("requests", "published"), [(1, 118.8), (128, 5639.8)])
+def test_many_sequences_wait_for_sums_over_the_cards_and_for_the_host(requests: int, published: float) -> None:
+    """Llama 3.1 70B in fp8 on 8 MI300X: 2048 tokens after 128 of each of so many, tokens a second with the prompts."""
+    asked = {"num_devices": 8, "tp": 8, "quant": "fp8", "engine": "vllm", "prompt": 128, "output": 2048}
+    found = timed("llama-3.1-70b", "mi300x", concurrency=requests, **asked)
+    assert found.output_tokens_per_second.expected == pytest.approx(published, rel=0.25)
+    one, many = (timed("llama-3.1-70b", "mi300x", concurrency=each, **asked).decode_parts for each in (1, 1000))
+    assert many["link"] > 3 * one["link"] and many["fixed"] > 3 * one["fixed"]

@@ -259,6 +259,12 @@ class _Decode:
             inputs += [number("experts", looped, "", "model"), number("expert_seconds", each, "s", EFFICIENCY)]
             loop = " + experts * expert_seconds"
         formula = f"seconds_a_layer * ({layers}){loop}"
+        if self.rates.sequence_seconds:
+            inputs += [
+                number("sequences", self.sequences),
+                number("seconds_a_sequence", self.rates.sequence_seconds, "s", EFFICIENCY),
+            ]
+            formula += " + sequences * seconds_a_sequence"
         if not self.rates.ahead:
             return "launches and small operators, whatever the size", formula, tuple(inputs)
         inputs.append(number("busy", sum(self.parts[name] for name in ("weights", "cache", "compute")), "s"))

@@ -65,6 +65,8 @@ class DecodeRates:
     """An all-reduce of one token between two devices."""
     reduce_more: float
     """Share of it that each device beyond two adds: a ring passes once more through each."""
+    sequence_seconds: float
+    """What the host does for each sequence of a step: its place, its sampled token, its answer."""
     rows: float
     """Rows that a product is filled up to, however few tokens there are."""
     priors: int
@@ -141,6 +143,7 @@ def decode_rates(
         latent_factor=efficiency.factor(f"decode.fixed_latent.{path.family}"),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         reduce_more=value(efficiency.first(f"{link}_more.{path.family}", f"{link}_more")),
+        sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
         rows=1.0 if is_packed(quant) else efficiency.factor(f"decode.rows.{path.family}.{device.generation}"),
         priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
     )
@@ -201,6 +204,16 @@ def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
     return 2 * sums.blocks * rates.reduce_seconds * (1 + rates.reduce_more * (tp - 2))
 
 
+def sum_seconds(scenario: Scenario, sums: Sums) -> float:
+    """Two all-reduces a block: what the 16-bit activations of one token take in a ring of tensor-parallel ranks."""
+    tp, device = scenario.tp, scenario.device
+    if tp == 1:
+        return 0.0
+    links = device_links(scenario.tables.efficiency, device, scenario.devices_per_node, scenario.network_bytes_per_s)
+    moved = 2 * (tp - 1) / tp * 2 * scenario.model.architecture.hidden
+    return 2 * sums.blocks * moved / links.ring(tp)
+
+
 def filled_rows(rates: DecodeRates, positions: float) -> float:
     """Rows that the matrix units work on; 0 where reading the weights hides the work of one token."""
     filled = max(positions, rates.rows)
@@ -258,8 +271,8 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         **experts,
         "host_layers": host_layer_seconds(scenario, weights),
         "offload": streamed_seconds(scenario, sequences),
-        "fixed": hypot(busy, step.fixed) - busy if rates.ahead else step.fixed,
-        "link": step.link,
+        "fixed": hypot(busy, step.fixed) - busy if rates.ahead else step.fixed + sequences * rates.sequence_seconds,
+        "link": step.link + positions * step.summed,
     }
 
 
@@ -276,6 +289,8 @@ class _Steady:
     unpack: float
     fixed: float
     link: float
+    summed: float
+    """Of the sums over ranks, what each token adds."""
 
 
 @cached_across_batches
@@ -297,6 +312,7 @@ def _steady(scenario: Scenario) -> _Steady:
         unpack=unpack,
         fixed=layers_seconds(scenario, sums, rates),
         link=reduce_seconds(sums, rates, scenario.tp),
+        summed=sum_seconds(scenario, sums),
     )
 
 
