@@ -11,7 +11,7 @@ from llmfeas.catalog.store import built_in
 from llmfeas.evidence.compare import ComparedFigure, compared, scenario_of
 from llmfeas.evidence.measurements import read_measurements
 from llmfeas.planning.answer import bare_answer
-from llmfeas.timing.decode import cached_tokens, readers, replicas, sequences_per_replica
+from llmfeas.timing.decode import cached_tokens, readers, sequences_per_replica, writers
 from llmfeas.timing.inference import InferenceTime
 from llmfeas.timing.prefill import prompt_tokens
 from llmfeas.timing.serving_floor import least_decode_seconds, least_prompt_seconds
@@ -28,7 +28,7 @@ def share(item: ComparedFigure) -> float:
         least = least_prompt_seconds(scenario, tokens, prompt_tokens(scenario))
         return item.measured * least / (readers(scenario) * tokens)
     least = least_decode_seconds(scenario, cached_tokens(scenario), together)
-    return item.measured * least / (replicas(scenario) * together * scenario.tokens_a_step)
+    return item.measured * least / (writers(scenario) * together * scenario.tokens_a_step)
 
 
 @pytest.mark.parametrize("file", ["inference.yaml", "community.yaml"])

@@ -20,8 +20,8 @@ from ..timing.decode import (
     latent_layers,
     looped_experts,
     readers,
-    replicas,
     sequences_per_replica,
+    writers,
 )
 from ..timing.host import (
     head_bytes,
@@ -116,7 +116,7 @@ def _decode_speeds(scenario: Scenario, serving: InferenceTime, step: float) -> I
     sequences = sequences_per_replica(scenario)
     inputs = [
         _measured(serving.tokens_per_second_per_sequence.expected * step / scenario.tokens_a_step),
-        number("replicas", replicas(scenario)),
+        number("replicas", writers(scenario)),
         number("sequences", sequences),
         number("made", scenario.tokens_a_step, "tokens a step"),
         number("step_seconds", step, "s"),

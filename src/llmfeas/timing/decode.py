@@ -162,7 +162,7 @@ def cached_tokens(scenario: Scenario) -> float:
     return float(CHAT_CACHED_TOKENS)
 
 
-def replicas(scenario: Scenario) -> int:
+def writers(scenario: Scenario) -> int:
     """Copies of the model that have a sequence to work on."""
     return max(1, min(scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
 
@@ -174,7 +174,7 @@ def readers(scenario: Scenario) -> int:
 
 def sequences_per_replica(scenario: Scenario) -> float:
     """Sequences that one copy of the model decodes together."""
-    return scenario.concurrency / replicas(scenario)
+    return scenario.concurrency / writers(scenario)
 
 
 def is_packed(quant: str) -> bool:

@@ -12,7 +12,7 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.serving import streams_weights
-from .decode import cached_tokens, decode_parts, decode_rates, readers, replicas, sequences_per_replica
+from .decode import cached_tokens, decode_parts, decode_rates, readers, sequences_per_replica, writers
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
@@ -196,7 +196,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     each = seconds.inverted(made)
     return InferenceTime(
         prefill_tokens_per_second=_prompt_speed(reader, reading, found_prefill, sequences),
-        decode_tokens_per_second=each.scaled(replicas(scenario) * sequences),
+        decode_tokens_per_second=each.scaled(writers(scenario) * sequences),
         tokens_per_second_per_sequence=each,
         at_cached_tokens=cached,
         time_to_first_token_seconds=first_token,

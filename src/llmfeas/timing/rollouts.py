@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..memory.rollouts import answers_at_once, rollout_tp
 from ..record import dataclass, replace
 from ..scenario import Scenario
-from .decode import cached_tokens, readers, replicas, sequences_per_replica
+from .decode import cached_tokens, readers, sequences_per_replica, writers
 from .inference import inference_time
 from .serving_floor import least_decode_seconds, least_prompt_seconds
 
@@ -66,7 +66,7 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
         read=time.prefill_tokens_per_second.expected,
         written=time.decode_tokens_per_second.expected,
         most_read=readers(writing) / reading,
-        most_written=replicas(writing) * sequences / step,
+        most_written=writers(writing) * sequences / step,
     )
 
 

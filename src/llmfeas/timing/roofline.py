@@ -6,7 +6,7 @@ from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from .decode import cache_bytes, cached_tokens, replicas, sequences_per_replica
+from .decode import cache_bytes, cached_tokens, sequences_per_replica, writers
 from .floor import least_read_bytes, work_flop_per_token
 from .host import host_share
 from .inference import InferenceTime
@@ -61,7 +61,7 @@ def _decoding(scenario: Scenario, time: InferenceTime) -> RoofPoint:
     cache = cache_bytes(scenario, sums, cached_tokens(scenario)) * sequences
     each = 2 * (sums.active + sums.head_weights) * (1 - host_share(scenario)) / (ranks * scenario.pp)
     read = device_read_bytes(scenario, sequences * positions, cache) / scenario.pp
-    speed = time.decode_tokens_per_second.scaled(each / replicas(scenario))
+    speed = time.decode_tokens_per_second.scaled(each / writers(scenario))
     return RoofPoint("decoding", sequences * positions * each / read, speed)
 
 
@@ -70,5 +70,5 @@ def _reading(scenario: Scenario, time: InferenceTime) -> RoofPoint:
     length = prompt_tokens(scenario)
     each = (2 * sums.active + sums.attention_flop(length)) * (1 - host_share(scenario)) / (ranks * scenario.pp)
     read = device_read_bytes(scenario, length, 0.0) / scenario.pp
-    speed = time.prefill_tokens_per_second.scaled(each / replicas(scenario))
+    speed = time.prefill_tokens_per_second.scaled(each / writers(scenario))
     return RoofPoint("reading prompts", length * each / read, speed)
