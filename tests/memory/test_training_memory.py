@@ -55,3 +55,14 @@ def test_liger_makes_the_loss_of_its_later_families_in_parts() -> None:
     }
     public, patched = (training_memory(scenario(**asked, engine=engine)) for engine in ("pytorch", "pytorch-liger"))
     assert patched.components["logits_bytes"] < 0.2 * public.components["logits_bytes"]
+
+
+def test_queries_keys_and_values_are_made_again_from_latents() -> None:
+    asked: dict[str, Any] = {"model": "deepseek-v3", "precision": "bf16-mixed", "micro_batch": 2, "seq_len": 4096}
+    spread: dict[str, Any] = {"num_devices": 64, "ep": 64, "zero": 1, "engine": "nemo-tuned"}
+    none, some = (
+        training_memory(scenario(**asked, **spread, checkpointing=how)).components["activations_bytes"]
+        for how in ("none", "selective")
+    )
+    # 128 heads of 192 + 192 + 128 in 16 bits and what the kernel keeps of its output, of the latents 1536 + 512 + 64
+    assert none - some == pytest.approx(2 * 4096 * 61 * 2 * (128 * (512 + 128) - 1536 - 512 - 64), rel=0.05)

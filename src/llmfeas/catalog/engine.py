@@ -40,6 +40,8 @@ class Scheme:
     sequence_parallel: bool = False
     compiled: bool = False
     """A compiler lays out the step: 16-bit weights live where they are used, and there are no buckets."""
+    remakes_latents: bool = False
+    """Recomputing selectively, it makes queries, keys and values again from the latents (mla_up_proj)."""
     narrow_inputs: bool = False
     """In fp8 a product keeps its input in one byte; otherwise the 16-bit one, cast again in backward (torchao)."""
 

@@ -43,12 +43,13 @@ def _layout(
     eager: bool,
     fused: bool,
     streamed: bool,
+    latent: bool,
 ) -> Layout:
     sharded = spread and zero >= 3
     pure = mixed and not adapted and (scheme.weight == 2 or fused or streamed or (spread and zero >= 2))
     if checkpointing == "selective" and scheme.whole_gradients:
         # Korthikanti 2022: only scores and softmax are run again; the flash kernel keeps none.
-        checkpointing = "core" if eager else "none"
+        checkpointing = "core" if eager else "latents" if latent and scheme.remakes_latents else "none"
     # In Megatron sequence parallelism came to replace running whole blocks again, and is not used with it; torchtitan
     # and MaxText divide the stream in any case.
     spreads = checkpointing != "full" if scheme.sequence_parallel else fused
@@ -68,6 +69,7 @@ def layout_of(scenario: Scenario) -> Layout:
         scenario.attention == "eager",
         runs_fused(scenario),
         scenario.offload == "all",
+        scenario.model.architecture.mla is not None,
     )
 
 

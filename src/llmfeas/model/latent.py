@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Self
 
 from ..autograd.basic import add, mul
@@ -129,6 +130,8 @@ class LatentProgram:
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
         """What it attends to, and the scores that eager code returns."""
         context, recorder = self.context, self.context.recorder
+        if context.recipe.checkpointing == "latents":
+            return context.apply(self.o, self._from_latents(x, around)), None
         operator, rows = self.operator, context.sizes.bs
         q = turned(recorder, self._queries(x))
         q_pass, q_turn = split(
@@ -150,6 +153,32 @@ class LatentProgram:
         else:
             out = fused(context, query, key, value, groups=1, heads=operator.heads, mask=around.mask)
         return context.apply(self.o, out), weights
+
+    def _from_latents(self, x: Tensor, around: Around) -> Tensor:
+        """What it attends to, of which the latents are kept alone: queries, keys and values are made again in backward
+        (Megatron Core, recompute_modules: mla_up_proj).
+        """
+        context, recorder, operator, rows = self.context, self.context.recorder, self.operator, self.context.sizes.bs
+        low = x
+        if self.q_down is not None and self.q_norm is not None:
+            low = self.q_norm(recorder, context.apply(self.q_down, x))
+        compressed = context.apply(self.kv_down, x)
+        latent, k_turn = split(recorder, compressed, rows * operator.kv_rank, rows * operator.rope)
+        latent = self.kv_norm(recorder, latent)
+        return recorder.checkpoint(partial(self._attended, low, latent, k_turn, around))
+
+    def _attended(self, low: Tensor, latent: Tensor, k_turn: Tensor, around: Around) -> Tensor:
+        context, recorder, operator = self.context, self.context.recorder, self.operator
+        rows = context.sizes.bs * operator.heads
+        q = turned(recorder, context.apply(self.q, low))
+        q_pass, q_turn = split(recorder, q, rows * operator.nope, rows * operator.rope)
+        turn = LATENT_ROTATIONS.get(context.traits.rotation, _interleaved)
+        if around.rotation is not None:
+            q_turn, k_turn = turn(recorder, q_turn, around.rotation), turn(recorder, k_turn, around.rotation)
+        query = joined(recorder, q_pass, q_turn)
+        query.heads_first = True
+        key, value = self._expanded(latent, k_turn)
+        return fused(context, query, key, value, groups=1, heads=operator.heads, mask=around.mask)
 
     def _expanded(self, latent: Tensor, k_turn: Tensor) -> tuple[Tensor, Tensor]:
         """Keys written into a fresh tensor, head by head; values as a view of the product."""

@@ -278,6 +278,8 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     loss = draft.values.get("loss")
     guided = loss is not None and OBJECTIVES[loss].spares
     own = engine.training.checkpointing
+    if not adapters and engine.training.scheme.remakes_latents and model.architecture.mla is not None:
+        own = "selective"
     default = "full" if guided or (adapters and own is None) else own or "none"
     draft.settle("checkpointing", default, "default" if own is None or guided else "backend")
     draft.settle("dropout", 0.0 if guided else None, "backend" if guided else "model")

@@ -95,6 +95,10 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
 def _work_of(scenario: Scenario, tuned: bool) -> Work:
     efficiency = scenario.tables.efficiency
     full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
+    # Queries, keys and values made again from latents take none of the attention.
+    scores = selective and (
+        scenario.model.architecture.mla is None or not scenario.engine_record.training.scheme.remakes_latents
+    )
     repeated = efficiency.value("training.recompute.full") if full else 0.0
     if selective and not tuned:
         repeated = efficiency.value("training.recompute.selective")
@@ -110,7 +114,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         seq_len=scenario.seq_len,
         passes=2.0 if scenario.method in ADAPTER_TASKS else 3.0,
         repeated=repeated + beside,
-        attention_again=(1.0 if full or selective else 0.0) + beside,
+        attention_again=(1.0 if full or scores else 0.0) + beside,
         replayed=(1.0 if full else 0.0) + beside,
         forwards=beside,
         divisor=float(scenario.tp * scenario.pp),
