@@ -68,6 +68,8 @@ def loops_over_experts(scenario: Scenario) -> bool:
     """Whether one expert runs after the other: as the code does it, or as transformers did before release 5."""
     if scenario.model.architecture.experts is None:
         return False
+    if not scenario.is_training and not scenario.engine_record.serving.memory.public_code:
+        return False  # servers have programs of their own
     traits = traits_of(scenario)
     return not traits.every_expert and (
         traits.experts_one_by_one or (scenario.transformers != "5" and runs_stacks(scenario))
