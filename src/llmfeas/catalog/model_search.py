@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .model_names import ModelIndex, TypedName
     from .store import Catalog, Records
 
+OLLAMA: Final = "ollama"
 OLLAMA_FORMAT: Final = "q4_k_m"
 """What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
 OLLAMA_TRAINED: Final = "q4_0"
@@ -58,13 +59,22 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     known = catalog.tables.quantization.formats
     library = OLLAMA_TRAINED if "qat" in asked.optional else OLLAMA_FORMAT
     library = OLLAMA_ENCODER if model.architecture.encoder else library
-    wanted = asked.format or (library if asked.tagged and model.published_quant == "none" else "")
+    pulled = asked.tagged and not _in_library(model.published_quant, catalog)
+    wanted = asked.format or (library if pulled else "")
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
     return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
+
+
+def _in_library(published: str, catalog: Catalog) -> bool:
+    """Whether Ollama's library holds weights as they were published: those of few bits that it reads, no fp8."""
+    if published == "none":
+        return False
+    engine = catalog.engines[OLLAMA]
+    return engine.reads(catalog.tables.quantization.format(published, engine.speaks))
 
 
 @functools.lru_cache(maxsize=32)
