@@ -47,12 +47,16 @@ def _other_heads(config: Config, parts: Parts) -> Parts:
 
 
 def _mimo_layers(config: Config, parts: Parts) -> Parts:
-    """Read MiMo V2: marks of windowed layers, which have other heads and sinks; values are narrower than keys."""
+    """Read MiMo V2: marks of windowed layers, which have other heads and sinks; values are narrower than keys.
+
+    Files that transformers wrote name the kinds of layers, and leave out that heads of windowed ones are twice as many.
+    """
     marks = config.numbers("hybrid_layer_pattern", 10_000)
     size = config.optional_count("sliding_window", "tokens")
-    if not marks or not size:
+    named = config.words("layer_types", 10_000) if marks is None else None
+    if not (marks or named) or not size:
         return {}
-    kinds = tuple("sliding_attention" if mark else "full_attention" for mark in marks)
+    kinds = named or tuple("sliding_attention" if mark else "full_attention" for mark in marks or ())
     found = read.pattern(config, "hybrid_layer_pattern", kinds, parts["layers"], size)
     shape = HeadShape(
         heads=parts["heads"],
@@ -64,9 +68,10 @@ def _mimo_layers(config: Config, parts: Parts) -> Parts:
         **found,
         "whole_heads": shape,
         "heads": config.optional_count("swa_num_attention_heads", "heads") or parts["heads"],
-        "kv_heads": config.optional_count("swa_num_key_value_heads", "heads") or parts["kv_heads"],
+        "kv_heads": config.optional_count("swa_num_key_value_heads", "heads")
+        or parts["kv_heads"] * (2 if named else 1),
         "v_head_dim": config.optional_count("v_head_dim") or 0,
-        "sinks": config.flag("add_swa_attention_sink_bias"),
+        "sinks": bool(named) or config.flag("add_swa_attention_sink_bias"),
     }
 
 

@@ -10,48 +10,66 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .config_file import Config
-from .tower_parts import Encoder, TowerKind, blocks, linear, side_of, sizes_of
-
-
-def _patches(config: Config, width: int, *, frames: int = 1, bias: bool = True) -> int:
-    """Elements of the convolution that makes positions of patches, over some frames at once."""
-    patch = side_of(config, "patch_size")
-    channels = config.optional_count("num_channels", "few") or config.optional_count("in_channels", "few") or 3
-    return linear(channels * frames * patch * patch, width, bias=bias)
-
-
-def _grid(config: Config) -> int:
-    """Patches of an image of the size that the table of positions is for."""
-    return int((side_of(config, "image_size") // side_of(config, "patch_size")) ** 2)
+from .tower_parts import Encoder, TowerKind, blocks, grid, linear, patches, side_of, sizes_of
 
 
 def _siglip(config: Config) -> Encoder:
     """SigLIP and those like it: a table of positions, a norm behind, a head that pools where it is kept."""
     layers, width, ffn = sizes_of(config)
-    rows = config.optional_count("num_patches", "tokens") or _grid(config)
-    found = _patches(config, width) + rows * width + blocks(layers, width, ffn) + 2 * width
+    rows = config.optional_count("num_patches", "tokens") or grid(config)
+    found = patches(config, width) + rows * width + blocks(layers, width, ffn) + 2 * width
     if config.flag("vision_use_head"):
         found += width + linear(width, 3 * width) + linear(width, width) + 2 * width
         found += linear(width, ffn) + linear(ffn, width)
     return Encoder(found, width)
 
 
+def _segmenting(config: Config) -> Encoder:
+    """SAM: positions added, and relative ones by a table of both directions in each layer; a neck behind."""
+    layers, width = config.count("num_hidden_layers", "layers"), config.count("hidden_size")
+    side, window = side_of(config, "image_size") // side_of(config, "patch_size"), config.count("window_size", "few")
+    whole = len(config.numbers("global_attn_indexes", 1000) or ())
+    head = width // config.count("num_attention_heads", "heads")
+    relative = 2 * head * (whole * (2 * side - 1) + (layers - whole) * (2 * window - 1))
+    out = config.count("output_channels")
+    found = patches(config, width) + side * side * width + blocks(layers, width, config.count("mlp_dim")) + relative
+    return Encoder(found + width * out + 9 * out * out + 4 * out, out)
+
+
+def _convolving(config: Config) -> Encoder:
+    """LFM 3's: gated convolutions over patches, or attention with norms of its heads."""
+    layers, width, ffn = sizes_of(config)
+    kinds = config.words("layer_types", 10_000) or ()
+    attends = kinds[:layers].count("full_attention")
+    head = width // config.count("num_attention_heads", "heads")
+    kv = config.count("num_key_value_heads", "heads") * head
+    attention = blocks(attends, width, ffn, gated=True, biases="", norm=1, kv=kv, extra=2 * head)
+    convolutions = (layers - attends) * (4 * width * width + 9 * width + 3 * width * ffn + 2 * width)
+    frames = config.count("temporal_patch_size", "few")
+    return Encoder(patches(config, width, frames=frames, bias=False) + width + attention + convolutions, width)
+
+
+def _molmo(config: Config) -> Encoder:
+    inner = _siglip(config)
+    return Encoder(inner.elements - 2 * inner.width, inner.width)
+
+
 def _without_table(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
-    return Encoder(_patches(config, width) + blocks(layers, width, ffn) + 2 * width, width)
+    return Encoder(patches(config, width) + blocks(layers, width, ffn) + 2 * width, width)
 
 
 def _clip(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
-    table = (_grid(config) + 2) * width
-    return Encoder(_patches(config, width, bias=False) + table + blocks(layers, width, ffn) + 4 * width, width)
+    table = (grid(config) + 2) * width
+    return Encoder(patches(config, width, bias=False) + table + blocks(layers, width, ffn) + 4 * width, width)
 
 
 def _pixtral(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     inner = (config.optional_count("head_dim") or 0) * config.count("num_attention_heads", "heads")
     stack = blocks(layers, width, ffn, gated=True, biases="", norm=1, inner=inner)
-    return Encoder(_patches(config, width, bias=False) + width + stack, width)
+    return Encoder(patches(config, width, bias=False) + width + stack, width)
 
 
 def _intern(config: Config) -> Encoder:
@@ -60,10 +78,10 @@ def _intern(config: Config) -> Encoder:
     biases = "qkv out mlp" if config.flag("attention_bias") or config.flag("qkv_bias") else "out mlp"
     heads = config.flag("use_qk_norm") or config.flag("qk_normalization")
     extra = 2 * width + (2 * width if heads else 0)
-    table = (_grid(config) + 2) * width
+    table = (grid(config) + 2) * width
     stack = blocks(layers, width, ffn, biases=biases, norm=norm, extra=extra)
     pooled = 0 if config.flag("use_mean_pooling") else norm * width
-    return Encoder(_patches(config, width) + table + stack + pooled, width)
+    return Encoder(patches(config, width) + table + stack + pooled, width)
 
 
 def _merger(config: Config, width: int, *, norm: int) -> int:
@@ -76,7 +94,7 @@ def _qwen2(config: Config) -> Encoder:
     layers, width = config.count("depth", "layers"), config.count("embed_dim")
     out = config.with_defaults({**config.defaults, "out_hidden_size": config.raw("hidden_size")})
     stack = blocks(layers, width, int(width * config.number("mlp_ratio", 4)))
-    found = _patches(config, width, frames=config.count("temporal_patch_size", "few"), bias=False) + stack
+    found = patches(config, width, frames=config.count("temporal_patch_size", "few"), bias=False) + stack
     return Encoder(found + _merger(out, width, norm=2 * width), width)
 
 
@@ -85,7 +103,7 @@ def _qwen25(config: Config) -> Encoder:
     heads = config.count("num_heads", "heads")
     kv = (config.optional_count("num_key_value_heads", "heads") or heads) * (width // heads)
     stack = blocks(layers, width, ffn, gated=True, norm=1, kv=kv)
-    found = _patches(config, width, frames=config.count("temporal_patch_size", "few"), bias=False) + stack
+    found = patches(config, width, frames=config.count("temporal_patch_size", "few"), bias=False) + stack
     return Encoder(found + _merger(config, width, norm=width), width)
 
 
@@ -93,7 +111,7 @@ def _qwen3(config: Config) -> Encoder:
     layers, width, ffn = config.count("depth", "layers"), config.count("hidden_size"), config.count("intermediate_size")
     wide = width * config.count("spatial_merge_size", "few") ** 2
     deep = len(config.numbers("deepstack_visual_indexes", 10_000) or ())
-    found = _patches(config, width, frames=config.count("temporal_patch_size", "few"))
+    found = patches(config, width, frames=config.count("temporal_patch_size", "few"))
     found += config.count("num_position_embeddings", "tokens") * width + blocks(layers, width, ffn)
     found += _merger(config, width, norm=2 * width) + deep * _merger(config, width, norm=2 * wide)
     return Encoder(found, width)
@@ -106,7 +124,7 @@ def _glm_merger(out: int, inner: int) -> int:
 def _glm(config: Config) -> Encoder:
     layers, width, out = config.count("depth", "layers"), config.count("hidden_size"), config.count("out_hidden_size")
     biases = "qkv" if config.flag("attention_bias") else ""
-    found = _patches(config, width, frames=config.count("temporal_patch_size", "few")) + _grid(config) * width
+    found = patches(config, width, frames=config.count("temporal_patch_size", "few")) + grid(config) * width
     found += blocks(layers, width, out, gated=True, biases=biases, norm=1) + 2 * width
     found += linear(width * config.count("spatial_merge_size", "few") ** 2, out)
     return Encoder(found + _glm_merger(out, config.count("intermediate_size")), width)
@@ -117,7 +135,7 @@ def _glm_without_table(config: Config) -> Encoder:
     head = width // config.count("num_heads", "heads")
     biases = "qkv out mlp" if config.flag("attention_bias") else ""
     stack = blocks(layers, width, config.count("intermediate_size"), gated=True, biases=biases, norm=1, extra=2 * head)
-    found = _patches(config, width, frames=config.count("temporal_patch_size", "few")) + stack + width
+    found = patches(config, width, frames=config.count("temporal_patch_size", "few")) + stack + width
     found += linear(width * config.count("spatial_merge_size", "few") ** 2, out)
     inner = config.optional_count("projection_intermediate_size") or 3 * out
     return Encoder(found + _glm_merger(out, inner), width)
@@ -125,21 +143,21 @@ def _glm_without_table(config: Config) -> Encoder:
 
 def _llama4(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
-    table = (_grid(config) + 2) * width
+    table = (grid(config) + 2) * width
     adapter = ffn * config.count("projector_input_dim")
     adapter += config.count("projector_input_dim") * config.count("projector_output_dim")
-    found = _patches(config, width, bias=False) + table + 4 * width + blocks(layers, width, ffn) + adapter
+    found = patches(config, width, bias=False) + table + 4 * width + blocks(layers, width, ffn) + adapter
     return Encoder(found, config.count("vision_output_dim"))
 
 
 def _mllama(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     above = config.count("num_global_layers", "layers")
-    grid, tiles = _grid(config) + 1, config.count("max_num_tiles", "few")
+    cells, tiles = grid(config) + 1, config.count("max_num_tiles", "few")
     ratios = config.raw("supported_aspect_ratios")
     rows = (len(ratios) if isinstance(ratios, list) else 8) + 1
-    tables = grid * width * (1 + rows * tiles) + 2 * rows * tiles * width + 3
-    found = _patches(config, width, bias=False) + width + tables + 4 * width
+    tables = cells * width * (1 + rows * tiles) + 2 * rows * tiles * width + 3
+    found = patches(config, width, bias=False) + width + tables + 4 * width
     found += blocks(layers, width, ffn, biases="mlp") + blocks(above, width, ffn, biases="mlp", extra=2)
     return Encoder(found, config.count("vision_output_dim"))
 
@@ -157,13 +175,13 @@ def _moon(config: Config) -> Encoder:
     for side in sides:
         written = config.fields.get(f"init_{side}") is not None
         rows *= config.count(f"init_{side}" if written else side, "few")
-    return Encoder(_patches(config, width) + rows * width + blocks(layers, width, ffn) + 2 * width, width)
+    return Encoder(patches(config, width) + rows * width + blocks(layers, width, ffn) + 2 * width, width)
 
 
 def _minimax(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     frames = config.count("temporal_patch_size", "few")
-    found = _patches(config, width, frames=frames, bias=False) + 2 * width + blocks(layers, width, ffn)
+    found = patches(config, width, frames=frames, bias=False) + 2 * width + blocks(layers, width, ffn)
     return Encoder(found, width)
 
 
@@ -176,7 +194,7 @@ def _gemma4(config: Config) -> Encoder:
         layers, width, ffn, gated=True, biases=biases, norm=1, norms=4, inner=heads * head, kv=kv, extra=2 * head
     )
     table = 2 * config.count("position_embedding_size", "rows") * width
-    return Encoder(_patches(config, width, bias=False) + table + stack, width)
+    return Encoder(patches(config, width, bias=False) + table + stack, width)
 
 
 def _gemma4_plain(config: Config) -> Encoder:
@@ -202,12 +220,12 @@ def _ovis(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     biases = " ".join((["qkv out"] if config.flag("qkv_bias") else []) + (["mlp"] if config.flag("mlp_bias") else []))
     stack = blocks(layers, width, ffn, gated=True, biases=biases, norm=1)
-    return Encoder(_patches(config, width) + _grid(config) * width + 2 * width + stack, width)
+    return Encoder(patches(config, width) + grid(config) * width + 2 * width + stack, width)
 
 
 def _step(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
-    found = _patches(config, width, bias=False) + config.count("max_position_embeddings", "tokens") * width
+    found = patches(config, width, bias=False) + config.count("max_position_embeddings", "tokens") * width
     found += 2 * width + blocks(layers, width, ffn, extra=2 * width)
     found += linear(9 * width, 2 * width) + linear(9 * 2 * width, 4 * width)
     return Encoder(found, 4 * width)
@@ -222,7 +240,7 @@ def _minicpm(config: Config) -> Encoder:
 
 def _muse(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
-    found = _patches(config, width, frames=config.count("patch_temporal", "few"), bias=False)
+    found = patches(config, width, frames=config.count("patch_temporal", "few"), bias=False)
     found += config.count("max_position_embeddings", "tokens") * width + 4 * width
     return Encoder(found + blocks(layers, width, ffn), width)
 
@@ -230,7 +248,7 @@ def _muse(config: Config) -> Encoder:
 def _ernie(config: Config) -> Encoder:
     layers, width = config.count("depth", "layers"), config.count("hidden_size")
     ffn = config.optional_count("intermediate_size") or int(width * config.number("mlp_ratio", 4))
-    found = _patches(config, width, bias=False) + blocks(layers, width, ffn) + 2 * width
+    found = patches(config, width, bias=False) + blocks(layers, width, ffn) + 2 * width
     return Encoder(found, width)
 
 
@@ -337,6 +355,28 @@ SIGHT: Final[Mapping[str, TowerKind]] = {
     ),
     "minicpmv4_6_vision": TowerKind(_minicpm, _vit(768, 3072, 12, 16, 224)),
     "muse_glimmer_vision": TowerKind(_muse, _vit(1536, 8960, 50, 14, patch_temporal=2, max_position_embeddings=1024)),
+    "got_ocr2_vision": TowerKind(
+        _segmenting,
+        _vit(
+            *(768, 3072, 12, 16, 1024),
+            mlp_dim=3072,
+            window_size=14,
+            global_attn_indexes=[2, 5, 8, 11],
+            num_attention_heads=12,
+            output_channels=256,
+        ),
+    ),
+    "lfm3_vl_vision": TowerKind(
+        _convolving,
+        _vit(
+            *(1024, 2560, 14, 16),
+            temporal_patch_size=2,
+            num_attention_heads=16,
+            num_key_value_heads=8,
+            layer_types=[*["conv", "conv", "full_attention"] * 4, "conv", "conv"],
+        ),
+    ),
+    "molmo2_vision": TowerKind(_molmo, _vit(1152, 4304, 25, 14, 378)),
     "ovis2_vision": TowerKind(_ovis, _vit(1024, 2816, 24, 14, 224)),
     "step3p5_vision": TowerKind(_step, _vit(1536, 8960, 47, 14, max_position_embeddings=2704)),
     "ernie4_5_vl_moe_vision": TowerKind(_ernie, {**_QWEN, "hidden_size": 1280, "intermediate_size": 5120}),

@@ -171,6 +171,40 @@ def _muse(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     return wide * inner + inner * inner + inner * hidden
 
 
+def _upsampled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Two convolutions that double the channels, and a product (GOT-OCR)."""
+    out = encoder.width
+    return 9 * (2 * out * out + 8 * out * out) + linear(4 * out, hidden)
+
+
+def _queried(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Queries that look at patches, then a feed-forward (Aria)."""
+    width = encoder.width
+    queries = whole.nested("projector_patch_to_query_dict")
+    rows = max((queries.count(name, "tokens") for name in queries.fields), default=0) if queries else 256
+    looks = 3 * width * width + 4 * linear(width, width) + linear(width, width) + 6 * width
+    return rows * width + looks + width * hidden + hidden * hidden
+
+
+def _pooled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Attention from the mean of a square of patches, of several layers, then a gated product (Molmo 2)."""
+    known = (whole.nested("adapter_config") or section).with_defaults({"vision_feature_layer": [24, 18]})
+    wide = encoder.width * len(known.numbers("vision_feature_layer", 100) or (0, 0))
+    ffn = known.optional_count("intermediate_size") if "adapter_config" in whole.fields else None
+    return (
+        3 * linear(wide, encoder.width)
+        + linear(encoder.width, encoder.width)
+        + (ffn or 18944) * (2 * encoder.width + (known.optional_count("text_hidden_size") or hidden))
+    )
+
+
+def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """A norm, a square of patches as one token, two products (LFM 3)."""
+    inner = whole.optional_count("projector_hidden_size") or 4096
+    wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
+    return 2 * encoder.width + linear(wide, inner) + linear(inner, hidden)
+
+
 def _nemotron(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = encoder.width * round(1 / (whole.number("downsample_ratio", 0.5) or 0.5)) ** 2
     inner = whole.optional_count("projector_hidden_size") or 4096
@@ -294,7 +328,11 @@ ROWS: Final[Mapping[str, Beside]] = {
     "minicpm_ocr": _MINICPM,
     "muse_glimmer": Beside(vision="muse_glimmer_vision", see=_muse),
     "ernie4_5_moe_vl": Beside(vision="ernie4_5_vl_moe_vision", see=_ernie),
-    **dict.fromkeys(("phi3_v", "phi4mm", "phi4_multimodal", "got_ocr2", "dots_ocr", "granite_speech"), Beside()),
+    **dict.fromkeys(("phi3_v", "phi4mm", "phi4_multimodal", "dots_ocr", "granite_speech"), Beside()),
+    **dict.fromkeys(("got_ocr2", "pp_chart2table"), Beside(vision="got_ocr2_vision", see=_upsampled)),
+    "aria": Beside(vision="idefics3_vision", see=_queried, defaults={"hidden_size": 1152}),
+    "molmo2": Beside(vision="molmo2_vision", see=_pooled),
+    "lfm3_vl": Beside(vision="lfm3_vl_vision", see=_merged_norm),
     "nemotron_h_omni": Beside(vision="radio", see=_nemotron),
     "qwen2_audio": Beside(audio="qwen2_audio_encoder", hear=_one()),
     "audioflamingo3": _WHISPERING,

@@ -80,3 +80,15 @@ _LONGEST_SIDE = 100_000
 def sizes_of(config: Config) -> tuple[int, int, int]:
     """Layers, width and width of the feed-forward, as most classes spell them."""
     return config.count("num_hidden_layers", "layers"), config.count("hidden_size"), config.count("intermediate_size")
+
+
+def patches(config: Config, width: int, *, frames: int = 1, bias: bool = True) -> int:
+    """Elements of the convolution that makes positions of patches, over some frames at once."""
+    patch = side_of(config, "patch_size")
+    channels = config.optional_count("num_channels", "few") or config.optional_count("in_channels", "few") or 3
+    return linear(channels * frames * patch * patch, width, bias=bias)
+
+
+def grid(config: Config) -> int:
+    """Patches of an image of the size that the table of positions is for."""
+    return int((side_of(config, "image_size") // side_of(config, "patch_size")) ** 2)
