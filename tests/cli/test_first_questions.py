@@ -70,6 +70,13 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("plan -m qwen3-coder-480b-a35b -d 8xh200 -t inference", 0, ("Nothing has to change",)),
     ("plan -m deepseek-v3 -d 8xh100-sxm -t inference", 0, ("Change --quant awq-int4 ✓", "not q6_k", "not engine auto")),
     ("plan -m gpt2-xl -d rtx-3060 -t pretrain", 0, ("Change --checkpointing full", "Or --offload all")),
+    # the same memory is not taken twice; what Metal's limit leaves is another's
+    ("estimate -m gpt-oss:20b -d 'macbook air m2 16gb' -t inference", 0, ("✗ does not fit", "--gpu-layers 20 ✓")),
+    (
+        "estimate -m qwen3-32b -d 'm2 16gb' -t inference --quant q4_k_m --engine llama.cpp --gpu-layers 30",
+        0,
+        ("✗ does not fit", "would hold 20.2 GiB of one memory of 16 GiB"),
+    ),
     # machines of several sizes
     ("estimate -m llama-3.3-70b -d 'm3 ultra' -t inference", 0, ("sold with 96, 256 and 512 GiB", "works from 96 GiB")),
     (

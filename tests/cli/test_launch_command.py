@@ -136,7 +136,6 @@ def test_what_an_engine_cannot_express_ends_with_2_and_names_those_that_can(run:
 
 
 def test_missing_and_unknown_names(run: Run) -> None:
-    assert run("launch", *ASKED, "--json").error["code"] == "missing-option"
     assert run("launch", "--engine", "trl", "--json").error["code"] == "missing-option"
     unknown = run("launch", "--engine", "axolotle", *ASKED, "--json").error
     assert (unknown["code"], unknown["candidates"]) == ("unknown-engine", ["axolotl"])
@@ -280,3 +279,24 @@ def test_help_names_the_engines(run: Run) -> None:
     help_text = run("launch", "--help").out
     for name in ("accelerate", "deepspeed", "llama.cpp", "vllm"):
         assert name in help_text
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        (("-m", "llama-3.1-8b", "-d", "rtx-4090", "-t", "qlora"), "accelerate"),
+        (("-m", "llama-3.1-8b", "-d", "8xh100-sxm", "-t", "inference"), "vllm"),
+        (("-m", "llama-3.1-8b", "-d", "rtx-4090", "-t", "inference"), "llama.cpp"),
+        (("-m", "qwen2.5-7b", "-d", "8xh100-sxm", "-t", "grpo"), "trl"),
+        (("-m", "llama-3.1-8b", "-d", "m3-max-40c", "-t", "lora"), "mlx-lm"),
+    ],
+)
+def test_who_names_no_engine_gets_the_usual_one(run: Run, asked: tuple[str, ...], taken: str) -> None:
+    found = run("launch", *asked)
+    assert found.code == 0
+    assert f"Took --engine {taken}: nobody named one." in found.err
+
+
+def test_where_nothing_is_written_for_the_usual_engine_others_are_named(run: Run) -> None:
+    error = run("launch", "-m", "bge-m3", "-d", "rtx-4090", "-t", "embed", "--json").error
+    assert error["code"] == "missing-option" and "nothing is written for pytorch" in error["message"]

@@ -44,14 +44,15 @@ def run(**values: Any) -> None:
     output = Output.taken(values)
     names = ("source", "force", "engine", "cluster", "verify")
     source, force, name, cluster, verify = (values.pop(each) for each in names)
-    if name is None:
-        raise UsageError("missing-option", "--engine is missing.", f"For example: {EXAMPLE}")
     from ..catalog.store import catalog
-    from ..planning.launch import launcher, prepared
+    from ..planning.launch import launcher, prepared, usual
     from ..render.words import counted, sentence
 
-    engine = launcher(name)
+    engine = None if name is None else launcher(name)
     request = _request(source, values)
+    if engine is None:
+        engine = usual(request, catalog())
+        output.note(f"Took --engine {engine.id}: nobody named one.")
     if output.path not in (None, "-"):
         request["model"] = _whole_path(request["model"])
     recipe = prepared(request, engine, catalog(), cluster)
@@ -201,7 +202,7 @@ command = Command(
             metavar="ENGINE",
             group="The question",
             shell_complete=_engines,
-            help="What to launch: accelerate, deepspeed, llama.cpp, vllm ...; an unknown name lists them all.",
+            help="What to launch: accelerate, deepspeed, vllm ... [the estimate's]; an unknown name lists them all.",
         ),
         Grouped(
             ["cluster", "--on"],

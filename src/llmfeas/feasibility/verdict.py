@@ -8,6 +8,7 @@ from typing import Literal
 
 from ..memory.peak import Memory, on_machine_bytes
 from ..memory.serving_room import ServingRoom
+from ..memory.usable import pool_bytes
 from ..ranges import Range
 from ..scenario import Scenario
 from ..units import digits, format_bytes, format_duration, format_usd
@@ -55,6 +56,10 @@ def _usable(usable_bytes: float) -> str:
 def host_exceeds(scenario: Scenario, memory: Memory) -> Note | None:
     """Say when what was moved to the host does not fit there; bytes are per device, memory per machine."""
     on_machine = on_machine_bytes(scenario, memory)
+    together = memory.peak_bytes.expected + on_machine
+    if on_machine and scenario.device.kind in ("unified", "apu") and together > pool_bytes(scenario):
+        text = f"device and processor would hold {format_bytes(together)} of one memory of "
+        return Note("host-memory-exceeds", text + format_bytes(scenario.memory_bytes))
     if on_machine <= scenario.host_memory_bytes:
         return None
     return Note(

@@ -20,6 +20,11 @@ def usable_bytes(scenario: Scenario) -> float:
     return max(min(usable_part(scenario.tables.runtime, device, capacity), left), 0.0)
 
 
+def pool_bytes(scenario: Scenario) -> float:
+    """What device and processor may take together of one memory, of which Metal limits the device's part alone."""
+    return scenario.memory_bytes * scenario.tables.runtime.usable["shared"]
+
+
 def reported_bytes(device: Device, capacity: float) -> float:
     """What the driver reports where the catalog has it and nobody said another size; else the capacity."""
     reported = device.reported_bytes

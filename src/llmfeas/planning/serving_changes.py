@@ -9,7 +9,7 @@ from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate
 from ..scenario import Scenario
-from ..workload.serving import replicas
+from ..workload.serving import replicas, shares_memory
 from .change import AUTO, Change, Source, change
 
 FORMATS = {
@@ -184,7 +184,7 @@ def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield fewer layers on the device, the rest in main memory."""
     scenario = estimate.scenario
-    shared = scenario.device.kind in ("cpu", "unified", "apu")
+    shared = shares_memory(scenario)  # on a Mac the processor may take what Metal's limit leaves
     if scenario.task != "inference" or shared or scenario.num_devices > 1:
         return
     layers = scenario.model.architecture.layers

@@ -63,6 +63,23 @@ def launcher(name: str) -> Launcher:
     return known
 
 
+def usual(request: Mapping[str, object], catalog: Catalog) -> Launcher:
+    """The first of those that write for the engine that a request settles on; one without objection, if there is one.
+
+    Raises:
+        UsageError: none does; those that take its task are candidates.
+    """
+    scenario = resolution(request, catalog).scenario
+    own = (LAUNCHERS[name] for name in scenario.engine_record.launchers if name in LAUNCHERS)
+    able = [each for each in own if each.takes("task", scenario.task)]
+    if not able:
+        others = [each.id for each in LAUNCHERS.values() if each.takes("task", scenario.task)]
+        message = f"--engine is missing: nothing is written for {scenario.engine}, which was taken for --task "
+        hint = f"Engines that can: {', '.join(others)}." if others else "llmfeas writes it for no engine yet."
+        raise UsageError("missing-option", f"{message}{scenario.task}.", hint, others)
+    return next((each for each in able if each.refused(scenario) is None), able[0])
+
+
 def launch(engine: Launcher, scenario: Scenario) -> Launch:
     """Write a scenario in an engine's own words.
 
@@ -211,4 +228,15 @@ def _doubts(estimated: Estimate) -> tuple[Note, ...]:
     return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)
 
 
-__all__ = ["LAUNCHERS", "File", "Launch", "LaunchResult", "Launcher", "Prepared", "launch", "launcher", "prepared"]
+__all__ = [
+    "LAUNCHERS",
+    "File",
+    "Launch",
+    "LaunchResult",
+    "Launcher",
+    "Prepared",
+    "launch",
+    "launcher",
+    "prepared",
+    "usual",
+]
