@@ -82,7 +82,7 @@ def _fixed_name(efficiency: Efficiency, path: Path) -> str:
 
 def _cache_name(path: Path, *, fused: bool) -> str:
     if path.family != "llama.cpp":
-        return "decode.cache.fused"
+        return "decode.cache.eager" if path.family == "eager" else "decode.cache.fused"
     if path.backend == "metal":
         return "decode.cache.metal"
     return "decode.cache.fused" if fused else "decode.cache.plain"
@@ -93,7 +93,9 @@ def _eager_factor(efficiency: Efficiency, device: Device, quant: str) -> float:
     if quant.startswith("nf4"):
         twice = 1.0 if quant == "nf4-single" else efficiency.value("decode.eager_double")
         return host * efficiency.value("decode.eager_4bit") * twice
-    return host * (efficiency.value("decode.eager_8bit") if quant == "int8" else 1.0)
+    return host * (
+        efficiency.value("decode.eager_8bit") if quant == "int8" else efficiency.factor(f"decode.eager.{quant}")
+    )
 
 
 def _expand_rate(efficiency: Efficiency, device: Device, quant: str, read: float) -> float:
@@ -144,7 +146,7 @@ def decode_rates(
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         reduce_more=value(efficiency.first(f"{link}_more.{path.family}", f"{link}_more")),
         sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
-        rows=1.0 if is_packed(quant) else efficiency.factor(f"decode.rows.{path.family}.{device.generation}"),
+        rows=efficiency.factor(f"decode.rows.{path.family}.{'packed' if is_packed(quant) else device.generation}"),
         priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
     )
 
