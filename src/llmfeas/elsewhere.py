@@ -58,7 +58,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("dtype torch-dtype data-type bf16 fp16 half mixed-precision compute-dtype", "--precision"),
     ("kv-cache-dtype kv-cache-type cache-type-k cache-type-v ctk ctv kv-quant kv-bits", "--kv-dtype"),
     ("ub n-ubatch num-batch", "--ubatch"),
-    ("n-gpu-layers ngl num-gpu-layers num-gpu offload-layers", "--gpu-layers"),
+    ("n-gpu-layers ngl num-gpu-layers num-gpu", "--gpu-layers"),
     ("ncmoe override-tensor ot kt-cpu-moe", "--n-cpu-moe"),
     ("cmoe", "--cpu-moe"),
     ("ram-bandwidth memory-bandwidth host-memory-bandwidth ddr", "--host-bandwidth"),

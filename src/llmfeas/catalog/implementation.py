@@ -32,6 +32,9 @@ LossKind = Literal[
 ]
 # fmt: on
 
+FUSED = "fused"
+"""The entry of `kernels` that those of frameworks with a model of their own are like."""
+
 Fields = Mapping[str, Any]
 """A record as written."""
 
@@ -144,7 +147,9 @@ class Implementations:
 
     def lies_over(self, kernels: str) -> bool:
         """Whether an entry of `kernels` changes the model's public code instead of replacing it by fused kernels."""
-        return bool(kernels) and flattened(self._kernels, kernels).get("norm") != "fused"
+        for _ in self._kernels:
+            kernels = str((self._kernels.get(kernels) or {}).get("like", kernels))
+        return kernels not in ("", FUSED)
 
     def _says(self, kernels: str, field: str) -> bool:
         return bool(kernels) and bool(flattened(self._kernels, kernels).get(field))
