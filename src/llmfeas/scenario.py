@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
 from math import gcd
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
 
 from .adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind, LoraKind
 from .catalog.architecture import Model
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
-ORIGINS: tuple[Origin, ...] = ("given", "default", "device", "model", "backend", "derived")
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
 """Trainings on plain text, whose name says how weights change."""
 TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo", "distill", "reward", "embed")

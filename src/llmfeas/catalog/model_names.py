@@ -31,92 +31,15 @@ _SIZE: Final = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
 _PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
 _NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
 _DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
-_SAME: Final = frozenset(
-    [
-        "instruct",
-        "it",
-        "chat",
-        "base",
-        "hf",
-        "pt",
-        "thinking",
-        "think",
-        "reasoning",
-        "preview",
-        "latest",
-        "text",
-        "gguf",
-        "mlx",
-        "unsloth",
-        "qat",
-        "imatrix",
-        "i",
-        "abliterated",
-        "heretic",
-        "ud",
-        "dwq",
-        "uncensored",
-        "quantized",
-        "dynamic",
-        "cloud",
-        "exp",
-        "model",
-        "the",
-        "community",
-        "exl2",
-        "exl3",
-        "exl",
-        "bpw",
-        "meta",
-        "facebook",
-        "google",
-        "mistralai",
-        "nvidia",
-        "openai",
-        "zai",
-        "org",
-        "ai",
-        "microsoft",
-        "huggingface",
-        "ibm",
-        "liquid",
-        "bytedance",
-        "arcee",
-        "moonshot",
-        "moonshotai",
-        "alibaba",
-        "tencent",
-        "baidu",
-        "xiaomi",
-        "stepfun",
-        "allenai",
-        "databricks",
-        "xai",
-        "apple",
-        "tiiuae",
-    ]
-)
+_SAME_WORDS: Final = """
+    instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i
+    abliterated heretic ud dwq uncensored quantized dynamic cloud exp model the community exl2 exl3 exl bpw meta
+    facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid bytedance arcee moonshot
+    moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae"""
+_SAME: Final = frozenset(_SAME_WORDS.split())
 """Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
-GENERIC: Final = frozenset(
-    [
-        "large",
-        "small",
-        "mini",
-        "base",
-        "medium",
-        "xl",
-        "tiny",
-        "flash",
-        "air",
-        "pro",
-        "max",
-        "plus",
-        "nano",
-        "super",
-        "ultra",
-        "micro",
-    ]
-)
+_GENERIC_WORDS: Final = """large small mini base medium xl tiny flash air pro max plus nano super ultra micro"""
+GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 """Words that many families use: sharing one makes no kinship."""
 _WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from ..catalog.source import Document, read_yaml
 from ..catalog.store import data_directory
@@ -33,21 +33,7 @@ Kind = Literal[
     "flops",
     "cache",
 ]
-KINDS: tuple[Kind, ...] = (
-    "training",
-    "decode",
-    "prefill",
-    "training-memory",
-    "inference-memory",
-    "server-memory",
-    "first-token",
-    "token-time",
-    "fits",
-    "file-size",
-    "tensor-memory",
-    "flops",
-    "cache",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Backend = Literal["cuda", "rocm", "vulkan", "sycl", "metal", "mlx", "tpu", "hpu", "habana", "xpu", "cpu"]
 MemoryKind = Literal["allocated", "reserved", "device", "unknown"]
 Trust = Literal["high", "medium"]

@@ -74,13 +74,7 @@ def _deepseek(implementation: str, defaults: Mapping[str, Any]) -> Family:
 _DEEPSEEK_V3: Final = _deepseek(
     "hf-deepseek-v3",
     sizes(
-        61,
-        7168,
-        128,
-        None,
-        18432,
-        129280,
-        4096,
+        *(61, 7168, 128, None, 18432, 129280, 4096),
         moe_intermediate_size=2048,
         n_shared_experts=1,
         n_routed_experts=256,
@@ -112,13 +106,7 @@ LATENT: Final[Mapping[str, Family]] = {
     "glm4_moe": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(
-            46,
-            4096,
-            96,
-            8,
-            10944,
-            151552,
-            131072,
+            *(46, 4096, 96, 8, 10944, 151552, 131072),
             moe_intermediate_size=1408,
             num_experts_per_tok=8,
             n_shared_experts=1,
@@ -136,13 +124,7 @@ LATENT: Final[Mapping[str, Family]] = {
     "deepseek_v2": _deepseek(
         "hf-deepseek-v2",
         sizes(
-            32,
-            4096,
-            32,
-            None,
-            11008,
-            102400,
-            2048,
+            *(32, 4096, 32, None, 11008, 102400, 2048),
             moe_intermediate_size=1407,
             n_shared_experts=2,
             n_routed_experts=64,
@@ -197,13 +179,7 @@ LATENT: Final[Mapping[str, Family]] = {
     "deepseek_v32": Family(
         implementation="hf-deepseek-v3",
         defaults=sizes(
-            61,
-            7168,
-            128,
-            None,
-            18432,
-            129280,
-            163840,
+            *(61, 7168, 128, None, 18432, 129280, 163840),
             n_shared_experts=1,
             n_routed_experts=256,
             first_k_dense_replace=3,

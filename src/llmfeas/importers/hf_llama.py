@@ -85,13 +85,7 @@ LLAMA: Final[Mapping[str, Family]] = {
     "seed_oss": Family(
         implementation="hf-seed-oss",
         defaults=sizes(
-            64,
-            4096,
-            80,
-            8,
-            27648,
-            155136,
-            524288,
+            *(64, 4096, 80, 8, 27648, 155136, 524288),
             head_dim=128,
             attention_bias=True,
             attention_dropout=0.1,

@@ -121,13 +121,7 @@ MAMBA: Final[Mapping[str, Family]] = {
     "jamba": Family(
         implementation="hf-hybrid",
         defaults=sizes(
-            32,
-            4096,
-            32,
-            8,
-            14336,
-            65536,
-            262144,
+            *(32, 4096, 32, 8, 14336, 65536, 262144),
             num_experts=16,
             num_experts_per_tok=2,
             attn_layer_period=8,

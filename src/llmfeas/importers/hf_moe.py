@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from . import hf_parts as read
 from .config_file import Config
@@ -24,7 +24,7 @@ _QWEN_SHARED_EXPERTS: Final = read.experts(
     dense="intermediate_size",
     shared_gate=True,
 )
-_DELTA_RULE: Final = {
+_DELTA_RULE: Final[Mapping[str, Any]] = {
     "head_dim": 256,
     "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 128,
@@ -91,13 +91,7 @@ MOE: Final[Mapping[str, Family]] = {
     "gpt_oss": Family(
         implementation="hf-gpt-oss",
         defaults=sizes(
-            36,
-            2880,
-            64,
-            8,
-            2880,
-            201088,
-            131072,
+            *(36, 2880, 64, 8, 2880, 201088, 131072),
             head_dim=64,
             num_local_experts=128,
             num_experts_per_tok=4,
@@ -117,13 +111,7 @@ MOE: Final[Mapping[str, Family]] = {
     "qwen2_moe": Family(
         implementation="hf-qwen2-moe",
         defaults=sizes(
-            24,
-            2048,
-            16,
-            16,
-            5632,
-            151936,
-            32768,
+            *(24, 2048, 16, 16, 5632, 151936, 32768),
             qkv_bias=True,
             num_experts=60,
             num_experts_per_tok=4,
@@ -141,13 +129,7 @@ MOE: Final[Mapping[str, Family]] = {
     "qwen3_moe": Family(
         implementation="hf-qwen3-moe",
         defaults=sizes(
-            24,
-            2048,
-            32,
-            4,
-            6144,
-            151936,
-            32768,
+            *(24, 2048, 32, 4, 6144, 151936, 32768),
             num_local_experts=128,
             num_experts_per_tok=8,
             moe_intermediate_size=768,
@@ -163,13 +145,7 @@ MOE: Final[Mapping[str, Family]] = {
     "qwen3_vl_moe_text": Family(
         implementation="hf-qwen3-moe",
         defaults=sizes(
-            24,
-            2048,
-            16,
-            16,
-            5632,
-            151936,
-            128000,
+            *(24, 2048, 16, 16, 5632, 151936, 128000),
             head_dim=128,
             num_local_experts=60,
             num_experts_per_tok=4,
@@ -182,13 +158,7 @@ MOE: Final[Mapping[str, Family]] = {
     "qwen3_next": Family(
         implementation="hf-qwen3-next",
         defaults=sizes(
-            48,
-            2048,
-            16,
-            2,
-            5632,
-            151936,
-            32768,
+            *(48, 2048, 16, 2, 5632, 151936, 32768),
             **_DELTA_RULE,
             num_experts=512,
             num_experts_per_tok=10,
@@ -207,13 +177,7 @@ MOE: Final[Mapping[str, Family]] = {
     "qwen3_5_moe_text": Family(
         implementation="hf-qwen3-5",
         defaults=sizes(
-            40,
-            2048,
-            16,
-            2,
-            0,
-            248320,
-            32768,
+            *(40, 2048, 16, 2, 0, 248320, 32768),
             **_DELTA_RULE,
             num_experts=256,
             num_experts_per_tok=8,
@@ -226,13 +190,7 @@ MOE: Final[Mapping[str, Family]] = {
     "llama4_text": Family(
         implementation="hf-llama4",
         defaults=sizes(
-            48,
-            5120,
-            40,
-            8,
-            8192,
-            202048,
-            131072,
+            *(48, 5120, 40, 8, 8192, 202048, 131072),
             head_dim=128,
             intermediate_size_mlp=16384,
             num_local_experts=16,

@@ -149,13 +149,7 @@ RECENT: Final[Mapping[str, Family]] = {
     "ernie4_5_moe": Family(
         implementation="hf-ernie",
         defaults=sizes(
-            28,
-            2560,
-            20,
-            4,
-            12288,
-            103424,
-            131072,
+            *(28, 2560, 20, 4, 12288, 103424, 131072),
             head_dim=128,
             tie_word_embeddings=True,
             moe_k=6,
@@ -203,13 +197,7 @@ RECENT: Final[Mapping[str, Family]] = {
     "afmoe": Family(
         implementation="hf-glm4-moe",
         defaults=sizes(
-            32,
-            2048,
-            32,
-            4,
-            6144,
-            200192,
-            131072,
+            *(32, 2048, 32, 4, 6144, 200192, 131072),
             head_dim=128,
             sliding_window=2048,
             num_dense_layers=2,
@@ -261,13 +249,7 @@ RECENT: Final[Mapping[str, Family]] = {
     "mellum": Family(
         implementation="hf-qwen3-moe",
         defaults=sizes(
-            28,
-            2304,
-            32,
-            4,
-            7168,
-            98304,
-            131072,
+            *(28, 2304, 32, 4, 7168, 98304, 131072),
             head_dim=128,
             num_local_experts=64,
             num_experts_per_tok=8,

@@ -126,13 +126,7 @@ SIDE: Final[Mapping[str, Family]] = {
     "kolibri1": Family(
         implementation="hf-recent-side",
         defaults=sizes(
-            50,
-            2560,
-            48,
-            4,
-            0,
-            128000,
-            262144,
+            *(50, 2560, 48, 4, 0, 128000, 262144),
             head_dim=128,
             sliding_window=513,
             moe_intermediate_size=512,
@@ -150,13 +144,7 @@ SIDE: Final[Mapping[str, Family]] = {
     "flint": Family(
         implementation="hf-recent-side",
         defaults=sizes(
-            49,
-            2048,
-            32,
-            4,
-            6144,
-            150144,
-            262144,
+            *(49, 2048, 32, 4, 6144, 150144, 262144),
             head_dim=128,
             sliding_window=513,
             decoder_sparse_step=1,
@@ -172,13 +160,7 @@ SIDE: Final[Mapping[str, Family]] = {
     "beam": Family(
         implementation="hf-recent-side",
         defaults=sizes(
-            52,
-            5120,
-            48,
-            8,
-            20480,
-            151936,
-            8192,
+            *(52, 5120, 48, 8, 20480, 151936, 8192),
             head_dim=128,
             sliding_window=512,
             moe_intermediate_size=2560,
@@ -221,13 +203,7 @@ SIDE: Final[Mapping[str, Family]] = {
     "lfm3": Family(
         implementation="hf-hybrid",
         defaults=sizes(
-            24,
-            2048,
-            16,
-            4,
-            7680,
-            128000,
-            128000,
+            *(24, 2048, 16, 4, 7680, 128000, 128000),
             conv_L_cache=7,
             sliding_window=256,
             head_dim=128,
@@ -239,13 +215,7 @@ SIDE: Final[Mapping[str, Family]] = {
     "olmo_hybrid": Family(
         implementation="hf-hybrid",
         defaults=sizes(
-            32,
-            3840,
-            30,
-            None,
-            11008,
-            100352,
-            65536,
+            *(32, 3840, 30, None, 11008, 100352, 65536),
             linear_num_key_heads=30,
             linear_num_value_heads=30,
             linear_key_head_dim=96,

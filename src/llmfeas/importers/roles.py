@@ -28,55 +28,13 @@ OTHER_TOWER = re.compile(
 EXPERT_INDEX = re.compile(r"(?<=experts)\.\d+(?=\.)")
 
 GGUF_TOP = frozenset({"token_embd", "position_embd", "token_embd_norm", "output_norm", "output"})
-GGUF_LAYER = frozenset(
-    (
-        "attn_norm",
-        "attn_norm_2", "attn_output_norm",
-        "attn_q",
-        "attn_k",
-        "attn_v",
-        "attn_qkv",
-        "attn_output",
-        "attn_q_norm",
-        "attn_k_norm",
-        "attn_sinks",
-        "attn_gate",
-        "post_attention_norm",
-        "ffn_norm",
-        "post_ffw_norm",
-        "ffn_gate",
-        "ffn_up",
-        "ffn_down",
-        "ffn_gate_inp",
-        "ffn_gate_inp_shexp",
-        "exp_probs_b",
-        "ffn_gate_exps",
-        "ffn_up_exps",
-        "ffn_down_exps",
-        "ffn_gate_up_exps",
-        "ffn_gate_shexp",
-        "ffn_up_shexp",
-        "ffn_down_shexp",
-        "attn_q_a",
-        "attn_q_b",
-        "attn_kv_a_mqa",
-        "attn_kv_b",
-        "attn_k_b",
-        "attn_v_b",
-        "attn_q_a_norm",
-        "attn_kv_a_norm",
-        "ssm_in",
-        "ssm_conv1d",
-        "ssm_dt",
-        "ssm_a",
-        "ssm_norm",
-        "ssm_out",
-        "ssm_beta_alpha",
-        "ssm_ba",
-        "ssm_alpha",
-        "ssm_beta",
-    )
-)  # fmt: skip
+_GGUF_LAYER_WORDS = """
+    attn_norm attn_norm_2 attn_output_norm attn_q attn_k attn_v attn_qkv attn_output attn_q_norm attn_k_norm
+    attn_sinks attn_gate post_attention_norm ffn_norm post_ffw_norm ffn_gate ffn_up ffn_down ffn_gate_inp
+    ffn_gate_inp_shexp exp_probs_b ffn_gate_exps ffn_up_exps ffn_down_exps ffn_gate_up_exps ffn_gate_shexp
+    ffn_up_shexp ffn_down_shexp attn_q_a attn_q_b attn_kv_a_mqa attn_kv_b attn_k_b attn_v_b attn_q_a_norm
+    attn_kv_a_norm ssm_in ssm_conv1d ssm_dt ssm_a ssm_norm ssm_out ssm_beta_alpha ssm_ba ssm_alpha ssm_beta"""
+GGUF_LAYER = frozenset(_GGUF_LAYER_WORDS.split())
 NO_WEIGHT = frozenset({"buffer", "exp_probs_b"})
 """Roles whose tensors are state or tables that follow from the configuration; the classes do not count them."""
 
