@@ -53,8 +53,8 @@ def test_transformers_4_visits_every_expert() -> None:
     asked = {"engine": "transformers", "quant": "none"}
     loops, stacks = (written("qwen3-30b-a3b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
     assert loops < 3 < 10 * loops < stacks
-    dense = (written("qwen3-8b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
-    assert len(set(dense)) == 1
+    four, five = (written("qwen3-8b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
+    assert four == pytest.approx(five, rel=0.02)
 
 
 def test_small_cores_launch_kernels_slowly() -> None:
@@ -166,3 +166,12 @@ def test_many_sequences_wait_for_sums_over_the_cards_and_for_the_host(requests: 
     assert found.output_tokens_per_second.expected == pytest.approx(published, rel=0.25)
     one, many = (timed("llama-3.1-70b", "mi300x", concurrency=each, **asked).decode_parts for each in (1, 1000))
     assert many["link"] > 3 * one["link"] and many["fixed"] > 3 * one["fixed"]
+
+
+@pytest.mark.parametrize(("model", "prompt", "published"), [("qwen2.5-7b", 1, 40.4), ("qwen2.5-14b", 30720, 8.2)])
+def test_transformers_4_repeats_keys_for_each_head(model: str, prompt: int, published: float) -> None:
+    """Qwen2.5's tables of an A100, in 16 bits: a long cache is read, written and read again for every head."""
+    asked = {"engine": "transformers", "quant": "none", "prompt": prompt, "output": 2048, "context": prompt + 2048}
+    four, five = (timed(model, "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
+    assert four.output_tokens_per_second.expected == pytest.approx(published, rel=0.4)
+    assert (five.output_tokens_per_second.expected > 1.3 * four.output_tokens_per_second.expected) == (prompt > 1)

@@ -38,6 +38,8 @@ CHAT_CACHED_TOKENS = 256
 """Mean cached length of a short chat, for which speed is quoted when nothing is said."""
 SHARP = 3
 SLOW_LINK_BYTES_PER_S = 64e9
+JOINED_PASSES = 3
+"""Eager code reads and writes a cache to join it with what is new, and reads it again."""
 PACKED = ("awq", "gptq")
 """Formats that kernels of servers unpack."""
 EXPANDED_BYTES = 4.0
@@ -194,6 +196,17 @@ def cache_bytes(scenario: Scenario, sums: Sums, tokens: float) -> float:
     return sums.cached_values(tokens) * cached_value_bytes(scenario) + 2 * sums.state_bytes
 
 
+def cache_passes(scenario: Scenario, rates: DecodeRates) -> float:
+    """How often cached values pass through memory, relative to code that reads the heads of a group together.
+
+    transformers 4 repeats keys and values for each head of a group, and reads those; its cache was joined before.
+    """
+    a = scenario.model.architecture
+    if not rates.ahead or scenario.transformers != "4" or a.mla is not None or a.heads == a.kv_heads:
+        return 1.0
+    return 1 + 2 * a.heads / a.kv_heads / JOINED_PASSES
+
+
 def device_weights(scenario: Scenario, sums: Sums) -> float:
     """Matrix weights that one token meets, without those of experts that the host computes."""
     return sums.active + sums.head_weights - sums.routed_active * experts_share(scenario)
@@ -257,6 +270,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     weights = weights_read_bytes(scenario, positions) - apart
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
+    cache *= cache_passes(scenario, rates)
     row = 2 * step.matrices / rates.work / tp
     alone = max(read, row * filled_rows(rates, 1.0))
     work = min(row * filled_rows(rates, positions), positions * alone)  # no later than one after the other
