@@ -77,6 +77,8 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("✗ does not fit", "would hold 20.2 GiB of one memory of 16 GiB"),
     ),
+    # no engine of clusters for a model that it has not
+    ("estimate -m whisper-large-v3-turbo -d 256xa100 -t lora", 0, ("✓ feasible", "pytorch", "not megatron")),
     # machines of several sizes
     ("estimate -m llama-3.3-70b -d 'm3 ultra' -t inference", 0, ("sold with 96, 256 and 512 GiB", "works from 96 GiB")),
     (

@@ -44,7 +44,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         DataError: where the engine's record names what there is not.
     """
     device: Device = draft.values["device"]
-    default = _cluster_engine(draft, device, catalog)
+    default = _cluster_engine(draft, model, device, catalog)
     if default is None:
         default = _engine_of_use(draft, model, catalog)
     named = _of_release(draft, engine_named(draft.settle("engine", default, "backend"), catalog), catalog)
@@ -226,8 +226,8 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
         draft.warn("unknown-engine", f"engine '{printable(engine.id, 40)}' is not known: taken as a plain one{hint}")
 
 
-def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | None:
-    """The engine that people take on many devices; none where it does not hold the format of a frozen base."""
+def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog) -> str | None:
+    """The engine that people take on many devices; none where it has not the model, or the format of a frozen base."""
     if draft.values["task"] == "inference" or draft.values["num_devices"] <= MANY_DEVICES:
         return None
     base = str(draft.given.get("quant") or "nf4") if draft.method == "qlora" else "none"
@@ -236,6 +236,8 @@ def _cluster_engine(draft: Draft, device: Device, catalog: Catalog) -> str | Non
         if draft.values.get("loss") is not None and draft.values["task"] not in engine.objectives:
             return False
         if engine.optimizers and draft.given.get("optimizer", "adamw") not in engine.optimizers:
+            return False
+        if not engine.runs(model.architecture.implementation):
             return False
         form = catalog.tables.quantization.format(base, engine.speaks)
         return (

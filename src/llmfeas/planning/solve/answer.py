@@ -9,10 +9,11 @@ from ...contract import Json, Published, envelope, hidden
 from ...errors import LlmfeasError, UsageError
 from ...feasibility.core import estimate
 from ...feasibility.result import Estimate
+from ...feasibility.software import software_support
 from ...feasibility.verdict import why
 from ...record import dataclass
 from ...scenario import Scenario
-from ...settle import resolution
+from ...settle import before_layout, resolution
 from ..asked import REFUSALS
 
 FEASIBLE = ("feasible", "tight")
@@ -51,6 +52,15 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
         if error.code in REFUSALS:
             return None
         raise
+
+
+def may_run(request: Request, catalog: Catalog) -> bool:
+    """Whether software runs a request, which is known before a layout is; a refused one may."""
+    try:
+        known = before_layout(request, catalog)
+    except LlmfeasError:
+        return True
+    return software_support(known.scenario, known.backend)[0] != "unsupported"
 
 
 def is_feasible(request: Request, catalog: Catalog) -> bool:

@@ -15,7 +15,7 @@ from ...settle import resolution
 from ...workload.parameters import parameters
 from ..asked import REFUSALS, skipped
 from ..bisection import largest, smallest
-from .answer import Answer, Request, estimated, is_feasible, lies_on_host, outcome, without
+from .answer import Answer, Request, estimated, is_feasible, lies_on_host, may_run, outcome, without
 
 MEBIBYTE = 2**20
 
@@ -45,10 +45,13 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
     def holds(value: int) -> bool:
         return is_feasible(request_at(value), catalog)
 
-    if search.grows_harder:
-        value = _largest(search, holds, lambda value: _fits(request_at(value), catalog))
-    else:
-        value = smallest(holds, search.low, search.high)
+    value: int | None = None
+    # requests at once may choose another engine, no other setting does
+    if search.setting == "concurrency" or may_run(request_at(search.low), catalog):
+        if search.grows_harder:
+            value = _largest(search, holds, lambda value: _fits(request_at(value), catalog))
+        else:
+            value = smallest(holds, search.low, search.high)
     if value is None:
         edge = search.low if search.grows_harder else search.high
         limit = {search.setting: edge * search.unit, **outcome(request_at(edge), catalog)}
