@@ -66,3 +66,13 @@ def test_queries_keys_and_values_are_made_again_from_latents() -> None:
     )
     # 128 heads of 192 + 192 + 128 in 16 bits and what the kernel keeps of its output, of the latents 1536 + 512 + 64
     assert none - some == pytest.approx(2 * 4096 * 61 * 2 * (128 * (512 + 128) - 1536 - 512 - 64), rel=0.05)
+
+
+def test_activations_of_llmq_are_those_of_its_buffers() -> None:
+    asked: dict[str, Any] = {"model": "qwen2.5-7b", "precision": "fp8-mixed", "micro_batch": 16, "seq_len": 1024}
+    found = training_memory(scenario(**asked, engine="llmq", checkpointing="none"))
+    hidden, inner, heads, kv = 3584, 18944, 28, 512
+    # llama_run_state.cpp: norms and what enters the last product in one byte; q, k, v, attention, two residuals, gate
+    # and up in two; the log-sum-exps and two numbers of the norms in four
+    layer = 2 * hidden + inner + 2 * (hidden + 2 * kv + 3 * hidden + 2 * inner) + 4 * (heads + 2)
+    assert found.components["activations_bytes"] == pytest.approx(28 * 16 * 1024 * layer, rel=0.02)

@@ -94,6 +94,7 @@ class Implementation:
     adapters: Literal["written", "native", "kernel", "parallel"] = "written"
     narrow_frozen: bool = False
     narrow_activations: bool = False
+    narrows_again: bool = False
     streams_inputs: bool = False
     approximate: str = ""
 

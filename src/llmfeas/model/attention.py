@@ -318,7 +318,7 @@ class AttentionProgram:
             out = mul(context.recorder, out, unary_of_output(context.recorder, self._head_gate(x)))
         if gate is not None:
             out = mul(context.recorder, out, unary_of_output(context.recorder, gate))
-        return context.apply(self.o, out), weights
+        return context.apply(self.o, context.given(out)), weights
 
     def _head_gate(self, x: Tensor) -> Tensor:
         """One number a head and token."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..autograd.adapted import adapted_linear, adapted_over_ranks
 from ..autograd.basic import add, cast, copied, dropout, mul, scaled
 from ..autograd.decomposed import decomposed
-from ..autograd.graph import AccumulateGrad, Parameter, Tensor
+from ..autograd.graph import AccumulateGrad, Parameter, Tensor, view
 from ..autograd.products import linear
 from ..autograd.recorder import Recorder
 from ..autograd.rules import made as full
@@ -198,6 +198,12 @@ class Context:
             z = cast(recorder, z, y.width)
         z = add(recorder, y, z)
         return cast(recorder, z, y.width)
+
+    def given(self, out: Tensor) -> Tensor:
+        """What attention gave, whose one-byte copy is kept unless it is made again from what its backward keeps."""
+        if self.traits.narrows_again:
+            out.narrow = view(out.storage, out.n, out.width)
+        return out
 
     @property
     def learns_keys(self) -> bool:
