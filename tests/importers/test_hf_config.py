@@ -386,3 +386,35 @@ def test_minimax_m3_as_published_equals_its_class(tmp_path: Path, models: dict[s
     found = read(tmp_path, {"model_type": "minimax_m3_vl", "text_config": text})
     assert parameters(found).total == 427_040_132_864
     assert found.architecture == models["minimax-m3"].architecture
+
+
+SO400M = {"model_type": "siglip_vision_model", "hidden_size": 1152, "num_hidden_layers": 27, "intermediate_size": 4304}
+WINDOWS = {"hidden_size": 1280, "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31]}
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "text", "vision"),
+    [
+        ("qwen2-vl-7b", "qwen2_vl", "qwen2_vl_text", {"embed_dim": 1280}),
+        ("qwen2.5-vl-7b", "qwen2_5_vl", "qwen2_5_vl_text", WINDOWS),
+        ("qwen3-vl-8b", "qwen3_vl", "qwen3_vl_text", {"depth": 27, "hidden_size": 1152}),
+        ("mistral-small-3.1-24b", "mistral3", "mistral", {"patch_size": 14}),
+        ("gemma-3-4b", "gemma3", "gemma3_text", {**SO400M, "image_size": 896, "patch_size": 14}),
+        ("paligemma-3b", "paligemma", "gemma", {**SO400M, "image_size": 224, "patch_size": 14}),
+        ("internvl3-8b", "internvl", "qwen2", {}),
+    ],
+)
+def test_an_image_makes_as_many_tokens_as_of_the_catalogs_model(
+    tmp_path: Path, models: dict[str, Model], model: str, kind: str, text: str, vision: dict[str, Any]
+) -> None:
+    said = {"mm_tokens_per_image": 256} if kind == "gemma3" else {"spatial_merge_size": 2}
+    config = {"model_type": kind, "text_config": {"model_type": text}, "vision_config": vision, **said}
+    found, known = read(tmp_path, config), models[model]
+    assert found.image_tokens == known.image_tokens
+    assert found.image_encoder is not None and known.image_encoder is not None
+    assert replace(found.image_encoder, parameters=0) == replace(known.image_encoder, parameters=0)
+
+
+def test_a_model_whose_rule_is_not_known_has_no_image_tokens(tmp_path: Path) -> None:
+    config = {"model_type": "idefics3", "text_config": {"model_type": "llama"}, "vision_config": {}}
+    assert read(tmp_path, config).image_tokens == 0

@@ -17,6 +17,7 @@ from .hf_encoder import ENCODERS
 from .hf_gemma import GEMMA
 from .hf_heads import HEADS
 from .hf_hybrid import HYBRID
+from .hf_images import seen_of
 from .hf_irregular import IRREGULAR
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
@@ -128,6 +129,7 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
     config, family = _language_model(whole)
     architecture, counted = _with_towers(whole, _checked_architecture(config, family))
     name = _name(whole, path)
+    seen = seen_of(whole) if counted else None
     quant = quantization_of(whole, config, Path(whole.file).parent)
     published = None if quant is None else published_scheme(quant)
     model = Model(
@@ -141,6 +143,8 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         notes=_notes(config, family, quant, published, counted),
         sources=(config.file,),
     )
+    if seen is not None:
+        model = replace(model, image_tokens=seen.tokens, image_size=seen.size, image_encoder=seen.encoder)
     return ImportedModel(
         model=model,
         stored=None,
