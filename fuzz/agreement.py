@@ -202,6 +202,7 @@ def _solve(question: str) -> Callable[[Ask], Iterator[str]]:
             if "rate" in ask:  # a load is searched over layouts, which the answer names
                 layout = found.answer.get("layout")
                 known |= {name: layout[name] for name in ("tp", "pp")} if isinstance(layout, Mapping) else {}
+                known |= {"quant": found.answer["quant"]} if "quant" in found.answer else {}
             settings = {**known, **asked, **{name: found.answer[name] for name in names if name in found.answer}}
             yield from differences(f"solve {question}", _figures(found.at), settings)
             if found.at.verdict.status not in FEASIBLE:

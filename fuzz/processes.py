@@ -28,6 +28,8 @@ def processes(chance: Random, folder: Path) -> Iterator[str]:
     (folder / "in.ndjson").write_text("\n".join(lines) + "\n")
     jobs, to_file = chance.choice((1, 2)), chance.random() < 0.3
     happening = chance.choice((*SIGNALS, "full disk", "killed worker", "closed pipe"))
+    if happening == "killed worker":
+        jobs = 2  # one alone has no worker
     limit = chance.randrange(20_000, 2_000_000) if happening == "full disk" else None
     moment = chance.uniform(BEFORE_US_SECONDS, LATEST_SECONDS)
     yield from struck(folder, happening, moment, jobs=jobs, to_file=to_file, limit=limit)
@@ -65,7 +67,7 @@ def struck(
             time.sleep(moment)
             _strike(happening, process.pid)
         try:
-            code = process.wait(PATIENCE_SECONDS if happening in SIGNALS else 2 * PATIENCE_SECONDS)
+            code = process.wait(PATIENCE_SECONDS if happening in SIGNALS else 4 * PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             yield f"{happening} with --jobs {jobs}: still there"

@@ -44,7 +44,14 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
         return fewest_devices(request, catalog)
     node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
     node, before = max(1, min(node, 8)), 0
+    result: Estimate | None = None
     for count in counts(node):
+        if (
+            result is not None
+            and memory_lower_bound({"num_devices": count}, result.scenario) > result.memory.usable_bytes
+        ):
+            before = count
+            continue
         result = estimated({**request, "num_devices": count}, catalog)
         if _alone(result):
             return _fewest(request, _between(request, node, count, result, catalog), node, result, catalog)
