@@ -45,3 +45,9 @@ def test_a_setting_of_another_tool_is_answered_in_python_and_in_a_sweep() -> Non
     with pytest.raises(UsageError) as caught:
         bare_answer({"model": "gpt2", "device": "t4", "batch_size": 4})
     assert caught.value.candidates == ("micro_batch", "concurrency")
+
+
+def test_a_value_that_is_an_option_of_ours_is_told_so() -> None:
+    with pytest.raises(UsageError, match="--offload") as caught:
+        bare_answer({"model": "gpt2", "device": "t4", "offload": "nvme"})
+    assert caught.value.hint == "See --drive."

@@ -70,6 +70,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("target-modules lora-target-modules lora-target", "--lora-targets"),
     ("zero-stage deepspeed-stage stage zero-optimization sharding-strategy", "--zero"),
     ("cpu-offload offload-optimizer offload-params cpu-offload-gb offload-param offload-to-cpu", "--offload"),
+    ("nvme ssd disk nvme-path offload-nvme nvme-bandwidth", "--drive"),
     ("vram gpu-memory gpu-vram unified-memory memory-size device-memory mem", "--memory"),
     ("reserve-vram reserved-vram vram-reserve gpu-overhead fit-target", "--reserve"),
     ("ram system-ram cpu-memory cpu-ram host-ram main-memory", HEADS),

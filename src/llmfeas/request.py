@@ -129,10 +129,13 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
             return named.id
     from difflib import get_close_matches
 
+    from .elsewhere import ours
+
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))
+    said = None if near else ours(text)
     choices = dict.fromkeys((*option.choices, *(spellings.values() if option.extensible else ())))
     what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(choices)}."
-    raise UsageError("bad-choice", what, _did_you_mean(near), near)
+    raise UsageError("bad-choice", what, f"See {said.text}." if said else _did_you_mean(near), near)
 
 
 def _text(option: Option, raw: Value) -> str:
