@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+import llmfeas
 from llmfeas.catalog.prices import let
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
@@ -212,3 +213,10 @@ def test_what_takes_the_place_of_a_device_brings_its_own_memory() -> None:
     for way in replaced:
         assert "memory" not in way.changes, "the name alone said it"
         assert "a machine with" not in way.message
+
+
+def test_an_answer_that_does_not_fit_can_be_asked_again_with_its_ways_out() -> None:
+    found = llmfeas.estimate(model="llama-4-scout", device="h100-sxm", task="lora", micro_batch=1).to_dict()
+    again = llmfeas.estimate(**found["inputs"]).to_dict()["result"]
+    assert again["verdict"] == found["result"]["verdict"]
+    assert found["result"]["verdict"]["memory"] == "exceeds"

@@ -35,7 +35,7 @@ def test_a_tracked_peak_is_met(row: dict[str, Any], described_models: dict[str, 
 
 
 @pytest.mark.parametrize("kind", PAIRLESS)
-@pytest.mark.parametrize("model", ["llama-3-8b", "gpt2", "qwen3-30b-a3b"])
+@pytest.mark.parametrize("model", ["llama-3-8b", "gpt2", "qwen3-30b-a3b", "falcon-h1-7b"])
 def test_what_trains_is_what_memory_holds(model: str, kind: str) -> None:
     scenario = resolution({**ASKED, "model": model, "lora_kind": kind}, catalog()).scenario
     (rank,) = training_plan(scenario).ranks
@@ -59,6 +59,9 @@ def test_learned_tokens_take_time_and_memory_as_tokens_do() -> None:
         ({"lora_kind": "ia3", "engine": "unsloth"}, "has no --lora-kind ia3"),
         ({"lora_kind": "prefix", "checkpointing": "full"}, "peft refuses both"),
         ({"lora_kind": "prefix", "model": "deepseek-v2-lite"}, "keeps latents"),
+        ({"lora_kind": "prefix", "model": "flan-t5-xl"}, "counted for decoders alone"),
+        ({"lora_kind": "prefix", "model": "mamba-2.8b"}, "trains nothing"),
+        ({"lora_kind": "ia3", "model": "mamba-2.8b"}, "trains nothing"),
     ],
 )
 def test_what_software_cannot_do_is_refused(changes: dict[str, Any], told: str) -> None:

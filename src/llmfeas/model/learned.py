@@ -6,6 +6,7 @@ from ..adapters import AdapterKind
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import embedding, linear
 from ..autograd.rules import made
+from .attention import Attention
 from .build import Tape, tape_of
 from .context import Context
 
@@ -18,7 +19,9 @@ def learned_shapes(kind: AdapterKind, tokens: int, tape: Tape) -> list[tuple[int
     it; or as wide as the keys and values of all layers.
     """
     if kind.virtual == "cache":
-        return [(tokens, sum(repeat * operator.cached_values(1) for operator, repeat in tape.operators))]
+        attentions = [(getattr(each, "attention", each), repeat) for each, repeat in tape.operators]
+        widths = (repeat * each.cached_values(1) for each, repeat in attentions if isinstance(each, Attention))
+        return [(tokens, sum(widths))]
     width = tape.embedding.hidden
     encoder: list[tuple[int, ...]] = [(width, width), (width,)] * ENCODER_PRODUCTS if kind.encoded else []
     return [(tokens, width), *encoder] if kind.virtual else []

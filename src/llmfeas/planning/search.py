@@ -25,6 +25,7 @@ from ..feasibility.result import Estimate, Remedy
 from ..feasibility.software import software_support
 from ..memory.peak import memory
 from ..record import dataclass
+from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, before_layout, hardware_named, resolution
 from .bisection import largest
@@ -154,7 +155,7 @@ class Search:
     """One request and the trials made on it; remembers which trial came nearest."""
 
     def __init__(self, request: Mapping[str, object], requested: Scenario, catalog: Catalog) -> None:
-        hardware = hardware_named(str(request["device"]), catalog)
+        hardware = hardware_named(str(parsed(request, catalog.tables.quantization)["device"]), catalog)
         self.request = request
         self.requested = requested
         self.wanted: tuple[str, ...] = FEASIBLE

@@ -296,6 +296,10 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
             text = f"--lora-rank {rank} is beyond the matrices of {printable(model.name, 60)}, which are {limit} wide"
             raise UsageError("rank-beyond-matrix", text, f"use {limit // 8} or less, or --task finetune: all weights")
         targets = draft.values["lora_targets"]
+        kind = draft.values["lora_kind"]
+        if not parameters(model, rank, targets, kind=kind, virtual_tokens=1).trainable and not ADAPTERS[kind].pairs:
+            text = f"--lora-kind {kind} trains nothing: {printable(model.name, 60)} has no keys and values of its own"
+            raise UsageError("contradiction", text, "Use --lora-kind lora or prompt.")
         if targets == "attention" and not parameters(model, rank, targets).trainable:
             text = f"--lora-targets attention trains nothing: {printable(model.name, 60)} has no attention"
             raise UsageError("contradiction", text, "Use --lora-targets all-linear.")
@@ -351,8 +355,11 @@ def _check_pairless(draft: Draft, model: Model, kind: AdapterKind) -> None:
     Raises:
         UsageError: learned keys where there is none to learn, or beside checkpointing, which peft refuses.
     """
-    name = draft.values["lora_kind"]
-    if kind.virtual == "cache" and model.architecture.mla is not None:
+    name, a = draft.values["lora_kind"], model.architecture
+    if kind.virtual == "cache" and (a.encoder or a.source is not None):
+        text = f"--lora-kind {name} is counted for decoders alone, and {printable(model.name, 60)} has an encoder"
+        raise UsageError("contradiction", text, "use --lora-kind prompt")
+    if kind.virtual == "cache" and a.mla is not None:
         text = (
             f"--lora-kind {name} learns keys and values, and {printable(model.name, 60)} keeps latents in their place"
         )
