@@ -37,6 +37,7 @@ WITHOUT_A_CLASS = {
     "chatglm3-6b",
     "grok-1",
     "grok-2",
+    "voxtral-small-24b",
 }
 """Models whose public code is no class of transformers, so that nothing counted them but this project."""
 WITH_MORE_IN_THEIR_FILES = {

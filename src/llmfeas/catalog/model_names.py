@@ -162,6 +162,14 @@ def _other_version(asked: Words, name: Words) -> bool:
     return False
 
 
+def _revised(asked: Words, name: Words) -> bool | None:
+    """Whether a name has the revision asked for behind a size (`13b-v1.6`), or another one; None: it has none."""
+    revisions = {word[1:] for word in asked if word[0] == "v" and "." in word}
+    versions = {word.lstrip("v") for word in name if _NUMBER.fullmatch(word) and "." in word}
+    near = any(one.split(".")[0] == two.split(".")[0] for one in revisions for two in versions)
+    return bool(revisions & versions) if near else None
+
+
 def version_of(name: TypedName) -> tuple[tuple[float, ...], Words]:
     """The versions in a name, and the rest of it: two names with one rest are versions of one model."""
     numbers = [word for word in name.needed if _NUMBER.fullmatch(word)]
@@ -249,11 +257,16 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
     near: dict[str, tuple[float, TypedName]] = {}
     if not any(word[0].isalpha() for word in asked.needed):
         return near
+    of: dict[bool, set[str]] = {False: set(), True: set()}
     for name, key in index.names:
         far = distance(asked, name, effective=effective)
         if far is not None and (key not in near or far < near[key][0]):
             near[key] = (far, name)
-    return near
+        agrees = _revised(asked.optional, name.needed)
+        if agrees is not None:
+            of[agrees].add(key)
+    kept = of[True] & set(near) or set(near) - of[False]
+    return {key: found for key, found in near.items() if key in kept}
 
 
 def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
