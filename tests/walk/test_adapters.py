@@ -77,3 +77,8 @@ def test_settings_of_other_kinds_are_named_as_unused() -> None:
         "--lora-kind ia3 learns no tokens: --virtual-tokens was ignored",
         "--lora-kind ia3 has no low-rank pairs: --lora-rank was ignored",
     ]
+
+
+def test_a_rank_beyond_some_matrices_is_named() -> None:
+    found = resolution({**ASKED, "model": "qwen2.5-0.5b", "lora_rank": 500}, catalog())
+    assert "which are 128 wide" in {note.code: note.message for note in found.warnings}["rank-beyond-some"]

@@ -15,7 +15,7 @@ from ..objectives import OBJECTIVES, Objective, losses_of
 from ..record import replace
 from ..text import printable
 from ..workload.kernels import stacks_experts
-from ..workload.parameters import parameters
+from ..workload.parameters import adapted_shapes, parameters
 from .draft import Draft
 
 MIXED = ("bf16-mixed", "fp16-mixed", *NARROW)
@@ -295,6 +295,10 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
         if rank > limit:
             text = f"--lora-rank {rank} is beyond the matrices of {printable(model.name, 60)}, which are {limit} wide"
             raise UsageError("rank-beyond-matrix", text, f"use {limit // 8} or less, or --task finetune: all weights")
+        narrowest = min((min(shape) for shape in adapted_shapes(model.architecture)), default=rank)
+        if rank > narrowest and draft.was_given("lora_rank") and ADAPTERS[draft.values["lora_kind"]].pairs:
+            text = f"--lora-rank {rank} is beyond some matrices, which are {narrowest} wide: no low rank there"
+            draft.warn("rank-beyond-some", text)
         targets = draft.values["lora_targets"]
         kind = draft.values["lora_kind"]
         if not parameters(model, rank, targets, kind=kind, virtual_tokens=1).trainable and not ADAPTERS[kind].pairs:

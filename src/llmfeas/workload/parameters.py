@@ -99,6 +99,14 @@ def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind,
     )
 
 
+@lru_cache(maxsize=1024)
+def adapted_shapes(architecture: Architecture) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the attention's projections, which every low-rank adapter reaches."""
+    tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
+    weights = (weight for operator, _ in tape.operators for weight in operator.weights)
+    return tuple({weight.shape for weight in weights if weight.projects and weight.takes_adapter("attention")})
+
+
 def parameters_of(scenario: Scenario) -> Parameters:
     """The parameters of a scenario's model, of which adapters train theirs alone."""
     architecture = scenario.model.architecture
