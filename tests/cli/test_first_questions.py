@@ -77,6 +77,9 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("✗ does not fit", "would hold 20.2 GiB of one memory of 16 GiB"),
     ),
+    # one user of a card that others serve many with; devices that are there are no change
+    ("plan -m gemma-3-27b -d t4 -t inference", 0, ("Change --engine llama.cpp ✓",)),
+    ("plan -m llama-3.1-8b -d l4 -t inference --rate 2 --ttft 1s", 0, ("Change --quant fp8", "not --num-devices 1")),
     # no engine of clusters for a model that it has not
     ("estimate -m whisper-large-v3-turbo -d 256xa100 -t lora", 0, ("✓ feasible", "pytorch", "not megatron")),
     # machines of several sizes

@@ -91,6 +91,8 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     found, _ = fewest({**open_, "device": scenario.device.id}, catalog)
     if found is None or found.estimate.verdict.status not in search.wanted:
         return None
+    if (found.count, found.copy) == (scenario.num_devices, scenario.tp * scenario.pp):
+        return None  # the same devices in the same layout: another format alone is a way of its own
     layout = {"num_devices": found.count, "tp": found.estimate.scenario.tp, "pp": found.estimate.scenario.pp}
     settings: dict[str, object] = {"device": scenario.device.id, **layout}
     settings |= {

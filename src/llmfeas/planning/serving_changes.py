@@ -37,6 +37,8 @@ STATUSES = ("supported", "limited", "unsupported")
 FEW_REQUESTS = 16
 """Requests at once that a server is limited to where its cache finds too little room."""
 
+DESK_FORMAT = "q4_k_m"
+"""Who runs this is who people run at a desk."""
 FEW = 4
 """Of requests or tokens so many times fewer than what was asked are another question."""
 LARGE_SHARE = 0.95
@@ -119,11 +121,12 @@ def _run_by(scenario: Scenario, quant: str, catalog: Catalog) -> dict[str, objec
 
 
 def desk_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield what runs at a desk, by its name, where a server is too large for one."""
+    """Yield what runs at a desk, by its name, where a server is too large for one, or for one user of one card."""
     scenario = estimate.scenario
     server = "serving" in scenario.engine_record.does and not scenario.engine_record.serving.automatic
-    if scenario.task == "inference" and server and scenario.device.kind != "datacenter":
-        desk = default_engine(catalog.backends[scenario.device.backend], scenario.device, "inference")
+    alone = scenario.num_devices == scenario.concurrency == 1 and scenario.rate is None
+    if scenario.task == "inference" and server and (alone or scenario.device.kind != "datacenter"):
+        desk = default_engine(catalog.backends[scenario.device.backend], scenario.device, "inference", DESK_FORMAT)
         if catalog.tables.engine(desk).serving.automatic:
             text = f"{desk} instead of {scenario.engine}: smaller formats, far slower for many requests"
             yield change(scenario, "engine-usual", {"engine": desk}, text, more=2)
