@@ -61,6 +61,31 @@ def _neox_block(config: Config, _: Parts) -> Parts:
     return {"parallel_block": config.flag("use_parallel_residual")}
 
 
+_ONE_NORM: Final = {
+    "gated": False,
+    "norm": "layer",
+    "norm_bias": True,
+    "norms_per_layer": 1,
+    "parallel_block": True,
+}
+
+
+def _two_rows_more(config: Config, parts: Parts) -> Parts:
+    """BioGPT's table of positions begins two rows late."""
+    return {"learned_positions": parts["context"] + 2}
+
+
+_BIASED_LAYERS: Final = {
+    "gated": False,
+    "norm": "layer",
+    "norm_bias": True,
+    "kv_heads": 0,
+    "qkv_bias": True,
+    "out_bias": True,
+    "mlp_bias": True,
+}
+
+
 def _opt_block(config: Config, parts: Parts) -> Parts:
     """Biases, norms before or behind, a narrower embedding; two rows of the position table are never used."""
     biased, before = config.flag("enable_bias"), config.flag("do_layer_norm_before")
@@ -151,15 +176,22 @@ CLASSIC: Final[Mapping[str, Family]] = {
             "rotary_dim": 64,
             "activation_function": "gelu_new",
         },
-        fixed={
-            "gated": False,
-            "norm": "layer",
-            "norm_bias": True,
-            "norms_per_layer": 1,
-            "parallel_block": True,
-            "mlp_bias": True,
-            "head_bias": True,
+        fixed={**_ONE_NORM, "mlp_bias": True, "head_bias": True},
+        parts=(_GPT2_DROPOUT, _gptj_rotation),
+    ),
+    "codegen": Family(
+        implementation="hf-codegen",
+        names=_GPT2_NAMES,
+        defaults={
+            "n_layer": 28,
+            "n_embd": 4096,
+            "n_head": 16,
+            "vocab_size": 50400,
+            "n_positions": 2048,
+            "rotary_dim": 64,
+            "activation_function": "gelu_new",
         },
+        fixed={**_ONE_NORM, "mlp_bias": True, "head_bias": True, "fused_qkv": True},
         parts=(_GPT2_DROPOUT, _gptj_rotation),
     ),
     "gpt_neox": Family(
@@ -198,6 +230,36 @@ CLASSIC: Final[Mapping[str, Family]] = {
         fixed={"gated": False, "norm": "layer", "norm_bias": True, "positions": "learned", "kv_heads": 0},
         parts=(_opt_block, read.dropout(attention="attention_dropout", residual="dropout")),
         only={"layer_norm_elementwise_affine": (True,)},
+    ),
+    "xglm": Family(
+        implementation="hf-opt",
+        names={
+            "layers": "num_layers",
+            "hidden": "d_model",
+            "heads": "attention_heads",
+            "ffn": "ffn_dim",
+            "activation": "activation_function",
+        },
+        defaults={
+            "num_layers": 24,
+            "d_model": 1024,
+            "attention_heads": 16,
+            "ffn_dim": 4096,
+            "vocab_size": 256008,
+            "max_position_embeddings": 2048,
+            "activation_function": "gelu",
+            "dropout": 0.1,
+            "attention_dropout": 0.1,
+            "tie_word_embeddings": True,
+        },
+        fixed={**_BIASED_LAYERS, "rope_fraction": 0.0},
+        parts=(read.dropout(attention="attention_dropout", residual="dropout"),),
+    ),
+    "biogpt": Family(
+        implementation="hf-opt",
+        defaults=sizes(24, 1024, 16, None, 4096, 42384, 1024, tie_word_embeddings=True) | {"hidden_act": "gelu"},
+        fixed={**_BIASED_LAYERS, "positions": "learned"},
+        parts=(_two_rows_more,),
     ),
     "bloom": Family(
         implementation="hf-bloom",
