@@ -45,8 +45,9 @@ def test_a_card_with_little_compute_for_its_bandwidth_waits_for_products_of_16_b
     bf16, fp8 = (written("qwen3-32b", "h20", engine="sglang", quant=each) for each in ("none", "fp8"))
     assert 17 < bf16 < 25
     assert 38 < fp8 < 56
-    assert timed("qwen3-32b", "h20", engine="sglang", quant="none").decode_bound_by == "compute"
-    assert timed("qwen3-32b", "h100-sxm", engine="sglang", quant="none").decode_bound_by == "bandwidth"
+    waits = [timed("qwen3-32b", card, engine="sglang", quant="none").decode_parts for card in ("h20", "h100-sxm")]
+    assert waits[0]["compute"] > 0.3 * waits[0]["weights"]
+    assert waits[1]["compute"] < 1e-9
 
 
 def test_transformers_4_visits_every_expert() -> None:
