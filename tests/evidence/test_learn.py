@@ -60,6 +60,38 @@ def test_sglang() -> None:
     assert decoding.measured == {"decode_tokens_per_second": 137.24} and decoding.samples == 3
 
 
+def left_out(data: bytes) -> list[tuple[str, int, int]]:
+    return [(each.why.split(",")[0], each.line, each.lines) for each in read(data).skipped]
+
+
+def test_speeds_without_a_figure_are_said() -> None:
+    assert left_out(text("vllm.log")) == [
+        ("prompts were read in the same ten seconds", 8, 1),
+        ("no request ran at their end", 12, 1),
+    ]
+    busy = text("vllm.log").replace(b"prompt throughput: 0.0", b"prompt throughput: 9.5")
+    assert [each.lines for each in read(busy).skipped] == [4, 1] and len(read(busy).runs) == 1
+    drafted = text("vllm.log") + b"SpecDecoding metrics: Mean acceptance length: 2.84\n"
+    assert [run.what for run in read(drafted).runs] == ["start-up"] and len(read(drafted).skipped) == 3
+    assert left_out(text("sglang.log")) == [("their time holds that of a prompt", 6, 1)]
+    assert left_out(b"Avg prompt throughput: 1.0 tokens/s, 8 at work\n") == [
+        ("their form is not known: one line says reading", 1, 1)
+    ]
+    with pytest.raises(UsageError, match="prompts were read"):
+        told(b"".join(line for line in busy.splitlines(keepends=True) if b"Avg" in line))
+
+
+def test_sglang_of_today() -> None:
+    """0.5.23: arguments as a dictionary, the type of the cache before its tokens."""
+    start = (
+        b"server_args={'model_path': 'Qwen/Qwen3-8B', 'tp_size': 2, 'mem_fraction_static': 0.88}\n"
+        b"KV Cache is allocated. dtype: torch.bfloat16, #tokens: 392640, K size: 26.96 GB, V size: 26.96 GB\n"
+    )
+    (run,) = read(start).runs
+    assert run.measured == pytest.approx({"kv_pool_tokens": 392640, "kv_pool_bytes": 53.92 * 2**30})
+    assert run.settings["tp"] == 2 and read(start).about["model"] == "Qwen/Qwen3-8B"
+
+
 def test_llama_bench() -> None:
     found = read(text("llama-bench.log"))
     assert figures(found) == {

@@ -17,7 +17,7 @@ from ..request import parsed
 from ..text import printable
 from .compare import comparisons, estimate_of
 from .logs import MOST_BYTES, ReadLog, read_log
-from .logs.parser import LoggedRun
+from .logs.parser import LoggedRun, SkippedLines
 from .measurements import own_measurement
 from .plausible import faults_among
 
@@ -61,6 +61,8 @@ class Learned(Published):
     """What a log tells."""
 
     runs: tuple[LearnedRun, ...]
+    skipped: tuple[SkippedLines, ...]
+    """Lines with speeds that are in none of the runs, and why."""
     lines: int
     """Lines that were read."""
     cut: bool
@@ -78,9 +80,10 @@ def learned(source: BinaryIO, name: str, given: Mapping[str, object], catalog: C
     if not log.runs:
         message = f"nothing in {name} is a figure of {KNOWN}."
         more = f" Only its first {MOST_BYTES // 10**6} MB were read." if log.cut else ""
+        unread = "".join(f" {each.what}, {each.lines} from line {each.line} on: {each.why}." for each in log.skipped)
         hint = "Give the whole log, with the lines from the start of the engine on."
-        raise UsageError("nothing-learned", message + more, hint)
-    return Learned(tuple(_run(run, log, said, name, catalog) for run in log.runs), log.lines, log.cut)
+        raise UsageError("nothing-learned", message + more + unread, hint)
+    return Learned(tuple(_run(run, log, said, name, catalog) for run in log.runs), log.skipped, log.lines, log.cut)
 
 
 def _run(run: LoggedRun, log: ReadLog, given: Mapping[str, Setting], name: str, catalog: Catalog) -> LearnedRun:

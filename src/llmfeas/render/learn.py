@@ -41,6 +41,11 @@ def report(result: Mapping[str, Any], name: str) -> Report:
     problems = {_problem(run): None for run in result["runs"] if run["problem"]}
     if problems:
         blocks.append(Topic(label="Not compared", paragraphs=tuple((Phrase(text),) for text in problems)))
+    skipped = [
+        f"{each['what']}, {each['lines']} from line {each['line']} on: {each['why']}" for each in result["skipped"]
+    ]
+    if skipped:
+        blocks.append(Topic(label="Left out", paragraphs=tuple((Phrase(text),) for text in skipped)))
     if result["cut"]:
         text = "The log goes on; what follows was not read."
         blocks.append(Topic(label="Cut", paragraphs=((Phrase(text),),)))

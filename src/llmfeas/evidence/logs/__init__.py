@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 from typing import BinaryIO
 
 from ...record import dataclass, replace
-from .parser import MOST, MOST_RUNS, LoggedRun, LogParser
+from .parser import MOST, MOST_RUNS, LoggedRun, LogParser, SkippedLines
 
 LONGEST_LINE = 20_000
 """Characters of a line that are read; servers print their whole configuration in one."""
@@ -31,6 +31,7 @@ class ReadLog:
     runs: tuple[LoggedRun, ...]
     about: Mapping[str, str | int | float]
     """What it says of model and machine, whatever ran."""
+    skipped: tuple[SkippedLines, ...]
     lines: int
     cut: bool
     """Whether there was more than is read of one log."""
@@ -53,7 +54,9 @@ def read_log(source: BinaryIO) -> ReadLog:
                 parser.take(line, count)
     about = {name: value for parser in known for name, value in parser.about().items()}
     runs = _with_peak([run for parser in known for run in parser.runs()][:MOST_RUNS], about)
-    return ReadLog(tuple(run for each in runs if (run := _possible(each)).measured), about, count, stream.cut)
+    possible = tuple(run for each in runs if (run := _possible(each)).measured)
+    skipped = tuple(each for parser in known for each in parser.skipped())
+    return ReadLog(possible, about, skipped, count, stream.cut)
 
 
 def _possible(run: LoggedRun) -> LoggedRun:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import ClassVar
 
+from ...contract import Published
 from ...record import dataclass, field
 
 MOST_SAMPLES = 10_000
@@ -33,6 +34,17 @@ class LoggedRun:
     """Settings that its figures mean nothing without, and the log does not say."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedLines(Published):
+    """Lines with a speed that no figure was taken from."""
+
+    what: str
+    line: int
+    """Where the first of them stands."""
+    lines: int
+    why: str
+
+
 class LogParser:
     """A reader of what one program prints; it keeps figures, never lines."""
 
@@ -45,6 +57,10 @@ class LogParser:
 
     def runs(self) -> Iterator[LoggedRun]:
         """What ran, when all lines were shown."""
+        yield from ()
+
+    def skipped(self) -> Iterator[SkippedLines]:
+        """Speeds that it saw and took no figure from, by the reason."""
         yield from ()
 
     def about(self) -> Mapping[str, str | int | float]:
@@ -76,6 +92,36 @@ class Samples:
     def median(self) -> float:
         """The middle one."""
         return median(self.values)
+
+
+@dataclass(slots=True)
+class Unused:
+    """Lines of one kind that are counted and left out, by the reason."""
+
+    what: str
+    found: dict[str, list[int]] = field(default_factory=dict)
+    """Where the first of each stands, and how many there are."""
+
+    def add(self, why: str, line: int) -> None:
+        """Count one more."""
+        self.found.setdefault(why, [line, 0])[1] += 1
+
+    def lines(self) -> Iterator[SkippedLines]:
+        """Yield those of each reason."""
+        for why, (line, count) in self.found.items():
+            yield SkippedLines(what=self.what, line=line, lines=count, why=why)
+
+
+OTHERS = "another number of requests was measured more often"
+
+
+def unused_counts(what: str, speeds: Mapping[int, Samples], why: str = "") -> Iterator[SkippedLines]:
+    """Speeds at other numbers of requests than the one that is shown; all of them, where there is a reason."""
+    most = max(speeds, key=lambda count: speeds[count].count, default=None)
+    others = [each for count, each in speeds.items() if why or count != most]
+    if others:
+        first_line, lines = min(each.line for each in others), sum(each.count for each in others)
+        yield SkippedLines(what=what, line=first_line, lines=lines, why=why or OTHERS)
 
 
 NUMBER = r"([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)"

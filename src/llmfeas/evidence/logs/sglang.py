@@ -5,16 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .parser import NUMBER, LoggedRun, LogParser, Samples, first, model_of, number, options, whole
+from .parser import (
+    NUMBER,
+    LoggedRun,
+    LogParser,
+    Samples,
+    SkippedLines,
+    Unused,
+    first,
+    model_of,
+    number,
+    options,
+    unused_counts,
+    whole,
+)
 
-POOL = re.compile(rf"KV Cache is allocated\. #tokens: {NUMBER}(?:, K size: {NUMBER} GB, V size: {NUMBER} GB)?")
+POOL = re.compile(
+    r"KV Cache (?:is allocated|VA upper bound)\.(?: dtype: [\w.]{1,30},)? #tokens: "
+    rf"{NUMBER}(?:, K size: {NUMBER} GB, V size: {NUMBER} GB)?"
+)
 POOL_ONE = re.compile(rf"KV size: {NUMBER} GB")
 MOST_TOKENS = re.compile(rf"max_total_num_tokens={NUMBER}")
 CONTEXT = re.compile(rf"context_len={NUMBER}")
 REQUESTS = re.compile(rf"max_running_requests={NUMBER}")
 RUNNING = re.compile(rf"#running-req: {NUMBER}")
 TOKENS = re.compile(rf"#(?:full )?token: {NUMBER}")
+PROMPT_SPEED = "input throughput"
 SPEED = re.compile(rf"gen throughput \(token/s\): {NUMBER}")
+DRAFTS = "accept len:"
+AFTER_PROMPT = "their time holds that of a prompt, which is not said"
+CHANGED = "another number of requests ran in the stretch before"
+IDLE = "no request ran, or nothing was written"
+DRAFTED = "tokens were drafted ahead, and the log does not say by what: no figure of plain decoding"
+BETWEEN = "their time is that since the prompt before, whatever ran between"
 NAMES = {
     "tp_size": "tp",
     "tensor_parallel_size": "tp",
@@ -28,7 +51,7 @@ NAMES = {
 class SglangLog(LogParser):
     """Reads a server's log."""
 
-    marks = ("ServerArgs(", "KV Cache is allocated", "max_total_num_tokens=", "Decode batch", "Prefill batch")
+    marks = ("ServerArgs(", "server_args=", "KV Cache ", "max_total_num_tokens=", "Decode batch", "Prefill batch")
 
     def __init__(self) -> None:
         self.settings: dict[str, str | int | float] = {}
@@ -37,17 +60,20 @@ class SglangLog(LogParser):
         self.speeds: dict[int, Samples] = {}
         self.tokens: dict[int, Samples] = {}
         self._before = 0
+        self.unused = Unused("Stretches of decoding")
+        self.prompts = Unused("Prompts")
 
     def take(self, text: str, number_: int) -> None:
         """Read a line."""
         if "Prefill batch" in text:
             self._before = 0
+            if PROMPT_SPEED in text:
+                self.prompts.add(BETWEEN, number_)
         elif "Decode batch" in text:
             self._speed(text, number_)
-        elif "ServerArgs(" in text:
+        elif "ServerArgs(" in text or "server_args=" in text:
             self._configured(text)
-        else:
-            self._room(text)
+        elif self._room(text):
             self.line = self.line or number_
 
     def _configured(self, text: str) -> None:
@@ -64,7 +90,8 @@ class SglangLog(LogParser):
         if said.get("kv_cache_dtype", "").startswith("fp8"):
             self.settings["kv_dtype"] = "fp8"
 
-    def _room(self, text: str) -> None:
+    def _room(self, text: str) -> bool:
+        """Read the sizes of the cache; whether the line says any."""
         pool, one = POOL.search(text), first(POOL_ONE, text)
         if pool is not None:
             self.pool["kv_pool_tokens"] = number(pool[1])
@@ -78,14 +105,23 @@ class SglangLog(LogParser):
             self.settings["context"] = int(context)
         if requests:
             self.settings["max_num_seqs"] = int(requests)
+        return any((pool, most, context, requests))
 
     def _speed(self, text: str, line: int) -> None:
         """Keep a stretch that follows on another of as many requests: the first one after a prompt holds its time."""
         running, tokens, speed = (first(each, text) for each in (RUNNING, TOKENS, SPEED))
-        if not running or not speed:
+        if speed is None:
             return
-        count = int(running)
-        if count == self._before:
+        count = int(running or 0)
+        if not count or not speed:
+            self.unused.add(IDLE, line)
+        elif DRAFTS in text:
+            self.unused.add(DRAFTED, line)
+        elif not self._before:
+            self.unused.add(AFTER_PROMPT, line)
+        elif count != self._before:
+            self.unused.add(CHANGED, line)
+        else:
             self.speeds.setdefault(count, Samples()).add(speed, line)
             self.tokens.setdefault(count, Samples()).add((tokens or 0) / count, line)
         self._before = count
@@ -107,6 +143,12 @@ class SglangLog(LogParser):
                 line=samples.line,
                 samples=samples.count,
             )
+
+    def skipped(self) -> Iterator[SkippedLines]:
+        """Stretches that hold something else than decoding a fixed number of requests."""
+        yield from self.unused.lines()
+        yield from self.prompts.lines()
+        yield from unused_counts(self.unused.what, self.speeds)
 
     def _whole(self, more: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
         settings = {**self.settings, **more}

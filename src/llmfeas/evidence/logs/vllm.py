@@ -5,18 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .parser import NUMBER, LoggedRun, LogParser, Samples, first, model_of, number, options, whole
+from .parser import (
+    NUMBER,
+    LoggedRun,
+    LogParser,
+    Samples,
+    SkippedLines,
+    Unused,
+    first,
+    model_of,
+    number,
+    options,
+    unused_counts,
+    whole,
+)
 
 VERSION = re.compile(r"(?:engine \(v|server version )([0-9][\w.]{0,20})")
-POOL_TOKENS = re.compile(rf"GPU KV cache size: {NUMBER} tokens")
+POOL_TOKENS = re.compile(rf"[A-Z]{{2,8}}(?: \+ host)? KV cache size: {NUMBER} tokens")
 BLOCKS = re.compile(rf"# (?:GPU|cuda) blocks: {NUMBER}")
 POOL_GIB = re.compile(rf"Available KV cache memory: {NUMBER} GiB")
 AT_ONCE = re.compile(rf"Maximum concurrency for {NUMBER} tokens per request: {NUMBER}x")
 SPEED = re.compile(
     rf"Avg prompt throughput: {NUMBER} tokens/s, Avg generation throughput: {NUMBER} tokens/s, Running: {NUMBER} reqs"
 )
-USED = re.compile(rf"GPU KV cache usage: {NUMBER}%")
+USED = re.compile(rf"KV cache usage: {NUMBER}%")
 BLOCK_TOKENS = 16
+PROMPTS = "prompts were read in the same ten seconds, and the line does not say how long"
+CHANGED = "another number of requests ran when they began"
+IDLE = "no request ran at their end, or nothing was written"
+UNKNOWN = "their form is not known: one line says reading, writing and how many requests run"
+DRAFTED = "tokens were drafted ahead, and the log does not say by what: no figure of plain decoding"
 NAMES = {
     "max_seq_len": "context",
     "max_model_len": "context",
@@ -34,7 +52,7 @@ class VllmLog(LogParser):
 
     marks = (
         *("engine (v", "server version", "non-default args", "KV cache", "blocks: ", "Maximum concurrency"),
-        *("Avg prompt throughput", "max_num_batched_tokens="),
+        *("Avg prompt throughput", "max_num_batched_tokens=", "SpecDecoding metrics"),
     )
 
     def __init__(self) -> None:
@@ -44,12 +62,20 @@ class VllmLog(LogParser):
         self.speeds: dict[int, Samples] = {}
         self.used: dict[int, Samples] = {}
         self._before = 0
+        self.unused = Unused("Windows of throughput")
+        self.drafts = 0
 
     def take(self, text: str, number_: int) -> None:
         """Read a line."""
+        if "SpecDecoding metrics" in text:
+            self.drafts = self.drafts or number_
+            return
         speed = SPEED.search(text)
         if speed is not None:
             self._speed(speed, text, number_)
+            return
+        if "Avg prompt throughput" in text:
+            self.unused.add(UNKNOWN, number_)
             return
         self._configured(text)
         tokens, blocks, gib, at_once = (first(each, text) for each in (POOL_TOKENS, BLOCKS, POOL_GIB, AT_ONCE))
@@ -90,7 +116,14 @@ class VllmLog(LogParser):
     def _speed(self, found: re.Match[str], text: str, line: int) -> None:
         """Keep what is written while nothing is read, in a window in which as many ran as in the one before."""
         prompt, written, running = number(found[1]), number(found[2]), int(number(found[3]))
-        if running and running == self._before and written > 0 and prompt == 0:
+        if not running or written == 0:
+            if prompt or written:
+                self.unused.add(IDLE, line)
+        elif prompt:
+            self.unused.add(PROMPTS, line)
+        elif running != self._before:
+            self.unused.add(CHANGED, line)
+        else:
             self.speeds.setdefault(running, Samples()).add(written, line)
             share = first(USED, text)
             self.used.setdefault(running, Samples()).add(share or 0.0, line)
@@ -102,7 +135,7 @@ class VllmLog(LogParser):
             yield LoggedRun(
                 engine="vllm", what="start-up", settings=_whole(self.settings), measured=self.pool, line=self.line
             )
-        if self.speeds:
+        if self.speeds and not self.drafts:
             running, samples = max(self.speeds.items(), key=lambda each: each[1].count)
             held = self._held(running)
             settings = {**self.settings, "concurrency": running, "prompt": held, "context": held + 2}
@@ -114,6 +147,11 @@ class VllmLog(LogParser):
                 line=samples.line,
                 samples=samples.count,
             )
+
+    def skipped(self) -> Iterator[SkippedLines]:
+        """Windows in which something else happened than decoding a fixed number of requests."""
+        yield from self.unused.lines()
+        yield from unused_counts(self.unused.what, self.speeds, DRAFTED if self.drafts else "")
 
     def _held(self, running: int) -> int:
         """Tokens of one request in the cache on average; 1 where the log does not say."""
