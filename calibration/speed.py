@@ -23,6 +23,8 @@ from .observations import SPEEDS, Observation, observed
 from .plan import PLANS
 
 FILE = "efficiency.yaml"
+SCORED_APART = ("llama.cpp-experts",)
+"""Regimes scored with what their rows say in words (data/measurements/experts_in_ram.yaml); they stay."""
 
 
 def all_fits(numbers: Efficiency, observations: Sequence[Observation], kinds: Sequence[str] = SPEEDS) -> dict[str, Fit]:
@@ -71,7 +73,10 @@ def rewritten(text: str, parameters: Mapping[str, Parameter], fits: Mapping[str,
     left_out.update({kind: [f"  {kind}: {left_out_text(fit)}"] for kind, fit in fits.items()})
     regimes = _blocks(text, "regimes")
     for kind, fit in fits.items():
-        regimes[kind] = [f"  {kind}:", *(regime_text(name, regime) for name, regime in fit.regimes.items())]
+        apart = {line.split(":")[0].strip(): line for line in regimes.get(kind, ())}
+        written = {name: regime_text(name, regime) for name, regime in fit.regimes.items()}
+        written.update((name, apart[name]) for name in SCORED_APART if name in apart)
+        regimes[kind] = [f"  {kind}:", *written.values()]
     for section, blocks in (("left_out", left_out), ("regimes", regimes)):
         text = _section(text, section, [line for kind in SPEEDS for line in blocks.get(kind, ())])
     return text

@@ -47,6 +47,15 @@ def test_a_row_moves_with_the_parameters_that_its_speed_rests_on(prefill: list[O
         assert not (on_mlx and item.id in felt["prefill.integer"])
 
 
+def test_a_regime_that_is_scored_apart_stays_where_its_kind_is_rewritten() -> None:
+    text = (data_directory() / "efficiency.yaml").read_text()
+    known = catalog().tables.efficiency.parameters
+    written = rewritten(text, known, {"prefill": Fit({}, {"a row": 0.1}, {})})
+    assert [line for line in text.splitlines() if "llama.cpp-experts:" in line] == [
+        line for line in written.splitlines() if "llama.cpp-experts:" in line
+    ]
+
+
 @pytest.mark.slow
 def test_refitting_everything_gives_the_file_and_meets_the_bars(tmp_path: Path) -> None:
     copy = tmp_path / "efficiency.yaml"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from random_servers import FIGURES, POLICIES, drawn, drawn_arrivals, seen, simulated
@@ -49,3 +50,12 @@ def test_requests_of_a_single_token_are_served_where_the_pool_binds(policy: str)
     found = load(small, Lengths(prompt=2000, output=1), Arrivals(rate=1e9))
     assert found.requests_per_second > 0
     assert not found.stable
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_more_requests_a_second_never_wait_less(policy: str) -> None:
+    """Crowds are sampled: read each at its own size, the 95th percentile of a higher rate could fall."""
+    _, server, lengths = drawn(7, policy, fixed=True)
+    most = load(server, lengths, Arrivals(rate=1e9)).requests_per_second
+    found = [load(server, lengths, Arrivals(rate=most * share / 40)).tpot_seconds.p95 for share in range(8, 38)]
+    assert all(later >= 0.999 * earlier for earlier, later in pairwise(found))

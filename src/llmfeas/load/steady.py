@@ -20,6 +20,10 @@ from .requests import Arrivals
 
 POINTS: Final = 256
 AXES: Final = 10
+ALIKE: Final = 4
+"""Crowds that are read as one of the size in their middle, so that more requests a second hardly wait less: so many
+between one and one of e times as many.
+"""
 FULL: Final = 0.995
 """Share of the largest throughput above which a rate counts as too high."""
 ENDLESS: Final = Quantiles(math.inf, math.inf, math.inf, math.inf)
@@ -89,9 +93,9 @@ def _open(batch: Batch, rate: float, crowd: Crowd) -> list[Drawn]:
         running = crowd.quantile(u[0]) + 1
         idle = running < 2 - 1e-9
         ahead = 0.0 if idle else max(0.0, running - slots - batch.slots_deviation * normal(u[9]))
-        key = -2 if idle else -1 if ahead else round(4 * math.log(running))
+        key = -2 if idle else -1 if ahead else round(ALIKE * math.log(running))
         if key not in readings:
-            at = batch.at(running)
+            at = batch.at(running if idle else min(slots, math.exp(key / ALIKE)))
             readings[key] = Reading(batch, batch.most) if ahead else RandomReading(batch, at, per, idle=idle)
         return _drawn(batch, readings[key], u, gamma_quantile(u[8], ahead, ahead) / batch.most.rate)
 
