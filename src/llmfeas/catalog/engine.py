@@ -144,6 +144,8 @@ class TrainingTraits:
     flash: Literal["first", "second"] = "second"
     """Generation of fused attention kernels that its measurements ran on."""
     scheme: Scheme
+    note: str = ""
+    """What it does otherwise than is estimated."""
     memory: TrainingOverhead
 
     def runs_public_code(self, known: Implementations) -> bool:
