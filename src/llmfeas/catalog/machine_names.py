@@ -159,6 +159,8 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
     lent = [
         key for key in able if offers.peek(key, "tier") != "retired" and whose in (None, offers.peek(key, "provider"))
     ]
+    if reading.count is not None:  # so many devices, no machines that have several
+        lent = [key for key in lent if int(str(offers.peek(key, "count") or 1)) == 1]
     return lent[0] if len(lent) == 1 else index.defaults.get(wanted)
 
 

@@ -192,7 +192,7 @@ def kindred(asked: Words, name: Words) -> bool:
     """Whether a model may be what a misspelled name meant: a word of the family is spelled alike."""
     mine, theirs = _family_words(asked), _family_words(name)
     close = any(
-        SequenceMatcher(None, one, other).ratio() >= 0.7
+        SequenceMatcher(None, one, other).ratio() >= 0.7 or sorted(one) == sorted(other)
         for one in mine
         for other in theirs
         if min(len(one), len(other)) > 2

@@ -65,6 +65,8 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
         return model.published_quant, ""
     if wanted not in known:
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
+    if "gguf" in asked.optional and _widens(wanted, model.published_quant, catalog):
+        return model.published_quant, f" (a GGUF keeps {model.published_quant} whatever its name says)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
     return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
 
@@ -75,6 +77,12 @@ def _in_library(published: str, catalog: Catalog) -> bool:
         return False
     engine = catalog.engines[OLLAMA]
     return engine.reads(catalog.tables.quantization.format(published, engine.speaks))
+
+
+def _widens(wanted: str, published: str, catalog: Catalog) -> bool:
+    """Whether a format has more whole bits than the published one, which llama.cpp reads: files keep those."""
+    bits = catalog.tables.quantization.encoded_bits
+    return _in_library(published, catalog) and int(bits(wanted)[0]) > int(min(bits(published)))
 
 
 @functools.lru_cache(maxsize=32)

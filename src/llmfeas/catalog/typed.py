@@ -36,8 +36,9 @@ SYNONYMS: Final = {
 _FRONT: Final = re.compile(r"\s*([0-9]{1,12})(?:\s*[x×*]\s*|\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
 _TIMES: Final = re.compile(r"\s*[0-9]+\s*[x×*]", re.IGNORECASE)
 _BEHIND: Final = re.compile(r"(.*\S)(?:\s*[×*]\s*|\s*\(?[x×*]|[\s_-]x\s*)([0-9]{1,4})\)?\s*", re.IGNORECASE | re.DOTALL)
-_COLON: Final = re.compile(r"(?<=\S)\s*:\s*(?=[0-9]{1,4}\s*$)")
-"""What stands before a count where Modal and SkyPilot write it (`A100-80GB:4`)."""
+_COLON: Final = re.compile(r"(?<=\S)\s*:\s*([0-9]{1,4})\s*[x×]?\s*$", re.IGNORECASE)
+"""A count where Modal and SkyPilot write it (`A100-80GB:4`, `A100:4x`)."""
+_BEHIND_X: Final = re.compile(r"(.*\S)[\s_-]+([0-9]{1,2})[x×]\s*", re.IGNORECASE | re.DOTALL)
 _WORDED: Final = re.compile(rf"\s*({'|'.join(COUNT_WORDS)})[\s-]+(\S.*)", re.IGNORECASE | re.DOTALL)
 _SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?gi?b|g)(?![a-z0-9])", re.IGNORECASE)
 _BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
@@ -62,9 +63,10 @@ class Reading:
 
 def readings(text: str) -> Iterator[Reading]:
     """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
-    text = _COLON.sub(" x", text)
+    text = _COLON.sub(r" x\1", text)
     yield from _sized(text, None)
     worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
+    behind = behind or _BEHIND_X.fullmatch(text)
     if worded:
         yield from _sized(worded[2], COUNT_WORDS[worded[1].lower()])
     if front and int(front[1]) <= MOST_UNNAMED:
