@@ -102,6 +102,7 @@ def test_completion_scripts(run: Run, shell: str) -> None:
         ("llmfeas devices show rtx-409", "rtx-4090"),
         ("llmfeas estimate -d 8xh1", "8xh100-sxm"),
         ("llmfeas launch --engine llama-", "llama-factory"),
+        ("llmfeas estimate --model = llama-3-8", "llama-3-8b"),
     ],
 )
 def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, expected: str) -> None:
@@ -109,6 +110,15 @@ def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch, words: str, expec
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     assert f"plain,{expected}" in run().out.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_a_value_behind_an_equals_sign_is_completed(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    """These two take it for one word and replace all of it; tried in zsh 5.9 and fish 3.6."""
+    monkeypatch.setenv("_LLMFEAS_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "llmfeas estimate --device=8xh1")
+    monkeypatch.setenv("COMP_CWORD", "--device=8xh1" if shell == "fish" else "2")
+    assert "--device=8xh100-sxm" in run().out.replace(",", "\n").splitlines()
 
 
 @pytest.mark.parametrize(

@@ -124,14 +124,13 @@ def _completed(group: click.Group, instruction: str) -> int:
     Raises:
         UsageError: what the shell's variables say makes no sense.
     """
-    from click.shell_completion import shell_complete
+    from .shells import answered
 
     try:
-        answered = shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, instruction) == 0
+        if answered(group, PROGRAM, COMPLETION_VARIABLE, instruction):
+            return 0
     except (KeyError, ValueError):
-        answered = False
-    if answered:
-        return 0
+        pass
     text = f"{COMPLETION_VARIABLE}={printable(instruction, 40)!r}, or what goes with it, is nothing that a shell asks."
     raise UsageError("bad-completion", text, f"Unset {COMPLETION_VARIABLE}; 'llmfeas completion' sets completion up.")
 
