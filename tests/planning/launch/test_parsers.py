@@ -1,7 +1,8 @@
 """The engines' own parsers read what is written, where they are installed: pip install 'llmfeas[launch]'.
 
-Axolotl is no part of that, since it brings what runs on GPUs alone: pip install --no-deps axolotl pillow. Without
-them test_documented.py checks the same names and types against stored tables.
+Axolotl and SGLang are no part of that, since they bring what runs on GPUs alone: pip install --no-deps axolotl pillow;
+SGLang's parser asks for torch and a dozen small packages beside. Without them test_documented.py checks the same names
+and types against stored tables.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from llmfeas.planning.launch.verify import verified
 def installed(module: str) -> Any:
     """Import an engine, or skip the test and say what is missing."""
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
-    what = "--no-deps axolotl pillow" if module.startswith("axolotl") else "'llmfeas[launch]'"
+    apart = {"axolotl": "--no-deps axolotl pillow", "sglang": "sglang"}
+    what = apart.get(module.split(".")[0], "'llmfeas[launch]'")
     reason = f"{module.split('.')[0]} is not installed: pip install {what}"
     pytest.importorskip(module.split(".")[0], reason=reason, exc_type=ImportError)
     return importlib.import_module(module)
 
 
-@pytest.mark.parametrize("engine", ["accelerate", "axolotl", "deepspeed", "mlx-lm", "torchrun-fsdp", "trl", "vllm"])
+@pytest.mark.parametrize(
+    "engine", ["accelerate", "axolotl", "deepspeed", "mlx-lm", "sglang", "torchrun-fsdp", "trl", "vllm"]
+)
 def test_an_engine_reads_what_is_written_for_it(engine: str) -> None:
     """Each different recipe once."""
     installed(MODULES[engine])
@@ -47,6 +51,7 @@ MODULES = {
     "axolotl": "axolotl.utils.schemas.config",
     "deepspeed": "deepspeed",
     "mlx-lm": "mlx_lm",
+    "sglang": "sglang.srt.server_args",
     "torchrun-fsdp": "torch",
     "trl": "trl",
     "vllm": "vllm",

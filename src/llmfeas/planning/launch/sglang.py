@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from pathlib import Path
+
 from ...scenario import Scenario
-from .launcher import Launch, Launcher, Objection
+from .launcher import Launch, Launcher, Objection, Reader
 from .names import model_name
+from .reading import arguments, module
 from .shell import PORT, Variable, Word, command, flags, nodes_of
 from .vllm import DTYPES, IN_CHECKPOINT, replicas, weights_notes
 
@@ -68,6 +72,13 @@ def write(scenario: Scenario) -> Launch:
     return Launch((), command(server, *settings(scenario)), notes(scenario))
 
 
+def read(launch: Launch, folder: Path) -> None:
+    """Let its own parser read the command; what it makes of the arguments would ask for its devices."""
+    parser = ArgumentParser()
+    module("sglang.srt.server_args").ServerArgs.add_cli_args(parser)
+    parser.parse_args(arguments(launch)[3:])
+
+
 LAUNCHER = Launcher(
     id="sglang",
     name="SGLang",
@@ -87,4 +98,5 @@ LAUNCHER = Launcher(
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,
     write=write,
+    reader=Reader("sglang", read),
 )
