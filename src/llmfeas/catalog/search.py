@@ -186,7 +186,8 @@ def unknown(index: Index, kind: str, text: str, near: list[str] | None = None) -
     listed = ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else "".join(shown)
     hint = f"Did you mean {listed}? " if near else ""
     root = common_root(text, near)
-    hint += f"See 'llmfeas {kind}s search {root}'." if root else f"See 'llmfeas {kind}s list'."
+    file = ", or give its .safetensors or .gguf: those are counted whatever the type" if kind == "model" else ""
+    hint += f"See 'llmfeas {kind}s search {root}'." if root else f"See 'llmfeas {kind}s list'{file}."
     return UsageError(f"unknown-{kind}", f"unknown {kind} '{printable(text, 60)}'", hint, near)
 
 
