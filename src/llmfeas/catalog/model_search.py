@@ -65,7 +65,7 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
         return model.published_quant, ""
     if wanted not in known:
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
-    if "gguf" in asked.optional and _widens(wanted, model.published_quant, catalog):
+    if "gguf" in asked.optional and _widens(wanted, model, catalog):
         return model.published_quant, f" (a GGUF keeps {model.published_quant} whatever its name says)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
     return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
@@ -79,10 +79,17 @@ def _in_library(published: str, catalog: Catalog) -> bool:
     return engine.reads(catalog.tables.quantization.format(published, engine.speaks))
 
 
-def _widens(wanted: str, published: str, catalog: Catalog) -> bool:
-    """Whether a format has more whole bits than the published one, which llama.cpp reads: files keep those."""
-    bits = catalog.tables.quantization.encoded_bits
-    return _in_library(published, catalog) and int(bits(wanted)[0]) > int(min(bits(published)))
+def _widens(wanted: str, model: Model, catalog: Catalog) -> bool:
+    """Whether a format has more whole bits than the published one, which llama.cpp reads: its files keep those.
+
+    So has one whose blocks do not divide the model's width, for what stands in for it.
+    """
+    table, published = catalog.tables.quantization, model.published_quant
+    if not _in_library(published, catalog):
+        return False
+    base = "" if wanted == "none" else table.fitting(table.formats[wanted].base, model.architecture.hidden)
+    bits = table.encodings[base].bits if base in table.encodings else table.encoded_bits(wanted)[0]
+    return int(bits) > int(min(table.encoded_bits(published)))
 
 
 @functools.lru_cache(maxsize=32)
