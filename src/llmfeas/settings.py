@@ -239,7 +239,7 @@ class Settings(TypedDict, total=False):
     """Expert parallel: devices that share the experts."""
     cp: int | str
     """Context parallel: devices that share each sequence."""
-    offload: Literal["none", "activations", "optimizer", "all", "auto"]
+    offload: Literal["none", "activations", "optimizer", "all", "cpu", "parameters", "weights", "states", "auto"]
     """What moves to the host's memory."""
     offload_layers: int | str
     """Layers of which --offload moves activations, or frozen weights."""
