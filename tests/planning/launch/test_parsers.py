@@ -11,12 +11,15 @@ import importlib
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from launches import every_launch
 
+from llmfeas.cli import main
 from llmfeas.planning.launch import LAUNCHERS
 from llmfeas.planning.launch.verify import verified
 
@@ -61,9 +64,11 @@ MODULES = {
 TOKENIZER = {"<unk>": 0, "<eos>": 1, **{letter: index for index, letter in enumerate("abcdefgh", start=2)}}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["pretrain", "finetune", "lora"])
-def test_the_program_trains_a_tiny_model(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+SIZES = {"tokens": 256, "seq_len": 32, "micro_batch": 2, "global_batch": 4}
+
+
+def tiny_model(tmp_path: Path) -> Path:
+    """A model of two layers with its tokenizer, and beside it texts in `data`."""
     transformers, tokenizers = installed("transformers"), installed("tokenizers")
     installed("datasets")
     installed("peft")
@@ -76,12 +81,48 @@ def test_the_program_trains_a_tiny_model(task: str, tmp_path: Path, monkeypatch:
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
     (tmp_path / "data").mkdir()
     text = json.dumps({"text": "a b c d e f g h " * 8})
-    (tmp_path / "data" / "train.jsonl").write_text(f"{text}\n" * 16)
+    for name in ("train", "valid"):
+        (tmp_path / "data" / f"{name}.jsonl").write_text(f"{text}\n" * 16)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "written"),
+    [
+        ("accelerate", "output/model.safetensors"),
+        ("deepspeed", "output/model.safetensors"),
+        ("mlx-lm", "adapters/adapters.safetensors"),
+        ("torchrun-fsdp", "output/model.safetensors"),
+        ("trl", "output/model.safetensors"),
+    ],
+)
+def test_a_recipe_trains_with_no_edit_but_its_data(
+    engine: str, written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two steps on a CPU by the script that `launch -o` writes."""
+    installed(MODULES[engine])
+    model, folder = tiny_model(tmp_path), tmp_path / "run"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    options = [word for name, value in SIZES.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    ask = ["-m", str(model), "-d", "ryzen-9-7950x", "-t", "finetune", "--precision", "fp32", *options, "-q"]
+    assert main(["launch", "--engine", engine, *ask, "-o", str(folder)]) == 0
+    for path in folder.iterdir():
+        path.write_text(path.read_text().replace("DATASET", str(tmp_path / "data")))
+    done = subprocess.run(["sh", str(folder / "run.sh")], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (folder / written).is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["pretrain", "finetune", "lora"])
+def test_the_program_trains_a_tiny_model(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_model(tmp_path)
     from launches import launched
 
     request = {"model": str(folder), "device": "ryzen-9-7950x", "task": task, "precision": "fp32", "dropout": 0.05}
-    sizes = {"tokens": 256, "seq_len": 32, "micro_batch": 2, "global_batch": 4, "checkpointing": "full"}
-    for file in launched("torchrun-fsdp", **request, **sizes).files:
+    for file in launched("torchrun-fsdp", **request, **SIZES, checkpointing="full").files:
         (tmp_path / file.name).write_text(file.text.replace('"DATASET"', json.dumps(str(tmp_path / "data"))))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
