@@ -93,7 +93,8 @@ def unknown_command(name: str, known: Sequence[str], help_command: str) -> Usage
     near = get_close_matches(name[:40], known, n=2, cutoff=0.5)
     meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
     message = f"there is no command {printable(name, 40)!r}."
-    return UsageError("unknown-command", message, f"{meant}See '{help_command}'.", near)
+    asked = "To ask about a model: llmfeas estimate -m MODEL -d DEVICE. " if "estimate" in known and not near else ""
+    return UsageError("unknown-command", message, f"{meant or asked}See '{help_command}'.", near)
 
 
 def subgroup(name: str, help: str, commands: Sequence[click.Command]) -> click.Group:

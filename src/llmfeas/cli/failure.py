@@ -99,7 +99,7 @@ def translated(error: BaseException, arguments: Sequence[str] = ()) -> LlmfeasEr
         return UsageError("bad-value", f"{_name(error)}: {_sentence(error.message)}", see)
     message = error.format_message()
     if message.startswith(_SURPLUS):
-        return _surplus_words(message, arguments, see)
+        return _surplus_words(message, arguments, _flags(error.ctx) if isinstance(error, ClickUsageError) else [], see)
     return UsageError("usage", _sentence(message), see)
 
 
@@ -108,8 +108,8 @@ NAMED = ("-m", "--model", "-d", "--device")
 """Options whose value is a name, which may have spaces."""
 
 
-def _surplus_words(message: str, arguments: Sequence[str], see: str) -> UsageError:
-    """The error of words that belong to no option: most often a name with spaces and without quotes."""
+def _surplus_words(message: str, arguments: Sequence[str], known: Sequence[str], see: str) -> UsageError:
+    """The error of words that belong to no option: a name with spaces and without quotes, or one without its option."""
     quoted = []
     for place, word in enumerate(arguments):
         if word in NAMED:
@@ -117,8 +117,26 @@ def _surplus_words(message: str, arguments: Sequence[str], see: str) -> UsageErr
             quoted.append(f'{word} "{printable(" ".join(name), 60)}"' if len(name) > 1 else "")
     meant = " ".join(filter(None, quoted))
     words = printable(message.partition("(")[2].removesuffix(")"), 80)
-    hint = f"A name with spaces needs quotes: {meant}" if meant else see
+    if meant and "--device" in known and not _said(NAMED[2:], arguments):
+        meant += "; a device stands behind --device"
+    hint = f"A name with spaces needs quotes: {meant}" if meant else _without_option(words, arguments, known) + see
     return UsageError("usage", f"no option takes these words: {words}.", hint)
+
+
+def _without_option(words: str, arguments: Sequence[str], known: Sequence[str]) -> str:
+    """Which option the words may belong to: -q, which elsewhere is a format, or the first name that is missing."""
+    if "-q" in arguments and "--quant" in known:
+        return f"-q is --quiet; a format stands behind --quant: --quant {words}. "
+    missing = [pair[1] for pair in (NAMED[:2], NAMED[2:]) if pair[1] in known and not _said(pair, arguments)]
+    named = words.split()
+    if missing and len(named) == len(missing):
+        return f"Did you mean {' '.join(f'{option} {word}' for option, word in zip(missing, named, strict=True))}? "
+    name = f'"{words}"' if " " in words else words
+    return f"Did you mean {missing[0]} {name}? " if missing else ""
+
+
+def _said(pair: Sequence[str], arguments: Sequence[str]) -> bool:
+    return any(word.partition("=")[0] in pair for word in arguments)
 
 
 def _unknown_option(error: NoSuchOption, see: str) -> UsageError:
