@@ -38,12 +38,21 @@ WITHOUT_A_CLASS = {
     "grok-1",
     "grok-2",
     "voxtral-small-24b",
+    "internlm2.5-1.8b",
+    "smallthinker-4b-a0.6b",
+    "nemotron-3-nano-omni-30b-a3b",
 }
 """Models whose public code is no class of transformers, so that nothing counted them but this project."""
 WITH_MORE_IN_THEIR_FILES = {
     "cosmos-reason2-2b",
     "dbrx",
     "deepseek-llm-7b",
+    "h2o-danube3-500m",
+    "h2o-danube3-4b",
+    "kanana-nano-2.1b",
+    "rnj-1-8b",
+    "salamandra-2b",
+    "salamandra-7b",
     "mimo-v2.5",
     "mimo-v2.6-flash",
     "mistral-small-22b",
