@@ -103,6 +103,11 @@ def test_an_unknown_figure_is_not_met(check: Callable[..., Outcome]) -> None:
     assert (result.code, row["found"], row["margin"], row["ok"]) == (4, None, None, False)
 
 
+def test_a_figure_far_beyond_its_bound_is_said_to_be_far(check: Callable[..., Outcome]) -> None:
+    found = check("model: llama-3-70b\ndevice: rtx-4070ti\ntask: pretrain\nexpect: {fits: true, peak_gib: {max: 12}}\n")
+    assert found.code == 4 and found.out.count("< -1000 %") == 2
+
+
 def test_quiet_prints_nothing(check: Callable[..., Outcome]) -> None:
     assert check(BROKEN, with_=("-q",)) == Outcome(4, "", "")
     assert check(GOOD, with_=("--quiet",)) == Outcome(0, "", "")

@@ -42,6 +42,15 @@ _GPT2: Final = {
     "resid_pdrop": 0.1,
     "tie_word_embeddings": True,
 }
+_GPTJ: Final = {
+    "n_layer": 28,
+    "n_embd": 4096,
+    "n_head": 16,
+    "vocab_size": 50400,
+    "n_positions": 2048,
+    "rotary_dim": 64,
+    "activation_function": "gelu_new",
+}
 _GPT2_DROPOUT: Final = read.dropout(embedding="embd_pdrop", attention="attn_pdrop", residual="resid_pdrop")
 _HIDDEN_DROPOUT: Final = read.dropout(attention="attention_dropout", residual="hidden_dropout")
 _NO_ENCODER: Final = {"is_encoder_decoder": (False,), "add_cross_attention": (False,)}
@@ -167,30 +176,14 @@ CLASSIC: Final[Mapping[str, Family]] = {
     "gptj": Family(
         implementation="hf-gptj",
         names=_GPT2_NAMES,
-        defaults={
-            "n_layer": 28,
-            "n_embd": 4096,
-            "n_head": 16,
-            "vocab_size": 50400,
-            "n_positions": 2048,
-            "rotary_dim": 64,
-            "activation_function": "gelu_new",
-        },
+        defaults=_GPTJ,
         fixed={**_ONE_NORM, "mlp_bias": True, "head_bias": True},
         parts=(_GPT2_DROPOUT, _gptj_rotation),
     ),
     "codegen": Family(
         implementation="hf-codegen",
         names=_GPT2_NAMES,
-        defaults={
-            "n_layer": 28,
-            "n_embd": 4096,
-            "n_head": 16,
-            "vocab_size": 50400,
-            "n_positions": 2048,
-            "rotary_dim": 64,
-            "activation_function": "gelu_new",
-        },
+        defaults=_GPTJ,
         fixed={**_ONE_NORM, "mlp_bias": True, "head_bias": True, "fused_qkv": True},
         parts=(_GPT2_DROPOUT, _gptj_rotation),
     ),

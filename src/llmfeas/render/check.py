@@ -52,7 +52,9 @@ def margin(row: Row) -> str:
     value = row["margin"]
     if value is None:
         return ""
-    return "> +1000 %" if value > 10 else f"{'+' if value >= 0 else ''}{format_percent(value)}"
+    if abs(value) > 10:
+        return "> +1000 %" if value > 0 else "< -1000 %"
+    return f"{'+' if value >= 0 else ''}{format_percent(value)}"
 
 
 def where(row: Row) -> str:
