@@ -79,7 +79,7 @@ def main(path):
     trainer.train()
     trainer.save_model()
     trainer.accelerator.wait_for_everyone()
-    trainer.accelerator.end_training()  # a process that ends with its group open aborts, and the others wait
+    trainer.accelerator.end_training()  # closes the process group, as PyTorch asks
 
 
 if __name__ == "__main__":
