@@ -15,7 +15,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.planning.curves import memory_over_length, speed_over_batch
 from llmfeas.render import html, svg
 from llmfeas.render.curves import further
-from llmfeas.render.drawing import Axis, Picture
+from llmfeas.render.drawing import Picture, Scale
 from llmfeas.render.pictures import pictures
 from llmfeas.render.report import Bar, Column, Heading, Pair, Phrase, Report, Table, Topic, Verbatim
 from llmfeas.render.sweep import MOST_ROWS, Summary
@@ -204,7 +204,7 @@ def test_a_picture_is_asked_for_by_its_name(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.0, 13.7), (2.0, 9e9), (0.0, 0.0)])
 @pytest.mark.parametrize("powers", [False, True])
 def test_an_axis_has_a_few_round_ticks_within_it(low: float, high: float, powers: bool) -> None:
-    axis = Axis(low or (1e-3 if powers else 0.0), high or (2e-3 if powers else 0.0), 0, 100, powers=powers)
+    axis = Scale(low or (1e-3 if powers else 0.0), high or (2e-3 if powers else 0.0), 0, 100, powers=powers)
     ticks = [*axis.ticks()]
     assert 1 <= len(ticks) <= 12
     assert all(-0.5 <= axis(tick) <= 100.5 for tick in ticks)

@@ -88,10 +88,10 @@ class Records(Mapping[str, R]):
         self._unread = list(section.files)
         self._built: dict[str, R] = {}
         self._raw: dict[str, dict[str, Any]] = {}
-        self._file: dict[str, DataFile] = {}
-        """The file that each entry stands in."""
+        self._file: dict[str, int] = {}
+        """Which of the files read each entry stands in."""
         self._read: list[DataFile] = []
-        self._bases: dict[tuple[object, int], Mapping[str, Any]] = {}
+        self._bases: dict[tuple[object, int | None], Mapping[str, Any]] = {}
         """What entries of a file leave to each base, as found so far."""
         self._read_next()
 
@@ -103,7 +103,7 @@ class Records(Mapping[str, R]):
         entries = _entries(self.section, file)
         fresh = {key: entry for key, entry in entries.items() if key not in self._raw} if self._raw else entries
         self._raw.update(fresh)
-        self._file.update(dict.fromkeys(fresh, file))
+        self._file.update(dict.fromkeys(fresh, len(self._read) - 1))
         self._bases.clear()
         return True
 
@@ -144,8 +144,7 @@ class Records(Mapping[str, R]):
 
     def first(self) -> Iterator[str]:
         """Ids of the entries of the first file, and of those that stand in none; others stay unread."""
-        first = self._read[0]
-        return (key for key in tuple(self._raw) if self._file.get(key, first) is first)
+        return (key for key in tuple(self._raw) if not self._file.get(key))
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Each id with its entry as written, without building it."""
@@ -173,8 +172,8 @@ class Records(Mapping[str, R]):
         """The files whose other sections an entry may use: its own, then all that were read."""
         own = self._file.get(key)
         if own is not None:
-            yield own
-        yield from (file for file in self._read if file is not own)
+            yield self._read[own]
+        yield from (file for number, file in enumerate(self._read) if number != own)
 
     def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         defaults = self._base_of(key)
@@ -191,7 +190,7 @@ class Records(Mapping[str, R]):
 
     def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
         """The document that an entry stands in (None: a wheel's), and where."""
-        return self._file[key].document if self._has(key) else None, (self.section.key, key)
+        return self._read[self._file[key]].document if self._has(key) else None, (self.section.key, key)
 
     def peek(self, key: str, field: str) -> object:
         """One field of an entry as written or as its default, without building it; None where it has neither."""
@@ -204,7 +203,7 @@ class Records(Mapping[str, R]):
         """What an entry leaves to its base, which may stand in any of the files."""
         if not self.section.base_field:
             return {}
-        place = self._raw[key].get(self.section.base_field), id(self._file.get(key))
+        place = self._raw[key].get(self.section.base_field), self._file.get(key)
         found = self._bases.get(place)
         if found is None:
             found = self._bases[place] = self._found_base(key, place[0])
@@ -219,7 +218,7 @@ class Records(Mapping[str, R]):
         return {}
 
     def _record(self, key: str) -> R:
-        raw, document = self.raw(key), self._file[key].document
+        raw, document = self.raw(key), self._read[self._file[key]].document
         if document is None:
             return built(self.section.record, raw)
         from .validation import validated_entry

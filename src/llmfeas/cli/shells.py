@@ -30,7 +30,7 @@ def answered(group: click.Group, program: str, variable: str, instruction: str) 
 def _asked(kind: type[ShellComplete]) -> type[ShellComplete]:
     """A kind of shell where `--model=lla` goes on as well: bash takes it for three words, the others for one."""
 
-    class Asked(kind):  # type: ignore[misc,valid-type]
+    class Joining(kind):  # type: ignore[misc,valid-type]
         def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
             found: list[CompletionItem] = super().get_completions([word for word in args if word != "="], incomplete)
             option, sign, _ = incomplete.partition("=")
@@ -39,4 +39,4 @@ def _asked(kind: type[ShellComplete]) -> type[ShellComplete]:
                     each.value = option + sign + each.value if each.type == "plain" else each.value
             return found
 
-    return Asked
+    return Joining

@@ -37,7 +37,7 @@ FAR = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """What bounds a replica's batch."""
 
     max_num_seqs: int
@@ -236,7 +236,7 @@ def _faster(
     return alone / decode + max(0.0, steps(sequences, cached, tokens, attended) - alone) / read
 
 
-def limits_of(scenario: Scenario) -> Limits:
+def limits_of(scenario: Scenario) -> BatchLimits:
     """What the engine's settings and the memory leave for a batch of one replica.
 
     Where not even one request fits, the room is without bound: figures are those of a server that had it.
@@ -250,7 +250,7 @@ def limits_of(scenario: Scenario) -> Limits:
         free = usable_bytes(scenario) - counted.memory.peak_bytes.expected + counted.memory.components["kv_cache_bytes"]
         held = inference_memory(one).cache_bytes / (scenario.context or 1)
         room = free / held if held else math.inf
-    return Limits(
+    return BatchLimits(
         max_num_seqs=scenario.max_num_seqs or SLOTS,
         max_num_batched_tokens=widest_pass_tokens(scenario) or PASS_TOKENS,
         kv_pool_tokens=room if room >= (scenario.context or 1) else math.inf,

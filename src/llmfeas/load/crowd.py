@@ -14,7 +14,7 @@ from bisect import bisect_left
 from itertools import accumulate
 
 from .batch import Batch
-from .reading import RandomReading
+from .reading import RandomPromptReading
 
 STRIDE = 24
 """Between the states of the chain lies at most a share of 1 / STRIDE."""
@@ -33,7 +33,7 @@ class Lives:
         steps = max(1.0, batch.steps)
         places = range(0, len(batch.table), max(1, len(batch.table) // LIVES))
         for cycle in (*(batch.table[place] for place in places), batch.most):
-            reading = RandomReading(batch, cycle, rate)
+            reading = RandomPromptReading(batch, cycle, rate)
             own = reading.seconds(reading.own + min(reading.room, reading.own * rate * reading.biased))
             life = own + (batch.steps * reading.mean_token_seconds(steps, own) if batch.steps else 0.0)
             self.running.append(cycle.running)

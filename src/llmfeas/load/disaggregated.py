@@ -14,7 +14,7 @@ from .batch import Batch, Limit
 from .figures import Load
 from .requests import FIXED, Arrivals, Lengths
 from .server import Policy, Server
-from .steady import FULL, Drawn, Stage, figures, stage
+from .steady import FULL, Drawn, SteadyState, figures, steady_state
 
 ROUNDS = 12
 
@@ -31,7 +31,7 @@ def disaggregated(
         rate = _rate_of_users(readers, writers, arrivals.users, transfer_seconds, FULL * most)
     stable = not arrivals.rate or rate < FULL * most
     rate = min(rate, 0.999 * FULL * most)
-    first, second = stage(readers, Arrivals(rate=rate)), stage(writers, Arrivals(rate=rate))
+    first, second = steady_state(readers, Arrivals(rate=rate)), steady_state(writers, Arrivals(rate=rate))
     drawn = []
     for place, (one, other) in enumerate(zip(first.drawn, _shuffled(second.drawn), strict=True)):
         sent = transfer_seconds * lengths.prompt_spread.quantile((place + 0.5) / len(first.drawn))
@@ -39,7 +39,7 @@ def disaggregated(
         drawn.append(Drawn(waited, reading, one.alone, other.token, other.gap))
     limit: Limit = "compute" if first.most <= most else second.limit
     waiting = first.waiting + second.waiting if stable else math.inf
-    whole = Stage(drawn, rate, second.running, waiting, stable, most, limit)
+    whole = SteadyState(drawn, rate, second.running, waiting, stable, most, limit)
     held = second.running * writers.held_tokens / (decode.kv_pool_tokens * decode.replicas)
     return figures(whole, drawn, lengths.output, held)
 
@@ -59,7 +59,7 @@ def _rate_of_users(readers: Batch, writers: Batch, users: float, transfer: float
     low, high = 0.0, most
     for _ in range(ROUNDS):
         rate = (low + high) / 2
-        first, second = stage(readers, Arrivals(rate=rate)), stage(writers, Arrivals(rate=rate))
+        first, second = steady_state(readers, Arrivals(rate=rate)), steady_state(writers, Arrivals(rate=rate))
         count = len(first.drawn)
         life = transfer + sum(one.first for one in first.drawn) / count + sum(one.first for one in second.drawn) / count
         life += writers.steps * writers.server.speculation.made * sum(one.token for one in second.drawn) / count

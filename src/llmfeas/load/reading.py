@@ -47,7 +47,7 @@ def _toward(value: float, found: float) -> float:
     return min(2 * value, max(value / 2, value + DAMPED * (found - value)))
 
 
-class Reading:
+class PromptReading:
     """One replica with a steady batch, in which prompts take the places of finished requests."""
 
     def __init__(self, batch: Batch, cycle: Cycle) -> None:
@@ -82,7 +82,7 @@ class Reading:
         return self.plain + compound_quantile(share, self.joining, self.cycle.prompt_seconds, self.variation)
 
 
-class RandomReading(Reading):
+class RandomPromptReading(PromptReading):
     """The same with prompts that come at a rate, at any time, into the places that are free."""
 
     def __init__(self, batch: Batch, cycle: Cycle, rate: float, *, idle: bool = False) -> None:

@@ -15,7 +15,7 @@ from .batch import Batch, Cycle, Limit
 from .crowd import Crowd
 from .figures import Bound, Load
 from .points import ByShare, Quantiles, cube, gamma_quantile, normal, quantiles
-from .reading import RandomReading, Reading
+from .reading import PromptReading, RandomPromptReading
 from .requests import Arrivals
 
 POINTS: Final = 256
@@ -51,7 +51,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SteadyState:
     """All replicas of a server under a steady load."""
 
     drawn: list[Drawn]
@@ -65,29 +65,31 @@ class Stage:
     limit: Limit
 
 
-def stage(batch: Batch, arrivals: Arrivals) -> Stage:
+def steady_state(batch: Batch, arrivals: Arrivals) -> SteadyState:
     """A steady load; at a rate that is too high, that of full batches."""
     replicas, full = batch.server.replicas, batch.most.running
     most = batch.most.rate * replicas
     if arrivals.rate >= FULL * most:
-        return Stage(_closed(batch, full), most, full * replicas, math.inf, False, most, batch.limit)
+        return SteadyState(_closed(batch, full), most, full * replicas, math.inf, False, most, batch.limit)
     if arrivals.rate and not batch.steps:
         drawn, waiting = _read_only(batch, arrivals.rate / replicas)
-        return Stage(drawn, arrivals.rate, 0.0, waiting * replicas, True, most, batch.limit)
+        return SteadyState(drawn, arrivals.rate, 0.0, waiting * replicas, True, most, batch.limit)
     if arrivals.rate:
         crowd = Crowd(batch, arrivals.rate)
         drawn = _open(batch, arrivals.rate, crowd)
         running = (crowd.mean - crowd.waiting) * replicas
-        return Stage(drawn, arrivals.rate, running, crowd.waiting * replicas, True, most, batch.limit)
+        return SteadyState(drawn, arrivals.rate, running, crowd.waiting * replicas, True, most, batch.limit)
     users = max(1.0, arrivals.users / replicas)
     running = min(users, full)
     rate = batch.at(running).rate * replicas
-    return Stage(_closed(batch, users), rate, running * replicas, (users - running) * replicas, True, most, batch.limit)
+    return SteadyState(
+        _closed(batch, users), rate, running * replicas, (users - running) * replicas, True, most, batch.limit
+    )
 
 
 def _open(batch: Batch, rate: float, crowd: Crowd) -> list[Drawn]:
     slots, per = batch.most.running, rate / batch.server.replicas
-    readings: dict[int, Reading] = {}
+    readings: dict[int, PromptReading] = {}
 
     def one(u: Point) -> Drawn:
         running = crowd.quantile(u[0]) + 1
@@ -96,7 +98,9 @@ def _open(batch: Batch, rate: float, crowd: Crowd) -> list[Drawn]:
         key = -2 if idle else -1 if ahead else round(ALIKE * math.log(running))
         if key not in readings:
             at = batch.at(running if idle else min(slots, math.exp(key / ALIKE)))
-            readings[key] = Reading(batch, batch.most) if ahead else RandomReading(batch, at, per, idle=idle)
+            readings[key] = (
+                PromptReading(batch, batch.most) if ahead else RandomPromptReading(batch, at, per, idle=idle)
+            )
         return _drawn(batch, readings[key], u, gamma_quantile(u[8], ahead, ahead) / batch.most.rate)
 
     return [one(u) for u in cube(POINTS, AXES)]
@@ -104,8 +108,8 @@ def _open(batch: Batch, rate: float, crowd: Crowd) -> list[Drawn]:
 
 def _read_only(batch: Batch, rate: float) -> tuple[list[Drawn], float]:
     """Requests of a replica that makes a single token of each, and how many are there."""
-    busy = RandomReading(batch, batch.most, rate)
-    idle = RandomReading(batch, batch.most, rate, idle=True)
+    busy = RandomPromptReading(batch, batch.most, rate)
+    idle = RandomPromptReading(batch, batch.most, rate, idle=True)
     drawn = [_drawn(batch, busy if u[0] < busy.busy else idle, u, 0.0) for u in cube(POINTS, AXES)]
     return drawn, rate * sum(one.reading for one in drawn) / len(drawn)
 
@@ -113,7 +117,7 @@ def _read_only(batch: Batch, rate: float) -> tuple[list[Drawn], float]:
 def _closed(batch: Batch, users: float) -> list[Drawn]:
     slots = batch.most.running
     cycle = batch.at(min(users, slots))
-    reading, late = Reading(batch, cycle), _late(batch, cycle)
+    reading, late = PromptReading(batch, cycle), _late(batch, cycle)
     variation = batch.lengths.output_spread.squared_variation
 
     def one(u: Point) -> Drawn:
@@ -124,7 +128,7 @@ def _closed(batch: Batch, users: float) -> list[Drawn]:
     return [one(u) for u in cube(POINTS, AXES)]
 
 
-def _drawn(batch: Batch, reading: Reading, u: Point, waited: float) -> Drawn:
+def _drawn(batch: Batch, reading: PromptReading, u: Point, waited: float) -> Drawn:
     lengths = batch.lengths
     own = lengths.computed * lengths.prompt_spread.quantile(u[5])
     output = max(1.0, lengths.output * lengths.output_spread.quantile(u[6]))
@@ -140,7 +144,7 @@ def steady(batch: Batch, arrivals: Arrivals) -> Load:
     users = arrivals.users / batch.server.replicas
     if not arrivals.rate and users <= batch.most.running and batch.lengths.are_fixed:
         return _even(batch, max(1.0, users))
-    found = stage(batch, arrivals)
+    found = steady_state(batch, arrivals)
     held = found.running * batch.held_tokens / (batch.server.kv_pool_tokens * batch.server.replicas)
     return figures(found, found.drawn, batch.lengths.output, held)
 
@@ -148,7 +152,7 @@ def steady(batch: Batch, arrivals: Arrivals) -> Load:
 def _even(batch: Batch, users: float) -> Load:
     """The same where requests are alike and each user has a slot: all waits are for the prompts of others."""
     server, lengths, cycle = batch.server, batch.lengths, batch.at(users)
-    reading, replicas = Reading(batch, cycle), batch.server.replicas
+    reading, replicas = PromptReading(batch, cycle), batch.server.replicas
     spare = (0.5,) * AXES
     waited = server.overhead_seconds + _late(batch, cycle)
     own = reading.seconds(lengths.computed)
@@ -182,8 +186,8 @@ def _late(batch: Batch, cycle: Cycle) -> float:
     return step * math.ceil(overhead / step) - overhead if step else 0.0
 
 
-def figures(found: Stage, drawn: list[Drawn], output: float, held: float) -> Load:
-    """What is reported of a stage and its requests, with answers of a mean length and a share of the pool."""
+def figures(found: SteadyState, drawn: list[Drawn], output: float, held: float) -> Load:
+    """What is reported of a steady state and its requests, with answers of a mean length and a share of the pool."""
     return Load(
         stable=found.stable,
         ttft_seconds=quantiles([one.first for one in drawn]) if found.stable else ENDLESS,
@@ -199,7 +203,7 @@ def figures(found: Stage, drawn: list[Drawn], output: float, held: float) -> Loa
     )
 
 
-def _bound(found: Stage, drawn: list[Drawn]) -> Bound:
+def _bound(found: SteadyState, drawn: list[Drawn]) -> Bound:
     """What the slowest tenth of first tokens waits for; slots, where requests pile up."""
     slot: Bound = "queue" if found.limit == "compute" else found.limit
     if not found.stable:

@@ -17,8 +17,8 @@ from ..timing.roofline import Roofline, roofline
 from ..units import GIB, format_bytes, format_count, format_duration
 from .drawing import (
     WIDE,
-    Axis,
     Picture,
+    Scale,
     Sheet,
     band,
     framed,
@@ -73,7 +73,7 @@ def along_the_step(found: Estimate, sheet: Sheet) -> Picture:
     sizes = {f"{name}_bytes": [getattr(level, name, beside) for level in levels] for name in STEP_PARTS}
     parts = {name: along for name, along in sizes.items() if any(along)}
     served = " and server" if memory.components["kv_cache_bytes"] else ""
-    across = Axis(0, len(levels) - 1, sheet.left, sheet.right)
+    across = Scale(0, len(levels) - 1, sheet.left, sheet.right)
     up = _memory_axis(max(memory.peak_bytes.expected, memory.usable_bytes))
     marks = [*_rungs(up, sheet), *_stack(across, up, range(len(levels)), parts)]
     start = 0
@@ -95,7 +95,7 @@ def along_the_step(found: Estimate, sheet: Sheet) -> Picture:
     return Picture("step", "Memory along one training step", f"The {named}.", height, (*marks, *keys), sheet.width)
 
 
-def _moment(across: Axis, start: int, size: int, moment: str) -> str:
+def _moment(across: Scale, start: int, size: int, moment: str) -> str:
     if moment == "optimizer":
         return text(across.end, BOTTOM + 18, moment, kind="dim", anchor="end")
     return text(across(start + size / 2), BOTTOM + 18, moment, kind="dim", anchor="middle")
@@ -212,7 +212,7 @@ def _flops(value: float) -> str:
 
 
 def _ranged(
-    across: Axis, up: Axis, places: Sequence[float], values: Sequence[Range], series: int, asked: float
+    across: Scale, up: Scale, places: Sequence[float], values: Sequence[Range], series: int, asked: float
 ) -> Iterator[str]:
     """A line through expected values, with the band of their ranges; the one asked for is filled."""
     upper, lower, middle = (
@@ -225,7 +225,7 @@ def _ranged(
         yield mark(*point, series, hollow=place != asked)
 
 
-def _stack(across: Axis, up: Axis, places: Sequence[float], parts: Mapping[str, Sequence[float]]) -> Iterator[str]:
+def _stack(across: Scale, up: Scale, places: Sequence[float], parts: Mapping[str, Sequence[float]]) -> Iterator[str]:
     """Bytes upon bytes, by component."""
     below = [0.0] * len(places)
     for name, sizes in parts.items():
@@ -238,18 +238,18 @@ def _stack(across: Axis, up: Axis, places: Sequence[float], parts: Mapping[str, 
         below = above
 
 
-def _memory_axis(most_bytes: float) -> Axis:
-    return Axis(0, most_bytes / GIB * 1.08, BOTTOM, TOP)
+def _memory_axis(most_bytes: float) -> Scale:
+    return Scale(0, most_bytes / GIB * 1.08, BOTTOM, TOP)
 
 
-def _rungs(up: Axis, sheet: Sheet) -> Iterator[str]:
+def _rungs(up: Scale, sheet: Sheet) -> Iterator[str]:
     for value in up.ticks():
         yield line(sheet.left, up(value), sheet.right, up(value))
         yield text(sheet.left - 8, up(value) + 4, f"{value:g}", kind="dim", anchor="end")
     yield text(sheet.left - 64, up.end - 12, "GiB")
 
 
-def _limit(up: Axis, usable_bytes: float, sheet: Sheet) -> str:
+def _limit(up: Scale, usable_bytes: float, sheet: Sheet) -> str:
     level = up(usable_bytes / GIB)
     return line(sheet.left, level, sheet.right, level, "limit") + text(
         sheet.left + 6, level - 6, f"usable {format_bytes(usable_bytes)}"

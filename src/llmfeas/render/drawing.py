@@ -164,7 +164,7 @@ def mark(x: float, y: float, series: int, *, hollow: bool = False) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class Scale:
     """Values along a stretch of the picture, in equal steps or in powers of ten."""
 
     low: float
@@ -203,14 +203,14 @@ class Axis:
         yield from (first_tick + index * step_size for index in range(count + 1))
 
 
-def powers_around(values: Sequence[float], start: float, end: float, steps: Sequence[float] = ()) -> Axis:
+def powers_around(values: Sequence[float], start: float, end: float, steps: Sequence[float] = ()) -> Scale:
     """An axis in powers of ten with room around all values."""
-    return Axis(min(values) / 1.4, max(values) * 1.4, start, end, powers=True, steps=steps)
+    return Scale(min(values) / 1.4, max(values) * 1.4, start, end, powers=True, steps=steps)
 
 
 def framed(
-    across: Axis,
-    up: Axis,
+    across: Scale,
+    up: Scale,
     across_label: str,
     up_label: str,
     across_name: Callable[[float], str],

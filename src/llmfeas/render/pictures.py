@@ -10,8 +10,8 @@ from ..contract import Json
 from ..units import format_bytes, format_count, format_duration, format_usd
 from .drawing import (
     WIDE,
-    Axis,
     Picture,
+    Scale,
     Sheet,
     box,
     framed,
@@ -55,7 +55,7 @@ def memory(found: Json, sheet: Sheet = WIDE) -> Picture:
         (series, label, found["components"].get(name) or 0.0) for series, (name, label) in enumerate(COMPONENTS.items())
     ]
     parts = sorted((part for part in sizes if part[2] > 0), key=lambda part: -part[2])
-    scale = Axis(0, max(peak["high"], capacity, usable) * 1.06, 20, sheet.right)
+    scale = Scale(0, max(peak["high"], capacity, usable) * 1.06, 20, sheet.right)
     marks, end, top = [], 0.0, 42
     for number, (series, _, size) in enumerate(parts, 1):
         start, width = scale(end), scale(end + size) - scale(end)
