@@ -137,14 +137,19 @@ def test_a_mac() -> None:
 
 
 def test_fewer_gpu_cores_give_less_rate() -> None:
-    sysctl = recorded.SYSCTL_M1_PRO.replace("M1 Pro", "M2 Max")
-    match = matched(parse_apple(sysctl, recorded.DISPLAYS_M2_MAX_30)[0], catalog())
+    displays = recorded.DISPLAYS_M1_PRO.replace('"16"', '"14"')
+    match = matched(parse_apple(recorded.SYSCTL_M1_PRO, displays)[0], catalog())
     device = device_of(match, catalog())
     assert device is not None and match.entry is not None
     assert [(each.field, each.catalog, each.here) for each in match.differences if each.field == "gpu_cores"] == [
-        ("gpu_cores", 38, 30)
+        ("gpu_cores", 16, 14)
     ]
-    assert device.tflop_per_s.fp32 == pytest.approx((match.entry.tflop_per_s.fp32 or 0) * 30 / 38)
+    assert device.tflop_per_s.fp32 == pytest.approx((match.entry.tflop_per_s.fp32 or 0) * 14 / 16)
+
+
+def test_a_mac_with_fewer_gpu_cores_is_the_one_that_is_sold_so() -> None:
+    sysctl = recorded.SYSCTL_M1_PRO.replace("M1 Pro", "M2 Max")
+    assert entry_of(parse_apple(sysctl, recorded.DISPLAYS_M2_MAX_30)[0]) == "m2-max-30c"
 
 
 def test_an_intel_mac_has_no_metal_device() -> None:

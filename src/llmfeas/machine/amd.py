@@ -57,6 +57,7 @@ def parse_amd_smi(text: str, visible: str | None = None) -> list[Found]:
                 name=_name(asic.get("market_name")),
                 memory_bytes=None if mib is None else int(mib * MIB),
                 target=_target(asic.get("target_graphics_version")),
+                gpu_cores=_units(asic.get("num_compute_units")),
                 source="amd-smi",
             )
         )
@@ -104,6 +105,7 @@ def parse_kfd(nodes: Iterable[Mapping[str, str]], visible: str | None = None) ->
                 name=_name(node.get("name")),
                 memory_bytes=memory or None,
                 target=f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}",
+                gpu_cores=properties.get("simd_count", 0) // (properties.get("simd_per_cu") or 4) or None,
                 source="KFD topology",
             )
         )
@@ -143,6 +145,11 @@ def _json(text: str) -> object:
 def _name(value: object) -> str:
     text = str(value or "").strip()
     return printable(text) if text and text != "N/A" else "AMD GPU"
+
+
+def _units(value: object) -> int | None:
+    units = number(value)
+    return int(units) if units else None
 
 
 def _target(value: object) -> str | None:

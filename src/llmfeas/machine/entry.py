@@ -30,6 +30,8 @@ def device_of(match: Matched, catalog: Catalog) -> Device | None:
         return None
     if probed.share < 1 and probed.memory_bytes is not None:
         return _slice(entry, probed.share, probed.memory_bytes)
+    if entry.backend == "rocm" and (probed.gpu_cores or 0) < (entry.gpu_cores or 0) and probed.gpu_cores:
+        return _part(entry, probed.gpu_cores / (entry.gpu_cores or 1), probed.memory_bytes)
     memory = probed.memory_bytes
     if memory is None:
         return entry
@@ -50,6 +52,12 @@ def device_of(match: Matched, catalog: Catalog) -> Device | None:
         memory_reported_mib=reported,
         memory_gib=max(entry.memory_gib, memory / GIB) if changed else entry.memory_gib,
     )
+
+
+def _part(entry: Device, share: float, memory_bytes: int | None) -> Device:
+    """A partition of an Instinct: those of one card may be told the same memory, of which each has its share."""
+    own = round((entry.reported_bytes or entry.memory_bytes) * share)
+    return _slice(entry, share, min(own, memory_bytes or own))
 
 
 def _slice(entry: Device, share: float, memory_bytes: int) -> Device:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from ..catalog.store import Catalog
 
 _GRAPHICS = re.compile(r"(?:w/|with)\s+(?:AMD\s+)?Radeon(?:\(TM\))?\s+(?P<number>\d{3,4}[MS])\b", re.IGNORECASE)
-_ANONYMOUS = re.compile(r"AMD GPU|(?:AMD )?Radeon(?:\(TM\))?(?: Graphics)?", re.IGNORECASE)
+_CODE_NAMES = (
+    "Raven|Picasso|Renoir|Lucienne|Cezanne|Barcelo|Rembrandt|Raphael|Mendocino|Phoenix|Hawk|Strix|Krackan|Granite"
+)
+_ANONYMOUS = re.compile(
+    rf"AMD GPU|(?:AMD )?Radeon(?:\(TM\))?(?: Graphics)?|(?:{_CODE_NAMES})(?: ?Ridge| ?Point| ?Halo)?\d?", re.IGNORECASE
+)
+"""Names that say no model: the driver's, and code names of processors whose graphics they are (the list of PCI ids)."""
 
 NOISE = re.compile(
     r"\b\d+(?:st|nd|rd|th) Gen\b|\bwith .*|\bw/.*|\b\w+-Core\b|\bProcessor\b|\bCPU\b|\(R\)|\(TM\)|@.*", re.IGNORECASE
@@ -49,10 +55,13 @@ class Matched:
 def matched(probed: Found, catalog: Catalog) -> Matched:
     """Find the catalog's entry of a found device; among variants the one with its memory and cores."""
     entries = _candidates(probed, catalog)
+    by_target = not entries
+    if by_target and probed.backend == "rocm":
+        entries = _of_target(probed, catalog)
     if not entries:
         return Matched(probed, None)
     entry = min(entries, key=lambda device: _distance(probed, device))
-    several = "/" in probed.name or not any(character.isdigit() for character in probed.name)
+    several = "/" in probed.name or not any(character.isdigit() for character in probed.name) or by_target
     nearest = _distance(probed, entry)
     same = [each.id for each in entries if each is not entry and _distance(probed, each) == nearest] if several else []
     return Matched(probed, entry, differences(probed, entry), tuple(same))
@@ -72,14 +81,22 @@ def named_by(probed: Found, processor: Found | None) -> Found:
 
 
 def _candidates(probed: Found, catalog: Catalog) -> list[Device]:
-    """The entries that a name may mean: by its spellings, the fullest first, else by its ROCm target alone."""
+    """The entries that a name may mean, by its spellings, the fullest first."""
     for names in _spellings(probed.name):
         ids = [key for name in names for key in _ids(name, probed.backend, catalog)]
         devices = [catalog.devices[key] for key in dict.fromkeys(ids) if key in catalog.devices]
         devices = [device for device in devices if device.backend == probed.backend and not device.assumption]
         if devices:
-            return devices
-    return _of_target(probed, catalog) if probed.backend == "rocm" else []
+            return [*devices, *_variants(devices, catalog)]
+    return []
+
+
+def _variants(devices: list[Device], catalog: Catalog) -> list[Device]:
+    """Entries whose names say only a size or a remark more: `RTX 4090 48GB (modified)`, `M3 Ultra (60-core GPU)`."""
+    peek, here = catalog.devices.peek, {device.id for device in devices}
+    names = {device.name for device in devices}
+    keys = [key for key in catalog.devices if key not in here and REMARK.sub("", str(peek(key, "name"))) in names]
+    return [catalog.devices[key] for key in keys]
 
 
 def _ids(name: str, backend: str, catalog: Catalog) -> list[str]:
@@ -114,6 +131,8 @@ def _of_target(probed: Found, catalog: Catalog) -> list[Device]:
 
 
 _EXTRAS = r"OAM|AC|LC|MBA|HPE|C2|SXM6|480GB|HBM3e?|Edition|Graphics|Workstation|Developer Kit|Engineering Reference"
+REMARK = re.compile(r"(?:\s+\d+ ?GB|\s+\([^)]*\))+$")
+"""What the catalog writes behind the name that variants share."""
 GIVEN_AWAY = re.compile(rf"\(MCM\)|\bSuper$|\b(?:{_EXTRAS})\b", re.IGNORECASE)
 """What drivers write into the names of accelerators without telling one from another."""
 MAX_Q = re.compile(r"\s+with Max-Q Design|\s+Max-Q Workstation Edition", re.IGNORECASE)
@@ -133,6 +152,9 @@ def _spellings(name: str) -> Iterator[tuple[str, ...]]:
     plain = " ".join(NOISE.sub(" ", name).split())
     yield (plain,)
     yield (re.sub(r"\b(\d+)G\b", r"\1GB", " ".join(GIVEN_AWAY.sub(" ", plain).split())),)
+    # Boards of one accelerator: HL-225B, HL-325L.
+    if re.match(r"HL-\d{3}[A-Z]$", plain):
+        yield (plain[:-1],)
     # EPYC 9654P is the 9654 for one socket.
     if re.search(r"\d{4}P$", plain):
         yield (plain[:-1],)

@@ -36,6 +36,7 @@ class Found:
     threads: int | None = None
     """Hardware threads of all cores."""
     gpu_cores: int | None = None
+    """GPU cores of Apple's, compute units of AMD's."""
     clock_ghz: float | None = None
     simd: tuple[str, ...] = ()
     generation: str | None = None

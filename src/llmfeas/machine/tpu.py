@@ -26,7 +26,7 @@ CORE_IS_A_DEVICE = frozenset({"v2", "v3"})
 
 
 def tpu_devices(environment: Mapping[str, str]) -> list[Found]:
-    """Read TPU_ACCELERATOR_TYPE (`v5litepod-8`, `v4-8`) and, for the chips of this host, TPU_CHIPS_PER_HOST_BOUNDS."""
+    """Read TPU_ACCELERATOR_TYPE (`v5litepod-8`, `v4-8`): the whole slice, on however many hosts it is."""
     kind = environment.get("TPU_ACCELERATOR_TYPE") or environment.get("ACCELERATOR_TYPE") or ""
     match = re.fullmatch(r"(tpu7x|v\d+[a-z]*)-(\d{1,6})", kind.strip().lower())
     if match is None or match[1] not in KINDS:
