@@ -83,6 +83,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("electricity-price kwh-price power-price", "--electricity"),
     ("max-time time-limit timeout max-days", "--deadline"),
     ("max-cost max-price max-usd money", "--budget"),
+    ("power-cap power watts tdp pl wattage max-power", "--power-limit"),
     ("utilization flops-utilization mfu-percent efficiency", "--mfu"),
     ("interconnect bandwidth network-bandwidth link", "--network"),
 )  # fmt: skip

@@ -278,6 +278,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("host_bandwidth", SYSTEM, "Bandwidth of main memory: channels x 8 bytes x rate; two of DDR5-6000: 96.",
            "by the size of the main memory", kind="number", unit="GB/s", metavar="GB_PER_S", minimum=1, maximum=1e5,
            added=True),
+    Option("power_limit", SYSTEM, "Power that each device is limited to, as nvidia-smi -pl does; slows it down.",
+           "its board's", kind="number", unit="W", metavar="WATTS", minimum=1, maximum=1e5, added=True),
     Option("devices_per_node", SYSTEM, "Devices in one machine.", "the catalog's", maximum=65536),
     Option("network", SYSTEM, "Network of one device to other machines.",
            "the catalog's", kind="number", unit="GB/s", metavar="GB_PER_S", minimum=1e-3, maximum=1e5),

@@ -60,6 +60,8 @@ class Scenario:
     host_memory_bytes: float
     host_gb_per_s: float | None = None
     """Bandwidth of the host's memory as given; None: by its size."""
+    power_limit_w: float | None = None
+    """Of each device; None: its board's. `device` is what that leaves."""
     task: Task
     loss: str | None = None
     """What a task with an objective makes better, a row of `objectives`; None for the others."""

@@ -93,6 +93,7 @@ Setting = Literal[
     "reserve",
     "host_memory",
     "host_bandwidth",
+    "power_limit",
     "devices_per_node",
     "network",
     "mtbf",
@@ -305,6 +306,8 @@ class Settings(TypedDict, total=False):
     """Main memory of one machine."""
     host_bandwidth: float | str
     """Bandwidth of main memory: channels x 8 bytes x rate; two of DDR5-6000: 96."""
+    power_limit: float | str
+    """Power that each device is limited to, as nvidia-smi -pl does; slows it down."""
     devices_per_node: int | str
     """Devices in one machine."""
     network: float | str

@@ -147,6 +147,12 @@ def test_other_limits_of_power_are_no_other_cards() -> None:
     ]
 
 
+def test_a_card_here_is_as_fast_as_its_limit_of_power_lets_it() -> None:
+    cards = tuple(parse_nvidia_smi(SMI.format(mig="Disabled")))
+    assert this_hardware(catalog(), Machine(cards[:1], None)).power_limit_w == 350
+    assert this_hardware(catalog(), Machine(cards[1:], None)).power_limit_w is None
+
+
 @pytest.mark.parametrize(
     ("visible", "counts"),
     [("0", [1]), ("1,2", [1, 1]), ("GPU-b", [1]), ("", []), ("-1", []), ("0,-1,1", [1]), ("2,0,1", [2, 1]), ("9", [])],

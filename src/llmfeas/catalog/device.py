@@ -154,6 +154,11 @@ class Device:
         """Memory that the driver reports, in bytes; None where nobody wrote it down."""
         return None if self.memory_reported_mib is None else self.memory_reported_mib * MIB
 
+    @property
+    def unlimited(self) -> Device:
+        """The device without a limit of its power: itself, but of one that has such a limit."""
+        return self
+
     def part(self, share: float) -> Device:
         """What a share of the device is, such as some cores of a processor: rates, memory, bandwidth, power."""
         if share == 1:

@@ -32,6 +32,8 @@ class Hardware:
     """From whom it is rented (`runpod 4090`); None: not said."""
     host_memory_bytes: int | None = None
     """Main memory of the machine that it is in; None: not known."""
+    power_limit_w: float | None = None
+    """What each is limited to here, below its board's power; None: not known, or nothing below."""
 
 
 @functools.lru_cache(maxsize=4096)

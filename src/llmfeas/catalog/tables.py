@@ -61,12 +61,23 @@ class PowerShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PowerLimit:
+    """How a device slows down under a limit of its power: shares of the board's power and of the highest clock."""
+
+    __pydantic_config__: ClassVar = STRICT
+    idle_share: Fraction
+    slow_clock: Fraction
+    prior: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
     """What devices draw, by what binds them: data/power.yaml."""
 
     __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     power_share: Mapping[str, PowerShare]
+    power_limit: PowerLimit
     grid_as_of: str = ""
     grid_g_per_kwh: Mapping[str, PositiveOrZero] = field(default_factory=dict)
 
@@ -114,7 +125,9 @@ class Tables:
     plain: Engine
     """What an engine is taken for that nobody described."""
     power_shares: Mapping[str, Range]
-    """Share of its power limit that a device draws, by what binds it."""
+    """Share of its board power that a device draws, by what binds it."""
+    power_limit: PowerLimit
+    """What a limit below it does to the speed."""
     changes: ChangeOrder
     """What is tried first where a request does not work."""
     grids: Mapping[str, float] = field(default_factory=dict)
@@ -182,6 +195,7 @@ def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, E
         plain=built(Engine, {"id": "plain", **raw("engines")["plain"]}),
         changes=built(ChangeOrder, raw("changes")),
         power_shares={name: Range(each.low, each.expected, each.high) for name, each in power.power_share.items()},
+        power_limit=power.power_limit,
         grids=power.grid_g_per_kwh,
         grids_as_of=power.grid_as_of,
     )

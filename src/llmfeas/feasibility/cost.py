@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..catalog.limited import drawn_share
 from ..ranges import Range
 from ..scenario import Scenario
 from .purchase import SECONDS_PER_HOUR, Purchase, purchase
@@ -47,7 +48,7 @@ def _sum(a: Range, b: Range) -> Range:
 
 def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:
     """The cost of the whole training job; what a device draws depends on what binds it."""
-    power_share = scenario.tables.power_shares[bound_by]
+    power_share = drawn_share(scenario.device, scenario.tables.power_shares[bound_by])
     energy = energy_kwh(scenario, total_seconds, power_share)
     money = usd(scenario, total_seconds, energy)
     millions = (scenario.tokens or 0.0) / MILLION
@@ -57,7 +58,7 @@ def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Co
 def serving_cost(scenario: Scenario, tokens_per_second: Range, bound_by: str) -> Cost:
     """The cost of a million generated tokens at full load; what a device draws depends on what binds it."""
     seconds = tokens_per_second.inverted(MILLION)
-    power_share = scenario.tables.power_shares[bound_by]
+    power_share = drawn_share(scenario.device, scenario.tables.power_shares[bound_by])
     energy = energy_kwh(scenario, seconds, power_share)
     money = usd(scenario, seconds, energy)
     return _cost(scenario, money, energy, 1.0, purchase(scenario, power_share.expected), whole_job=False)

@@ -117,7 +117,7 @@ def _asked(scenario: Scenario, flops: Flops, tokens: TermInput) -> Term:
 def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term]:
     scenario = estimate.scenario
     step, tokens = training.step_seconds.expected, number("step_tokens", step_tokens(scenario), "tokens")
-    peak = number("peak", peak_flop_per_s(scenario.device, scenario.precision), "FLOP/s", "device")
+    peak = number("peak", peak_flop_per_s(scenario.device.unlimited, scenario.precision), "FLOP/s", "device")
     devices = setting(scenario, "num_devices", scenario.num_devices, "devices")
     flop = number("flop_a_token", counted_flop_per_token(scenario), "FLOP", "model")
     if scenario.mfu is None:

@@ -16,6 +16,7 @@ _FIELDS = {
     "reserve": "reserve_bytes",
     "host_memory": "host_memory_bytes",
     "host_bandwidth": "host_gb_per_s",
+    "power_limit": "power_limit_w",
     "price": "price_usd_per_hour",
     "purchase_price": "purchase_usd",
     "lifetime": "lifetime_seconds",

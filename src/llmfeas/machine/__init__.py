@@ -117,7 +117,16 @@ def this_hardware(catalog: Catalog, machine: Machine | None = None) -> Hardware:
     others = tuple(other.entry.id for other in matches if other is not match and other.entry is not None)
     host = None if here.processor is None else here.processor.memory_bytes
     device = _with_host(device, match.found.memory_bytes, host)
-    return Hardware(device, match.found.count, None, _note(match, matches, device), others, host_memory_bytes=host)
+    said, board = match.found.power_w, device.power_w
+    return Hardware(
+        device,
+        match.found.count,
+        None,
+        _note(match, matches, device),
+        others,
+        host_memory_bytes=host,
+        power_limit_w=said if said is not None and board is not None and said < board else None,
+    )
 
 
 def _with_host(device: Device, own: int | None, host: int | None) -> Device:

@@ -28,7 +28,7 @@ GENERATION_YEARS = 3
 UNPRICED = 0.25
 """Pain of a device that nobody is known to let; it decides between devices that hurt alike: others differ by a half."""
 
-OWN = ("memory", "reserve", "price", "purchase_price", "devices_per_node")
+OWN = ("memory", "reserve", "power_limit", "price", "purchase_price", "devices_per_node")
 """What was said of the device at hand holds for no other one."""
 
 RAM_GIB = (64, 128, 256, 512, 1024)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from ..catalog.device import Device, Price
 from ..catalog.hardware import Hardware
 from ..catalog.joined import Joined, joined_price, parts_of
+from ..catalog.limited import Limited, limited
 from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
 from ..catalog.tables import ScreenShare
@@ -144,6 +147,7 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     draft.values["network_bytes_per_s"] = None if network is None else network * GB
     draft.origins["network"] = "default" if network is None else "given"
     _settle_memory(draft, match, catalog)
+    device = _settle_power(draft, match, catalog)
     draft.values["session_hours"] = offer.hours_per_session if offer else None
     draft.values["weekly_hours"] = offer.hours_per_week if offer else None
     _settle_price(draft, match, catalog)
@@ -194,6 +198,35 @@ def _screen_bytes(draft: Draft, match: Hardware, screen: ScreenShare) -> float:
     """What a screen holds of the fullest card, where nobody says: nothing of what is rented or lent."""
     at_home = match.offer is None and match.provider is None and draft.values["num_devices"] <= screen.most_devices
     return max(screen.held.get(part.kind, 0.0) for part in parts_of(match.device)) if at_home else 0.0
+
+
+def _settle_power(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
+    """Settle what the power of a device is limited to, and the device that this leaves.
+
+    Raises:
+        UsageError: one limit for unequal devices; one that a device does not even idle with.
+    """
+    device, law = match.device, catalog.tables.power_limit
+    draft.settle("power_limit", match.power_limit_w, "default" if match.power_limit_w is None else "device")
+    limit = draft.values["power_limit_w"] = draft.values.pop("power_limit")
+    if limit is None:
+        return device
+    if isinstance(device, Joined):
+        text = "--power-limit says one limit, and the devices are of several kinds"
+        raise UsageError("contradiction", text, "leave --power-limit out")
+    if device.power_w is None:
+        draft.warn("option-unused", f"nobody states the power of {device.name}: --power-limit was ignored")
+    elif limit <= law.idle_share * device.power_w:
+        least = math.ceil(law.idle_share * device.power_w)
+        text = f"--power-limit {limit:g}: {device.name} (board power {device.power_w:g} W) does not run on so little"
+        raise UsageError("bad-quantity", text, f"its memory and fans alone draw some {least} W; say more than that")
+    lower = limited(device, limit, law, catalog.tables.power_shares)
+    if isinstance(lower, Limited):
+        rates, bandwidth = (f"{100 * share.expected:.0f} % of its" for share in (lower.compute, lower.bandwidth))
+        left = f"about {rates} arithmetic and {bandwidth} bandwidth"
+        draft.warn("power-limited", f"{limit:g} W of {device.power_w:g} W leave {device.name} {left}")
+        draft.override("device", lower, "given")
+    return lower
 
 
 def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:

@@ -52,7 +52,7 @@ def counted_flop_per_token(scenario: Scenario) -> float:
 @cached_across_batches
 def total_peak_flop_per_s(scenario: Scenario) -> float:
     """Dense peak of all devices of a training in the format asked for, FLOP/s."""
-    return peak_flop_per_s(scenario.device, scenario.precision) * scenario.num_devices
+    return peak_flop_per_s(scenario.device.unlimited, scenario.precision) * scenario.num_devices
 
 
 def least_step_seconds(scenario: Scenario, tokens: float) -> float:

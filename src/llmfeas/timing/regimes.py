@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from ..catalog.device import NARROW, Device
 from ..catalog.efficiency import Efficiency, Regime
 from ..catalog.engine import ServingSpeed, Style
+from ..catalog.limited import Limited
 from ..record import dataclass
 from .paths import Path, inference_path
 
@@ -71,9 +72,12 @@ def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interva
     own = efficiency.own(device.id, kind, found.regime)
     if own is not None:
         return Interval(found.regime, own.width, "enough", own.factor, own.rows)
-    if not device.by_rule:
+    ends = [math.log(BY_RULE_FACTOR)] if device.by_rule else []
+    if isinstance(device, Limited):
+        ends.append(math.log(device.width))
+    if not ends:
         return found
-    width = math.exp(math.hypot(math.log(found.width), math.log(BY_RULE_FACTOR)))
+    width = math.exp(math.hypot(math.log(found.width), *ends))
     return Interval(found.regime, width, _with_judgement(found.evidence), found.factor)
 
 
