@@ -208,11 +208,11 @@ def softmax(recorder: Recorder, x: Tensor, width: int | None = None) -> Tensor:
 
 
 def dropout(recorder: Recorder, x: Tensor, active: bool) -> Tensor:
-    """Dropout keeps a mask of one byte an element; without effect it is its input."""
+    """Dropout keeps a mask of one byte an element (CPUs: of its input's type); without effect it is its input."""
     if not active:
         return x
     node = recorder.open(fresh, (x,))
     out = recorder.new(x.n, x.width, node)
-    mask = recorder.new(x.n, 1)
+    mask = recorder.new(x.n, x.width if recorder.wide_masks else 1)
     recorder.keep(node, mask)
     return out

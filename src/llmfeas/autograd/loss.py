@@ -205,6 +205,8 @@ def _in_tiles_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | N
     tile, width, columns, again, rows, several, parts = node.data
     wide = [None if edge is None else recorder.new(edge[2], 4) for edge in node.edges]
     _tiles = _tiles_of(recorder, tile, width, several)
+    if recorder.folds_tiles and several == 1:
+        _fold(recorder, tile, FOLDED_BACK)
     _gradient = _gradient_of_tile(recorder, tile, width, again=parts > 1) if several > 1 else None
     # The copy of a tile's part of the weight stands until the next one is made.
     _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, again, rows) if n]
@@ -253,11 +255,24 @@ def _tiled(
     )
     _statistics = [recorder.new(tokens, 4) for _ in range(STATISTICS)]
     _tiles = _tiles_of(recorder, tile, width, several)
+    if recorder.folds_tiles and several == 1:
+        _fold(recorder, tile, FOLDED)
     _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, narrowed) if n]
     recorder.keep(node, scored, labels, *_statistics[:2])
     loss = recorder.new(1, 4, node)
     recorder.ledger.begin("forward")
     return loss
+
+
+FOLDED: Final = (4, 4, 4, 1)
+FOLDED_BACK: Final = (4, 4, 4, 4, 4, 4, 4, 1)
+"""Bytes an element of what stands beside a tile that is folded in torch, at its fullest moment. _forward_tile: scores,
+their distances, an exponential, places before the label. _backward_tile: scores twice, logarithm and exponential of the
+probabilities, the gradient, labels as truth values and as numbers, and what comes of them."""
+
+
+def _fold(recorder: Recorder, tile: int, widths: tuple[int, ...]) -> None:
+    _beside = [recorder.new(tile, width, component=LOGITS) for width in widths]
 
 
 STATISTICS: Final = 7

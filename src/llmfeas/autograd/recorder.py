@@ -57,6 +57,10 @@ class Recorder:
         """Bytes of an element of a product's kept 2-byte input."""
         self.offloads = False
         """What is kept below the loss waits in the memory of the host until its operator's backward."""
+        self.folds_tiles = False
+        """Tiles of logits become statistics operator by operator."""
+        self.wide_masks = False
+        """Dropout multiplies by a mask of its input's type: PyTorch fuses it on accelerators alone."""
         self.narrow_activations = False
         """A gate and what it gates are kept in one byte."""
 

@@ -16,7 +16,7 @@ from ..record import dataclass, field, replace
 from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
-from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, runs_wide, traits_of
+from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, runs_public_code, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 from .training_layout import Layout, host_bytes, layout_of, rank_state, reference_of
 
@@ -281,8 +281,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     full = precision in ("fp32", "tf32")
     adapted, mixed = scenario.method in ("lora", "qlora"), precision.endswith("-mixed")
     sixteen = adapted or not (full or mixed) or layout.pure
-    seq_len = -(-scenario.pass_tokens // scenario.cp)
-    eager = scenario.attention == "eager" or traits.eager_only
+    eager = _is_eager(scenario, traits)
     width = 2 if sixteen and not full else 4
     fp8 = precision in NARROW and layout.scheme.narrow_inputs
     return Recipe(
@@ -300,20 +299,40 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         single=eager and scenario.sequences_together == 1,
         checkpointing=layout.checkpointing,
         drop_embedding=traits.drops_embedding and _drops(scenario.dropout, a.dropout, a.dropout.embedding),
-        drop_attention=traits.drops_attention and _drops(scenario.dropout, a.dropout, a.dropout.attention),
+        drop_attention=_drops_attention(scenario, traits),
         drop_residual=traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual),
-        windowed=a.window is not None and not runs_fused(scenario) and seq_len >= a.window.size,
+        windowed=_is_windowed(scenario),
         tp=scenario.tp,
         expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.method == "qlora",
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
+        folds_tiles=scenario.device.backend not in WITH_TRITON,
+        wide_masks=scenario.device.backend == "cpu" and runs_public_code(scenario),
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
         loss=_loss(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
+
+
+def _is_eager(scenario: Scenario, traits: Implementation) -> bool:
+    """Whether attention is written out: PyTorch's fused kernel for CPUs takes no dropout (sdp_utils_cpp.cpp)."""
+    unfused = scenario.device.backend == "cpu" and _drops_attention(scenario, traits)
+    return scenario.attention == "eager" or traits.eager_only or unfused
+
+
+def _drops_attention(scenario: Scenario, traits: Implementation) -> bool:
+    rates = scenario.model.architecture.dropout
+    return traits.drops_attention and _drops(scenario.dropout, rates, rates.attention)
+
+
+def _is_windowed(scenario: Scenario) -> bool:
+    """Whether the sequence reaches the window of code that masks it."""
+    window = scenario.model.architecture.window
+    reaches = window is not None and -(-scenario.pass_tokens // scenario.cp) >= window.size
+    return reaches and not runs_fused(scenario)
 
 
 def _divides(scenario: Scenario, traits: Implementation) -> bool:
@@ -322,6 +341,8 @@ def _divides(scenario: Scenario, traits: Implementation) -> bool:
     return not plain and scenario.model.architecture.hidden % scenario.tp == 0
 
 
+WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
+"""Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
 COPIES_LOGITS = "4.48"
 """The last release of transformers whose loss copies the logits that it shifts (pull request 35646)."""
 

@@ -30,6 +30,10 @@ class Recipe:
     drop_embedding: bool = False
     drop_attention: bool = False
     drop_residual: bool = False
+    folds_tiles: bool = False
+    """Tiles of logits become statistics operator by operator, for want of a kernel."""
+    wide_masks: bool = False
+    """Dropout keeps a mask of its input's type, as on CPUs."""
     windowed: bool = False
     """The sequence reaches the attention window."""
     tp: int = 1

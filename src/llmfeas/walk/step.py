@@ -47,6 +47,8 @@ def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
     # Adapters run in 16 bits, and nothing else trains beside them.
     recorder.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
     recorder.offloads = setup.recipe.offloads
+    recorder.folds_tiles = setup.recipe.folds_tiles
+    recorder.wide_masks = setup.recipe.wide_masks
     recorder.narrow_activations = setup.recipe.narrow_activations
     return recorder
 
