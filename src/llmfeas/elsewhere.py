@@ -73,6 +73,8 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("nvme ssd disk nvme-path offload-nvme nvme-bandwidth", "--drive"),
     ("vram gpu-memory gpu-vram unified-memory memory-size device-memory mem", "--memory"),
     ("reserve-vram reserved-vram vram-reserve gpu-overhead fit-target", "--reserve"),
+    ("wired-limit-mb iogpu-wired-limit iogpu-wired-limit-mb wired-memory working-set metal-limit vram-limit",
+     "--wired-limit"),
     ("ram system-ram cpu-memory cpu-ram host-ram main-memory", HEADS),
     ("backend framework runtime software launcher", "--engine"),
     ("max-steps steps train-iters iterations iters num-train-steps", STEPS),

@@ -57,6 +57,8 @@ class Scenario:
     """Whole memory of one device, as given or by the catalog."""
     reserve_bytes: float = 0.0
     """What a screen and other programs hold of each device's memory."""
+    wired_limit_bytes: float | None = None
+    """What macOS lets the GPU of a Mac have of its memory."""
     host_memory_bytes: float
     host_gb_per_s: float | None = None
     """Bandwidth of the host's memory as given; None: by its size."""

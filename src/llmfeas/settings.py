@@ -91,6 +91,7 @@ Setting = Literal[
     "transformers",
     "memory",
     "reserve",
+    "wired_limit",
     "host_memory",
     "host_bandwidth",
     "power_limit",
@@ -302,6 +303,8 @@ class Settings(TypedDict, total=False):
     """What one device really has, such as 16GiB."""
     reserve: float | str
     """What a screen and other programs hold of each device's memory."""
+    wired_limit: float | str
+    """What macOS lets the GPU of a Mac have: iogpu.wired_limit_mb."""
     host_memory: float | str
     """Main memory of one machine."""
     host_bandwidth: float | str

@@ -71,7 +71,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("plan -m deepseek-v3 -d 8xh100-sxm -t inference", 0, ("Change --quant awq-int4 ✓", "not q6_k", "not engine auto")),
     ("plan -m gpt2-xl -d rtx-3060 -t pretrain", 0, ("Change --checkpointing full", "Or --offload all")),
     # the same memory is not taken twice; what Metal's limit leaves is another's
-    ("estimate -m gpt-oss:20b -d 'macbook air m2 16gb' -t inference", 0, ("✗ does not fit", "--gpu-layers 20 ✓")),
+    ("estimate -m gpt-oss:20b -d 'macbook air m2 16gb' -t inference", 0, ("! tight", "--gpu-layers 22 ✓")),
     (
         "estimate -m qwen3-32b -d 'm2 16gb' -t inference --quant q4_k_m --engine llama.cpp --gpu-layers 30",
         0,
@@ -95,6 +95,29 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         "estimate -m llama-3-8b -d 'm1 max' -t lora --memory 32GiB",
         0,
         ("! tight", "19.4 GiB", "fp16-mixed", "To make it work"),
+    ),
+    # what macOS lets the GPU have is on the screen, can be said, and is raised before anything is given up
+    (
+        "estimate -m qwen3-coder-30b -d 'm4 pro 24gb' -t inference",
+        0,
+        ("let the GPU have 17.8 GiB of 24 GiB", "--wired-limit 20GiB ✓"),
+    ),
+    (
+        "estimate -m qwen3-coder-30b -d 'm4 pro 24gb' -t inference --wired-limit 20GiB",
+        0,
+        ("✓ feasible", "20 GiB usable"),
+    ),
+    ("estimate -m gpt2 -d m4 --iogpu-wired-limit 20000", 2, ("Here it is --wired-limit",)),
+    (
+        "launch --engine mlx-lm -m qwen3-coder-30b -d 'm4 pro 24gb' -t inference --wired-limit 20GiB",
+        0,
+        ("sudo sysctl iogpu.wired_limit_mb=20480",),
+    ),
+    # a load that is only just kept has a way that surely keeps it
+    (
+        "plan -m llama-3-8b -d h100-sxm -t inference --prompt 1000 --output 300 --rate 8 --ttft 300ms --tpot 20ms",
+        0,
+        ("! tight", "Change --num-devices 2 --tp 1 --pp 1 ✓", "not Nothing has to change"),
     ),
     # another job only where the one that was asked for has no way
     (

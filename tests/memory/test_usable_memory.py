@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.memory.usable import usable_bytes
 from llmfeas.settle import resolution
@@ -22,10 +23,35 @@ def test_a_given_size_replaces_the_capacity() -> None:
     assert usable_bytes(serving(ASKED, device="rtx-4090", memory_bytes=48 * GIB)) == 0.97 * 48 * GIB
 
 
-@pytest.mark.parametrize(("gib", "share"), [(8, 2 / 3), (32, 2 / 3), (36, 2 / 3), (48, 0.75), (192, 0.75)])
-def test_metal_lends_two_thirds_or_three_quarters(gib: int, share: float) -> None:
-    found = usable_bytes(serving(ASKED, device="m2-ultra", memory_bytes=gib * GIB))
-    assert found == pytest.approx(share * gib * GIB, rel=1e-4)
+@pytest.mark.parametrize(
+    ("gib", "megabytes"),
+    [(16, 12713.12), (24, 19069.67), (32, 26800.60), (48, 40200.90), (64, 55662.79), (128, 115448.73)],
+)
+def test_a_gpu_of_a_mac_has_what_macos_says(gib: int, megabytes: float) -> None:
+    """ggml prints Metal's recommended working set in MB of 10^6 bytes."""
+    found = resolution({"model": "gpt2", "device": "m2-ultra", "memory": f"{gib}GiB"}, catalog()).scenario
+    assert usable_bytes(found) == pytest.approx(megabytes * 1e6, rel=1e-5)
+
+
+def test_a_raised_limit_of_a_mac_is_what_its_gpu_has() -> None:
+    asked = {"model": "llama-3.3-70b", "device": "m4-max-40c", "memory": "64GiB", "task": "inference"}
+    found = estimate(resolution({**asked, "wired_limit": "56GiB"}, catalog()))
+    assert found.memory.usable_bytes == 56 * GIB
+    assert found.verdict.status == "feasible"
+    held = resolution({**asked, "wired_limit": "56GiB", "reserve": "10GiB"}, catalog()).scenario
+    assert usable_bytes(held) == 54 * GIB
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"device": "rtx-4090", "wired_limit": "20GiB"}, "is no Mac's"),
+        ({"device": "m4", "memory": "16GiB", "wired_limit": "17GiB"}, "more than the 16 GiB"),
+    ],
+)
+def test_a_limit_of_macos_is_refused_where_it_cannot_be(asked: dict[str, object], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        resolution({"model": "gpt2", **asked}, catalog())
 
 
 def test_a_cpu_leaves_a_tenth_to_the_system() -> None:

@@ -35,6 +35,16 @@ class ScreenShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetalShare:
+    """What macOS lets the GPU have of a Mac's memory, from so many GiB on, and what who raises that leaves to it."""
+
+    __pydantic_config__: ClassVar = STRICT
+    from_gib: PositiveOrZero
+    share: Fraction
+    left_gib: PositiveOrZero
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """Memory that is no tensor of the model, by backend: data/runtime.yaml."""
 
@@ -46,7 +56,13 @@ class Runtime:
     """Share of a device's memory that one process can take where the driver's own figure is not known."""
     unseen: Mapping[BackendId, PositiveOrZero] = field(default_factory=dict)
     """Bytes of what the driver reports that no process sees."""
+    metal: tuple[MetalShare, ...]
+    """From the smallest memory on."""
     screen: ScreenShare = field(default_factory=ScreenShare)
+
+    def of_mac(self, memory_gib: float) -> MetalShare:
+        """What holds for a Mac of so much memory."""
+        return [step for step in self.metal if step.from_gib <= memory_gib][-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,6 +204,9 @@ def memory_upper_bound(settings: Mapping[str, object], requested: Scenario, cata
     runtime, memory = requested.tables.runtime, _memory(settings, requested, device)
     # a server takes its share of all that it sees
     usable = max(usable_part(runtime, device, memory), seen_bytes(runtime, device, memory))
+    said = settings.get("wired_limit", requested.wired_limit_bytes if requested.was_given("wired_limit") else "auto")
+    if device.backend == "metal" and said != "auto":
+        usable = max(usable, said if isinstance(said, float) else parse_bytes(str(said), "--wired-limit"))
     return usable - runtime.contexts[device.backend]
 
 

@@ -61,6 +61,11 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     yield term("memory.peak_bytes", text, formula, summands, peak, "bytes")
     whole = setting(scenario, "memory", memory.capacity_bytes, "bytes")
     text, formula, held = "what a process may use of the device's memory", "memory * share", 0.0
+    if scenario.was_given("wired_limit") and memory.usable_bytes == scenario.wired_limit_bytes:
+        limit = setting(scenario, "wired_limit", memory.usable_bytes, "bytes")
+        text = "what macOS lets the GPU have"
+        yield term("memory.usable_bytes", text, "wired_limit", (limit,), memory.usable_bytes, "bytes")
+        return
     alone = usable_part(scenario.tables.runtime, scenario.device, memory.capacity_bytes)
     if estimate.serving is None and memory.usable_bytes < alone:
         held = min(scenario.reserve_bytes, memory.capacity_bytes - memory.usable_bytes)

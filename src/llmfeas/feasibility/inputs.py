@@ -14,6 +14,7 @@ from ..units import GB
 _FIELDS = {
     "memory": "memory_bytes",
     "reserve": "reserve_bytes",
+    "wired_limit": "wired_limit_bytes",
     "host_memory": "host_memory_bytes",
     "host_bandwidth": "host_gb_per_s",
     "power_limit": "power_limit_w",

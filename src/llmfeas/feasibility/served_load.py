@@ -96,6 +96,26 @@ def keeps_up(scenario: Scenario) -> bool:
     return (found.stable or scenario.requests is not None) and not targets.missed(found)
 
 
+def judged_servers(scenario: Scenario, targets: Targets, *, sure: bool) -> list[tuple[Server, Targets]]:
+    """The servers by which a verdict judges a load, each with the targets that it is to keep.
+
+    The expected one; where it is to be `sure` that one within the least ranges of its waits, and the slow one.
+    """
+    decoding, reading = speed_intervals(scenario)
+    expected = server_of(scenario, decoding.factor, reading.factor)
+    if not sure:
+        return [(expected, targets)]
+    value = scenario.tables.efficiency.value
+    token = value("load.tpot") if scenario.requests is None else value("load.burst")
+    within = replace(
+        targets,
+        ttft_seconds=targets.ttft_seconds and targets.ttft_seconds / value("load.ttft"),
+        tpot_seconds=targets.tpot_seconds and targets.tpot_seconds / token,
+    )
+    slow = server_of(scenario, decoding.factor / decoding.width, reading.factor / reading.width)
+    return [(expected, within), (slow, targets)]
+
+
 def _load(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
     batch = _batch(scenario, *_of_users(scenario), decode_factor, read_factor)
     return _followed(scenario, batch)

@@ -127,7 +127,7 @@ class _Held:
         buffers = min(pool.most_rank_bytes, pool.rank_bytes * tp) if tp > 1 and linked else 0.0
         cache, graphs = parts["kv_cache_bytes"], _graphs(scenario, pool)
         return cls(
-            seen=seen_bytes(runtime, scenario.device, scenario.memory_bytes),
+            seen=scenario.wired_limit_bytes or seen_bytes(runtime, scenario.device, scenario.memory_bytes),
             context=runtime.contexts[scenario.device.backend],
             held_by_others=scenario.reserve_bytes,
             joined=joined,

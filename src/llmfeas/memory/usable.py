@@ -17,12 +17,13 @@ def usable_bytes(scenario: Scenario) -> float:
     """
     device, capacity = scenario.device, scenario.memory_bytes
     left = reported_bytes(device, capacity) - scenario.reserve_bytes
-    return max(min(usable_part(scenario.tables.runtime, device, capacity), left), 0.0)
+    taken = usable_part(scenario.tables.runtime, device, capacity)
+    return max(min(taken if scenario.wired_limit_bytes is None else scenario.wired_limit_bytes, left), 0.0)
 
 
 def pool_bytes(scenario: Scenario) -> float:
     """What device and processor may take together of one memory, of which Metal limits the device's part alone."""
-    return scenario.memory_bytes * scenario.tables.runtime.usable["shared"]
+    return max(scenario.memory_bytes * scenario.tables.runtime.usable["shared"], scenario.wired_limit_bytes or 0.0)
 
 
 def reported_bytes(device: Device, capacity: float) -> float:
@@ -31,19 +32,23 @@ def reported_bytes(device: Device, capacity: float) -> float:
     return reported if reported is not None and capacity == device.memory_bytes else capacity
 
 
+def wired_bytes(runtime: Runtime, capacity: float) -> float:
+    """What macOS lets the GPU have of so much memory where nobody has told it otherwise: data/runtime.yaml."""
+    return capacity * runtime.of_mac(capacity / GIB).share
+
+
 def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
     """What is usable of so many bytes of a device.
 
     The driver's figure where the catalog has it; else 97 % of the capacity, 90 % where the system shares it (CPU,
-    unified memory), and on Metal the recommended working set: 2/3 of the RAM up to 36 GiB, 3/4 above. A memory size
-    that the user gave replaces the capacity. Source: data/runtime.yaml.
+    unified memory), and on Metal what macOS lets the GPU have. A memory size that the user gave replaces the capacity.
+    Source: data/runtime.yaml.
     """
     if device.reported_bytes is not None and capacity == device.memory_bytes:
         return device.reported_bytes
     shares = runtime.usable
     if device.backend == "metal":
-        small = capacity <= shares["metal_limit_gib"] * GIB
-        return capacity * shares["metal_small" if small else "metal_large"]
+        return wired_bytes(runtime, capacity)
     if device.backend == "cpu":
         return capacity * shares["cpu"]
     return capacity * shares["shared" if draws_on_host(device) else "default"]

@@ -28,7 +28,7 @@ GENERATION_YEARS = 3
 UNPRICED = 0.25
 """Pain of a device that nobody is known to let; it decides between devices that hurt alike: others differ by a half."""
 
-OWN = ("memory", "reserve", "power_limit", "price", "purchase_price", "devices_per_node")
+OWN = ("memory", "reserve", "wired_limit", "power_limit", "price", "purchase_price", "devices_per_node")
 """What was said of the device at hand holds for no other one."""
 
 RAM_GIB = (64, 128, 256, 512, 1024)
@@ -45,7 +45,20 @@ def memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     sizes = device.memory_options_gib or (RAM_GIB if device.kind == "cpu" else ())
     for size in sorted(sizes):
         if scenario.memory_bytes * LARGER < size * GIB <= device.memory_bytes * LARGER:
-            yield change(scenario, "memory", {"memory": f"{size:g}GiB"}, f"a machine with {size:g} GiB of memory")
+            text = f"a machine with {size:g} GiB of memory"
+            limit = {"wired_limit": AUTO} if scenario.was_given("wired_limit") else {}
+            yield change(scenario, "memory", {"memory": f"{size:g}GiB", **limit}, text)
+
+
+def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield a higher limit of macOS for what the GPU of a Mac may have, where nobody has said one."""
+    scenario = estimate.scenario
+    limit, memory = scenario.wired_limit_bytes, scenario.memory_bytes / GIB
+    if limit is not None and not scenario.was_given("wired_limit"):
+        raised = int(memory - scenario.tables.runtime.of_mac(memory).left_gib)
+        if raised * GIB > LARGER * limit:
+            left = f"{memory - raised:g} GiB are left to macOS and other programs"
+            yield change(scenario, "wired-limit", {"wired_limit": f"{raised}GiB"}, f"{left} (iogpu.wired_limit_mb)")
 
 
 def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -165,6 +178,7 @@ def _farness(device: Device, own: Device, rented: Collection[str]) -> float:
 
 
 HARDWARE_SOURCES: tuple[tuple[str, Source], ...] = (
+    ("wired_limit", wired_limit_changes),
     ("host_memory", host_memory_changes),
     ("memory", memory_changes),
     ("num_devices", count_changes),

@@ -14,7 +14,7 @@ from ..scenario import Scenario
 from .axes import axes_of
 from .change import Axis, Changes, tier_of, together
 from .change import change as make_change
-from .hardware import rented_groups
+from .hardware import OWN, rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
 
@@ -28,6 +28,7 @@ MOST_CHANGES = 2
 MOST_TOGETHER = 3
 """Changes that go together where no one or two surely do."""
 MOST_DOUBLINGS = 6
+SURELY = ("feasible",)
 FREE = ("device", "num_devices", "tp", "pp", "ep")
 """What a plan for a server may choose anew."""
 
@@ -48,13 +49,13 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     with another recipe, then fewer tokens, then another task. Where what was asked may just do, only what surely does.
     """
     if estimated.verdict.status == "tight":
-        search.wanted = ("feasible",)
+        search.wanted = SURELY
     scenario = estimated.scenario
     hardware_tier = tier_of(scenario, "hardware")
     every = list(_helpful(axes_of(estimated, catalog, (*keep, *HARDWARE)), estimated))
     recipe = list(_of_tiers(every, range(hardware_tier)))
     fleet = fleet_way(search, estimated, catalog, keep)
-    names = [axis.name for axis in recipe]
+    names = [axis.name for axis in recipe if axis.name not in OWN]
     free = axes_of(estimated, catalog, (*keep, *names), any_device="device" not in keep)
     hardware = [_few(axis) for axis in _of_tiers(free, (hardware_tier,))]
     kept = _by_tiers(search, recipe, hardware_tier)[:SHOWN]
@@ -88,7 +89,7 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     from .solve.fleet import fewest
 
     open_ = {name: value for name, value in search.request.items() if name in keep or name not in FREE}
-    found, _ = fewest({**open_, "device": scenario.device.id}, catalog)
+    found, _ = fewest({**open_, "device": scenario.device.id}, catalog, sure=search.wanted == SURELY)
     if found is None or found.estimate.verdict.status not in search.wanted:
         return None
     if (found.count, found.copy) == (scenario.num_devices, scenario.tp * scenario.pp):
@@ -168,7 +169,7 @@ def _leanest(search: Search, axes: Sequence[Axis]) -> Iterator[Way]:
         return
     changes = together([axis.alternatives[-1] for axis in axes])
     asked = search.wanted
-    for wanted in dict.fromkeys((("feasible",), asked)):
+    for wanted in dict.fromkeys((SURELY, asked)):
         search.wanted = wanted
         way = search.way(changes)
         if way is not None:

@@ -203,7 +203,8 @@ def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 def layers_change(scenario: Scenario, kept: int, others: Mapping[str, object]) -> Change:
     """The change that leaves so many layers on the device; `others` is what it sets besides."""
-    text = "the other layers run on the host: far slower"
+    shared = scenario.device.backend == "metal"
+    text = "the other layers run on the processor" if shared else "the other layers run on the host: far slower"
     if others.get("engine", scenario.engine) != scenario.engine:
         text = f"{others['engine']} instead of {scenario.engine}; {text}"
     hurt = host_pain(kept, scenario.model.architecture.layers)

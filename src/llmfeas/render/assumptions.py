@@ -153,6 +153,10 @@ def _left_free(inputs: Json) -> Iterator[str]:
     if reserve.get("value") and reserve["origin"] != "given":
         size = glued(format_bytes(reserve["value"]))
         yield f"{size} of a card's memory belong to the screen and other programs (--reserve)."
+    limit = inputs.get("wired_limit", {})
+    if limit.get("value") and limit["origin"] != "given":
+        size, whole = (glued(format_bytes(inputs[name]["value"])) for name in ("wired_limit", "memory"))
+        yield f"macOS 26 and newer let the GPU have {size} of {whole} (--wired-limit)."
 
 
 def _chosen_to_fit(inputs: Json, *, sure: bool) -> Iterator[str]:

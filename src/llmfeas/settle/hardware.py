@@ -10,11 +10,12 @@ from ..catalog.joined import Joined, joined_price, parts_of
 from ..catalog.limited import Limited, limited
 from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
-from ..catalog.tables import ScreenShare
+from ..catalog.tables import Runtime, ScreenShare
 from ..errors import UsageError
+from ..memory.usable import wired_bytes
 from ..options import BY_NAME
 from ..text import printable
-from ..units import GB, GIB, parse_integer
+from ..units import GB, GIB, format_bytes, parse_integer
 from .draft import Draft
 
 DESKTOP_HOST_BYTES = 32 * GIB
@@ -229,6 +230,24 @@ def _settle_power(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     return lower
 
 
+def _settle_wired_limit(draft: Draft, device: Device, runtime: Runtime) -> None:
+    """Settle what macOS lets the GPU have.
+
+    Raises:
+        UsageError: where the device is no Mac's, or has less.
+    """
+    said, memory = draft.given.get("wired_limit"), draft.values["memory_bytes"]
+    if device.backend != "metal" and said is not None and draft.origin_of_given("wired_limit") == "given":
+        problem = f"--wired-limit is a setting of macOS, and {device.name} is no Mac's"
+        raise UsageError("contradiction", problem, "Leave it out; --reserve says what other programs hold.")
+    if device.backend != "metal":
+        draft.override("wired_limit", None, "default")
+    elif (limit := draft.settle("wired_limit", wired_bytes(runtime, memory), "device")) > memory:
+        problem = f"--wired-limit {format_bytes(limit)} is more than the {format_bytes(memory)} of {device.name}"
+        raise UsageError("contradiction", problem, "--memory says how much there is.")
+    draft.values["wired_limit_bytes"] = draft.values.pop("wired_limit")
+
+
 def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     """Settle the memory of device and host.
 
@@ -246,6 +265,7 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
     draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device")
     draft.values["reserve_bytes"] = draft.values.pop("reserve")
+    _settle_wired_limit(draft, device, catalog.tables.runtime)
     host = draft.given.get("host_memory")
     if host is None:
         together = min(draft.values["num_devices"], draft.values["devices_per_node"])

@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
 from ..memory.runtime import own_memory
-from ..memory.usable import usable_bytes, usable_part
+from ..memory.usable import usable_bytes
 from ..objectives import OBJECTIVES
 from ..options import flag_of
 from ..record import replace
@@ -112,7 +112,7 @@ def _usual_context(draft: Draft, engine: Engine, catalog: Catalog) -> tuple[int,
         return USUAL_CONTEXT, "default"
     seen = 0.0 if device.backend == "cpu" else draft.values["memory_bytes"] * draft.values["num_devices"]
     if device.backend == "metal":
-        seen = usable_part(catalog.tables.runtime, device, seen)
+        seen = draft.values["wired_limit_bytes"] * draft.values["num_devices"]
     return step_value(steps, seen / GIB), "backend"
 
 

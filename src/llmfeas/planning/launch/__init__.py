@@ -22,6 +22,7 @@ from ...scenario import Scenario
 from ...settle import resolution
 from ...settle.task import implied_task
 from ...text import printable
+from ...units import MIB
 from .clusters import on_cluster
 from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 from .names import is_gguf
@@ -110,7 +111,14 @@ def stamped(engine: Launcher, scenario: Scenario, written: Launch) -> Launch:
         replace(file, text=f"# {line}\n{file.text}") if file.name.endswith(COMMENTED) else file
         for file in written.files
     )
-    return replace(written, files=files, notes=(line, *written.notes))
+    return replace(written, files=files, notes=(line, *_of_the_system(scenario), *written.notes))
+
+
+def _of_the_system(scenario: Scenario) -> Iterator[str]:
+    """Yield what is to be set outside of the engine."""
+    if scenario.was_given("wired_limit") and scenario.wired_limit_bytes is not None:
+        mebibytes = f"{scenario.wired_limit_bytes / MIB:.0f}"
+        yield f"first let the GPU have so much, until the next start: sudo sysctl iogpu.wired_limit_mb={mebibytes}"
 
 
 def cannot(engine: Launcher, scenario: Scenario, objection: Objection) -> UsageError:

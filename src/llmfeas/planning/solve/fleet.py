@@ -59,10 +59,10 @@ def layout_of(fleet: Fleet) -> dict[str, object]:
     return {"dp": fleet.count // fleet.copy, **{name: getattr(scenario, name) for name in LAYOUT}}
 
 
-def fewest(request: Request, catalog: Catalog) -> tuple[Fleet | None, Fleets]:
-    """The fewest devices that do, and the search for them."""
+def fewest(request: Request, catalog: Catalog, *, sure: bool = False) -> tuple[Fleet | None, Fleets]:
+    """The fewest devices that do, only those that surely do if `sure`, and the search for them."""
     device = str(request["device"])
-    search = Fleets(without(request, "device", "num_devices"), catalog)
+    search = Fleets(without(request, "device", "num_devices"), catalog, sure=sure)
     lot = Lot(device=device, settings={"device": device})
     return next(search.found([lot]), None), search
 

@@ -18,7 +18,7 @@ from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import STORED, memory_lower_bound
 from ...feasibility.result import Estimate
-from ...feasibility.served_load import arrivals_of, lengths_of, server_of
+from ...feasibility.served_load import arrivals_of, judged_servers, lengths_of, server_of
 from ...load.batch import Batch
 from ...load.requests import Arrivals, Lengths
 from ...load.server import Server
@@ -42,6 +42,7 @@ LEAST_BITS = 4
 """Formats of fewer bits are no server's choice."""
 MANY = 64
 """Requests at once for which an engine is taken where they come at a rate."""
+SURELY = ("feasible",)
 SURE = 0.9
 """The rate of one device's fullest batches bounds that of a layout with so much to spare."""
 
@@ -97,8 +98,12 @@ class Fleet:
 class DeviceFormat:
     """A device in one format, and what is known of it: equal devices of several lots are followed once."""
 
-    def __init__(self, rank: int, request: Request, gives_up: str, scenario: Scenario, catalog: Catalog) -> None:
+    def __init__(
+        self, rank: int, request: Request, gives_up: str, scenario: Scenario, catalog: Catalog, *, sure: bool = False
+    ) -> None:
         self.rank = rank
+        self.sure = sure
+        """Whether the pessimistic ends of what users wait are to keep to the targets too."""
         self.request = request
         self.gives_up = gives_up
         self.scenario = scenario
@@ -138,8 +143,8 @@ class DeviceFormat:
         while stages <= MOST_STAGES:
             asked = {**self.request, "tp": tp, "pp": stages, "num_devices": tp * stages}
             found = alone(asked, self._catalog)
-            if found is not None and found.verdict.status in FEASIBLE:
-                return ModelCopy(asked, self._catalog)
+            if found is not None and found.verdict.status in (SURELY if self.sure else FEASIBLE):
+                return ModelCopy(asked, self._catalog, sure=self.sure)
             if said is not None:
                 break
             stages *= 2
@@ -149,8 +154,9 @@ class DeviceFormat:
 class ModelCopy:
     """One copy of the model, and how many of them keep to rate and targets."""
 
-    def __init__(self, request: Request, catalog: Catalog) -> None:
+    def __init__(self, request: Request, catalog: Catalog, *, sure: bool) -> None:
         self.request = request
+        self.sure = sure
         self.devices = int(str(request["num_devices"]))
         self._catalog = catalog
         self._copies: dict[int, tuple[int, float] | None] = {}
@@ -164,7 +170,19 @@ class ModelCopy:
         """A floor for the copies, from mean figures of their batches; None where a single request misses a target."""
         if self._scenario is None:
             return None
-        return least_replicas(_server(self._scenario), *_load_of(self._scenario))
+        lengths, arrivals, _ = _load_of(self._scenario)
+        floors = [least_replicas(server, lengths, arrivals, targets) for server, targets in self._judged]
+        known = [floor for floor in floors if floor is not None]
+        return max(known) if len(known) == len(floors) else None
+
+    @cached_property
+    def _judged(self) -> list[tuple[Server, Targets]]:
+        """One replica as a verdict follows it, with the targets that it is to keep: expected, and where it is to be
+        sure at the pessimistic ends too.
+        """
+        assert self._scenario is not None
+        found = judged_servers(self._scenario, _load_of(self._scenario)[2], sure=self.sure)
+        return [(replace(server, replicas=1), targets) for server, targets in found]
 
     def most(self, devices: int, figure: Figure) -> float:
         """What as many copies take as fill so many devices; 0 where they cannot be asked."""
@@ -178,9 +196,14 @@ class ModelCopy:
         """The copies that do, at most so many, and seconds to the first token; None where none do."""
         if most not in self._copies:
             assert self._scenario is not None and self.least is not None
-            server = _server(self._scenario)
-            count, load = fewest_replicas(server, *_load_of(self._scenario), max(1, most), self.least)
-            self._copies[most] = None if count is None else (count, load.ttft_seconds.p95)
+            lengths, arrivals, _ = _load_of(self._scenario)
+            count: int | None = self.least
+            first = math.inf
+            for server, targets in self._judged:
+                if count is not None:
+                    count, load = fewest_replicas(server, lengths, arrivals, targets, max(1, most), count)
+                    first = load.ttft_seconds.p95
+            self._copies[most] = None if count is None else (count, first)
         return self._copies[most]
 
 
@@ -210,10 +233,6 @@ def shares(request: Request, devices: int, figure: Figure, catalog: Catalog) -> 
             layout = {name: copies[place].request[name] for name in ("tp", "pp", "engine")}
             found.append(Shared(layout, each.scenario.quant, each.gives_up, amount))
     return found
-
-
-def _server(scenario: Scenario) -> Server:
-    return replace(server_of(scenario), replicas=1)
 
 
 def _load_of(scenario: Scenario) -> tuple[Lengths, Arrivals, Targets]:
@@ -252,10 +271,11 @@ def alone(request: Request, catalog: Catalog) -> Estimate | None:
 
 
 class Fleets:
-    """The search for the cheapest fleets of a request."""
+    """The search for the cheapest fleets of a request: those that may just do too, or only those that surely do."""
 
-    def __init__(self, request: Request, catalog: Catalog) -> None:
+    def __init__(self, request: Request, catalog: Catalog, *, sure: bool = False) -> None:
         self.request = request
+        self.sure = sure
         self.catalog = catalog
         self.last: Request | None = None
         """The copy of the model that was followed last."""
@@ -304,7 +324,7 @@ class Fleets:
 
     def _of(self, device: str) -> list[DeviceFormat]:
         if device not in self._formats:
-            self._formats[device] = list(formats_of({**self.request, "device": device}, self.catalog))
+            self._formats[device] = list(formats_of({**self.request, "device": device}, self.catalog, sure=self.sure))
         return self._formats[device]
 
     def _lay_out(self, lot: Lot, each: DeviceFormat) -> None:
@@ -337,14 +357,14 @@ class Fleets:
         if key not in self._judged:
             self._judged[key] = estimated(asked, self.catalog)
         result = self._judged[key]
-        if result is not None and result.verdict.status in FEASIBLE:
+        if result is not None and result.verdict.status in (SURELY if self.sure else FEASIBLE):
             fleet = Fleet(
                 lot=lot, count=devices, copy=layout.devices, asked=asked, estimate=result, gives_up=each.gives_up
             )
             self._wait(fleet.usd_per_hour, lot, fleet, float(each.rank), first)
 
 
-def formats_of(request: Request, catalog: Catalog) -> Iterator[DeviceFormat]:
+def formats_of(request: Request, catalog: Catalog, *, sure: bool = False) -> Iterator[DeviceFormat]:
     """Yield the formats to serve in on one device: the one that was said, else as published, then those of fewer bits,
     the widest first.
     """
@@ -365,4 +385,4 @@ def formats_of(request: Request, catalog: Catalog) -> Iterator[DeviceFormat]:
         asked = {**request, **settings}
         scenario = settled({**asked, "num_devices": 1}, catalog)
         if scenario is not None:
-            yield DeviceFormat(rank, asked, gives_up, scenario, catalog)
+            yield DeviceFormat(rank, asked, gives_up, scenario, catalog, sure=sure)
