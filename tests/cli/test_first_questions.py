@@ -113,6 +113,15 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("sudo sysctl iogpu.wired_limit_mb=20480",),
     ),
+    # what runs at a desk is no way for many users, and another engine says which format it takes
+    (
+        "estimate -m llama-3.1-8b -d rtx-4090 -t inference --concurrency 32",
+        0,
+        ("✗ does not fit", "--kv-dtype fp8 --quant fp8 ✓", "not llama.cpp instead"),
+    ),
+    ("estimate -m gemma-3-27b -d t4 -t inference", 0, ("--engine llama.cpp ✓", "many requests; q4_k_m weights")),
+    # no communication of TPUs is taken off what a server wants
+    ("estimate -m llama-3.1-8b -d v5e-8 -t inference", 0, ("✓ feasible", "tp 8")),
     # a load that is only just kept has a way that surely keeps it
     (
         "plan -m llama-3-8b -d h100-sxm -t inference --prompt 1000 --output 300 --rate 8 --ttft 300ms --tpot 20ms",

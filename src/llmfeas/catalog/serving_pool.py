@@ -103,6 +103,8 @@ class ServingPool:
     most_rank_bytes: PositiveOrZero = 0.0
     joined_bytes: PositiveOrZero = 0.0
     """What communication takes before the server looks what is free, where there are several ranks."""
+    joined_on: tuple[BackendId, ...] = ()
+    """The backends whose communication does."""
     padded: tuple[Identifier, ...] = ()
     """Formats in which the width of routed experts is padded to a multiple of `padded_to` on each rank."""
     padded_to: Count = 1

@@ -123,7 +123,8 @@ class _Held:
     def of(cls, scenario: Scenario, tensors: InferenceMemory, pool: ServingPool) -> _Held:
         """Look up what a server holds besides the tensors that were counted."""
         runtime, parts, tp = scenario.tables.runtime, tensors.components, scenario.tp
-        joined, linked = (pool.joined_bytes if tp > 1 else 0.0), _linked(scenario.device)
+        joins, linked = tp > 1 and scenario.device.backend in pool.joined_on, _linked(scenario.device)
+        joined = pool.joined_bytes if joins else 0.0
         buffers = min(pool.most_rank_bytes, pool.rank_bytes * tp) if tp > 1 and linked else 0.0
         cache, graphs = parts["kv_cache_bytes"], _graphs(scenario, pool)
         return cls(

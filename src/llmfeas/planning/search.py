@@ -115,6 +115,8 @@ class Way:
 
     def _spills(self) -> Iterator[str]:
         scenario = self.estimate.scenario
+        if "engine" in self.settings and "quant" not in self.settings and scenario.origins["quant"] == "derived":
+            yield f"{scenario.quant} weights"
         if scenario.places_experts:
             layers = scenario.model.architecture.layers
             yield f"the experts of {scenario.n_cpu_moe} of {layers} layers stay in main memory"

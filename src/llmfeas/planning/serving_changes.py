@@ -120,11 +120,20 @@ def _run_by(scenario: Scenario, quant: str, catalog: Catalog) -> dict[str, objec
     return {"quant": quant, **({"engine": scenario.engine} if named else {})}
 
 
+def _serves_many(scenario: Scenario, catalog: Catalog) -> bool:
+    """Whether so many users are why a server was taken: what runs at a desk is no way for them."""
+    backend, many = catalog.backends[scenario.device.backend], scenario.concurrency
+    usual = default_engine(backend, scenario.device, "inference", "none", many)
+    return many > 1 and not catalog.tables.engine(usual).serving.automatic
+
+
 def desk_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield what runs at a desk, by its name, where a server is too large for one, or for one user of one card."""
     scenario = estimate.scenario
     server = "serving" in scenario.engine_record.does and not scenario.engine_record.serving.automatic
     alone = scenario.num_devices == scenario.concurrency == 1 and scenario.rate is None
+    if scenario.task == "inference" and _serves_many(scenario, catalog):
+        return
     if scenario.task == "inference" and server and (alone or scenario.device.kind != "datacenter"):
         desk = default_engine(catalog.backends[scenario.device.backend], scenario.device, "inference", DESK_FORMAT)
         if catalog.tables.engine(desk).serving.automatic:
@@ -193,7 +202,7 @@ def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     layers = scenario.model.architecture.layers
     most = layers if scenario.gpu_layers is None else scenario.gpu_layers
     partial = scenario.engine_record.serving.partial
-    if not partial and scenario.device.kind == "datacenter":
+    if not partial and (scenario.device.kind == "datacenter" or _serves_many(scenario, catalog)):
         return
     for part in PARTS:
         kept = int(layers * part)

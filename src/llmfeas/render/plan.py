@@ -26,7 +26,9 @@ def report(envelope: Json, model: str, device: str) -> Report:
     if plans and plans[0]["changes"]:
         blocks += _ways(plans)
     elif plans:
-        blocks.append(Topic(label="Plan", paragraphs=((Phrase("Nothing has to change."),),)))
+        sure = asked["verdict"]["status"] == "feasible"
+        text = "Nothing has to change." if sure else "No change that llmfeas knows makes it sure."
+        blocks.append(Topic(label="Plan", paragraphs=((Phrase(text),),)))
     elif result["nearest"]:
         blocks.append(_nearest(result["nearest"]))
     if envelope["warnings"]:

@@ -166,7 +166,7 @@ def _settle_reading(draft: Draft, model: Model) -> None:
     prompt = draft.settle("prompt", usual, "derived")
     draft.override("context", prompt, "derived")
     draft.override("output", None, "derived")
-    _within_positions(draft, model, prompt, "--prompt")
+    _within_positions(draft, model, prompt, "--prompt" if draft.was_given("prompt") else "--context")
 
 
 def _with_images(draft: Draft, model: Model, prompt: int) -> int:
