@@ -22,6 +22,7 @@ from llmfeas.evidence.measurements import Measurement, measurement_files, read_m
 from llmfeas.memory.inference import inference_memory
 from llmfeas.memory.runtime import (
     MemoryKind,
+    context_bytes,
     divided_bytes,
     inference_overhead,
     is_sharded,
@@ -105,7 +106,7 @@ def _peak(measurement: Measurement, scenario: Scenario) -> Peak:
         kind="device" if measurement.memory_kind == "unknown" else measurement.memory_kind,
         measured_bytes=measured.peak_bytes or (measured.peak_total_bytes or 0.0) / scenario.num_devices,
         components=components,
-        context_bytes=scenario.tables.runtime.contexts[scenario.device.backend],
+        context_bytes=context_bytes(scenario),
         divided_bytes=divided_bytes(scenario) if scenario.is_training else 0.0,
         overheads=overheads,
     )

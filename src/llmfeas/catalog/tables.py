@@ -52,6 +52,8 @@ class Runtime:
     as_of: str = ""
     contexts: Mapping[BackendId, PositiveOrZero]
     """Bytes of the driver's context and loaded kernels of one process."""
+    programs: Mapping[BackendId, PositiveOrZero] = field(default_factory=dict)
+    """Bytes of the interpreter and the libraries of a training, where they lie in the device's memory too."""
     usable: Mapping[str, PositiveOrZero]
     """Share of a device's memory that one process can take where the driver's own figure is not known."""
     unseen: Mapping[BackendId, PositiveOrZero] = field(default_factory=dict)

@@ -31,8 +31,14 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
     context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/engines.yaml, runtime.yaml.
     """
     fixed, allocator = _overheads(scenario, components)
-    context = scenario.tables.runtime.contexts[scenario.device.backend]
+    context = context_bytes(scenario)
     return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
+
+
+def context_bytes(scenario: Scenario) -> float:
+    """The driver's context, and for a training on a CPU the program that runs it."""
+    table, backend = scenario.tables.runtime, scenario.device.backend
+    return table.contexts[backend] + (table.programs.get(backend, 0.0) if scenario.is_training else 0.0)
 
 
 def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
@@ -71,7 +77,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     """
     tensors = sum(components.values())
     fixed, allocator = _overheads(scenario, components)
-    expected = tensors + fixed + allocator + scenario.tables.runtime.contexts[scenario.device.backend]
+    expected = tensors + fixed + allocator + context_bytes(scenario)
     weights = components.get("weights_bytes", 0.0) / max(tensors, 1.0)
     width, own = peak_width(scenario, weights), own_memory(scenario)
     if own is not None:
