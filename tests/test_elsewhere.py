@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmfeas.elsewhere import ELSEWHERE, ours
+from llmfeas.elsewhere import ELSEWHERE, NO_MATTER, ours
 from llmfeas.errors import UsageError
 from llmfeas.options import BY_NAME, OPTIONS, flag_of
 from llmfeas.planning.answer import bare_answer
@@ -21,6 +21,11 @@ def test_what_is_offered_is_an_option_of_ours(name: str) -> None:
 
 def test_our_own_options_are_not_called_foreign() -> None:
     assert not {name.replace("_", "-") for name in BY_NAME} & ELSEWHERE.keys()
+
+
+def test_what_matters_is_not_said_to_be_no_matter() -> None:
+    assert not NO_MATTER & ELSEWHERE.keys()
+    assert not NO_MATTER & {flag.removeprefix("--") for flag in FLAGS}
 
 
 @pytest.mark.parametrize(

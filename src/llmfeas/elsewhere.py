@@ -103,3 +103,16 @@ ELSEWHERE: Mapping[str, Ours] = _table()
 def ours(name: str) -> Ours | None:
     """What a name of another tool is called here: `--batch-size`, `-ngl`, `n_ctx`."""
     return ELSEWHERE.get(name.lstrip("-").lower().replace("_", "-"))
+
+
+_NO_MATTER = (
+    "lr learning-rate lr-scheduler lr-scheduler-type warmup warmup-steps warmup-ratio weight-decay max-grad-norm "
+    "adam-beta1 adam-beta2 lora-alpha alpha seed temperature temp top-p top-k min-p repetition-penalty"
+)
+NO_MATTER = frozenset(_NO_MATTER.split())
+"""Other tools' names of what changes neither memory nor time."""
+
+
+def is_no_matter(name: str) -> bool:
+    """Whether a name of another tool is about nothing that is estimated."""
+    return name.lstrip("-").lower().replace("_", "-") in NO_MATTER

@@ -161,6 +161,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt2 -d t4 --batch-size 4", 2, ("--micro-batch in training, --concurrency in inference",)),
     ("estimate -m gpt2 -d t4 --gpus 3", 2, ("--num-devices",)),
     ("estimate -m gpt2 -d t4 --users 3", 2, ("--concurrency",)),
+    ("estimate -m gpt2 -d t4 --learning-rate 1e-4", 2, ("changes neither memory nor time", "not Did you mean")),
     ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --examples",)),
 )
 

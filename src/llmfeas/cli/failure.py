@@ -13,7 +13,7 @@ from click import Choice, Context, IntRange
 from click.exceptions import BadOptionUsage, BadParameter, ClickException, MissingParameter, NoSuchOption
 from click.exceptions import UsageError as ClickUsageError
 
-from ..elsewhere import ours
+from ..elsewhere import is_no_matter, ours
 from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug
 from ..text import printable
 from . import output, terminal
@@ -145,6 +145,8 @@ def _unknown_option(error: NoSuchOption, see: str) -> UsageError:
     said = ours(error.option_name)
     if said is not None and set(said.flags) <= set(known):
         return UsageError("unknown-option", message, f"Here it is {said.text}. {see}", said.flags)
+    if is_no_matter(error.option_name):
+        return UsageError("unknown-option", message, "It changes neither memory nor time: leave it out.")
     if error.option_name == "--json" and error.ctx is not None and error.ctx.parent is None:
         return UsageError("unknown-option", message, "Write it behind the command: llmfeas estimate ... --json")
     near = _near(error.option_name, known)
