@@ -20,6 +20,7 @@ from .parts import (
     Mla,
     NgramEmbedding,
     PerLayerEmbedding,
+    SharedBlock,
     ShortConvolution,
     SideWeights,
     SourceEncoder,
@@ -68,6 +69,9 @@ class LayerKind:
     own_kv_heads: CountOrZero = 0
     """Heads of its attention where they are not the architecture's."""
     beside: SideWeights | None = None
+    weight_set: CountOrZero = 0
+    """The number of the weights that it runs where other layers run them too, those of a shared block alone where there
+    is one; 0: all are its own."""
     times: Layers = 1
 
 
@@ -130,8 +134,14 @@ class Architecture:
     embedding_dim: Count | None = None
     """Width of the token embedding where it differs from `hidden` (then projected in and out)."""
     embedding_norm: bool = False
+    projects_late: bool = False
+    """With `embedding_dim`: positions and the norm of the embedding come before its projection (ALBERT)."""
     attention_blocks: Few = 1
     """Attention blocks (each with its own dense feed-forward) in one layer: 2 in LongCat-Flash."""
+    held_layers: CountOrZero = 0
+    """Layers with weights, which all run again until `layers` have run (ALBERT, Ouro), after each of these loops the
+    final norm where there is a `loop_norm`; 0: every layer has its own."""
+    loop_norm: bool = False
     output_gate: bool = False
     sinks: bool = False
     softcap: bool = False
@@ -170,6 +180,8 @@ class Architecture:
     """Width of their feed-forward where it is not `ffn`."""
     per_layer_embedding: PerLayerEmbedding | None = None
     altup: AltUp | None = None
+    shared_block: SharedBlock | None = None
+    """A block that some layers run ahead of their mixer (`weight_set`), whose sizes are this architecture's."""
     tower_parameters: CountOrZero = 0
     """Encoders of images and sounds with their projectors: held beside the language model, idle for text."""
     dropout: Dropout = Dropout()
@@ -199,6 +211,8 @@ class Architecture:
         told = sum(run.times for run in self.layer_runs)
         if self.layer_runs and told != self.layers:
             raise ValueError(f"layer_runs names {told} of {self.layers} layers")
+        if self.held_layers and (self.layer_runs or self.layers % self.held_layers):
+            raise ValueError("held_layers has to divide layers, and goes without layer_runs")
         missing = {
             "experts": self.experts is None and any(run.feed_forward == "experts" for run in self.layer_runs),
             "window": self.window is None and any(run.windowed for run in self.layer_runs),
@@ -305,7 +319,8 @@ class Architecture:
         rotates = self.no_rope_every is None or number % self.no_rope_every != 0
         mixer: Mixer = "linear_attention" if is_linear else "attention"
         shares = index >= self.layers - self.shared_cache_layers
-        return _kind(mixer, "experts" if routed else "dense", windowed, rotates, shares)
+        kind = _kind(mixer, "experts" if routed else "dense", windowed, rotates, shares)
+        return replace(kind, weight_set=index % self.held_layers + 1) if self.held_layers else kind
 
 
 def with_layers(architecture: Architecture, **columns: Sequence[object]) -> Architecture:

@@ -67,6 +67,19 @@ class StateSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBlock:
+    """Attention and a feed-forward that several layers run with the same weights, on the stream beside the embedding of
+    its token; each use has a projection of its own behind them (Zamba).
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+    adapter_rank: CountOrZero = 0
+    """Rank of the low-rank pair that each use adds to gate and up (Zamba 2)."""
+    adapts_attention: bool = False
+    """And to queries, keys and values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShortConvolution:
     """Gated convolutions over the last `kernel` tokens (LFM2)."""
 

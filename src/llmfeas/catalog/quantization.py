@@ -59,6 +59,7 @@ class Rule:
     def applies(self, role: str, routed: bool, layer: int, encoding: str, architecture: Architecture) -> bool:
         """Whether a tensor of this role in this layer (from 0) is meant."""
         experts = architecture.experts.count if architecture.experts else 0
+        held = architecture.held_layers or architecture.layers
         return (
             role in self.tensors
             and (routed or not self.routed)
@@ -67,8 +68,8 @@ class Rule:
             and self.experts in (None, experts)
             and (self.not_experts is None or self.not_experts != experts)
             and self.min_experts <= experts
-            and self.layer_count in (None, architecture.layers)
-            and _chosen(self.layers, layer, architecture.layers)
+            and self.layer_count in (None, held)
+            and _chosen(self.layers, layer, held)
         )
 
 

@@ -20,6 +20,7 @@ from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
     device_links_of,
+    gathered_weights,
     host_seconds,
     shard_weights,
 )
@@ -221,10 +222,10 @@ class _Step:
         formula = f"micro_steps * exposed * 4 * layers * tokens * hidden * 2 * max({inside}, {across})"
         return "tokens sent to the devices of their experts and back", formula, inputs
 
-    def _gathered(self) -> tuple[TermInput, ...]:
+    def _gathered(self, weights: float) -> tuple[TermInput, ...]:
         scenario = self.scenario
         return (
-            number("weights", self.shard, "", "model"),
+            number("weights", weights, "", "model"),
             number("ranks", self.ranks, "devices", "derived"),
             number("link", self.links.ring(self.ranks, scenario.tp), "bytes/s", EFFICIENCY),
             number("exposed", self.links.exposed, "", EFFICIENCY),
@@ -235,7 +236,7 @@ class _Step:
         moved = (2 + self.work.forwards) * wire + (0.0 if self.scenario.method in ADAPTER_TASKS else wire)
         inputs = (
             self.steps,
-            *self._gathered(),
+            *self._gathered(gathered_weights(self.sums, self.scenario.tp, self.scenario.pp, self.scenario.ep)),
             number("moved", moved, "bytes a weight", "derived"),
             number("busy_seconds", self._seconds(HIDING), "s", "derived"),
         )
@@ -269,7 +270,7 @@ class _Step:
 
     def gradient_sync(self) -> Written:
         formula = "exposed * 4 * weights * (ranks - 1) / ranks / link"
-        return "gradients added up over the devices once a step", formula, self._gathered()
+        return "gradients added up over the devices once a step", formula, self._gathered(self.shard)
 
     def rollout(self) -> Written:
         rollout, origins = rollout_of(self.scenario), self.scenario.origins

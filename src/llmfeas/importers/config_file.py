@@ -12,8 +12,9 @@ from ..record import dataclass, replace
 from ..text import printable
 
 MAX_BYTES: Final = 4_000_000
+MOST_LAYERS: Final = 10_000
 _LIMITS: Final = {
-    "layers": 10_000,
+    "layers": MOST_LAYERS,
     "width": 10**7,
     "heads": 10**5,
     "rows": 10**9,

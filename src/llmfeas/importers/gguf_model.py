@@ -15,6 +15,7 @@ from ..catalog.architecture import Activation, Architecture, Model
 from ..catalog.parts import Window
 from ..record import dataclass, replace
 from ..text import printable
+from .config_file import MOST_LAYERS
 from .gguf import BODY_TYPES, FILE_TYPES, PLAIN_TYPES, ArrayLength, GgufHeader, Value, read_gguf
 from .header import bad_file
 from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
@@ -52,6 +53,7 @@ TRAITS: dict[str, Traits] = {
     "llama4": Traits(implementation="hf-llama4", l2_norm=True, local=3, window=8192, chunked=True, no_rope_every=4),
     "deci": Traits(),
     "arcee": Traits(activation="relu"),
+    "nanbeige": Traits(),
     "apertus": Traits(),
     "baichuan": Traits(),
     "internlm2": Traits(),
@@ -141,12 +143,13 @@ def model_from_gguf(path: Path, formats: Formats) -> ImportedModel:
         facts = _facts(keys, traits or Traits(), layout)
         inferred = architecture_from_layout(layout, facts)
         _agree(keys, inferred.architecture, layout)
+        architecture = _looped(keys, inferred.architecture)
     except (CannotExpressError, ValueError) as error:
         problem = f"architecture '{printable(name, 60)}' cannot be expressed: {error}"
         raise bad_file(path, problem, hint=_HINT) from error
     label, remark = _label(header)
     stored = stored_weights(header.tensors, layout, formats, "gguf", label, header.file_bytes)
-    model = _model(path, keys, header, inferred.architecture, layout, facts)
+    model = _model(path, keys, header, architecture, layout, facts)
     notes = [remark] if remark else []
     if traits is None:
         notes.append(f"architecture {printable(name)!r} is not known by name: read like Llama from its tensors")
@@ -301,6 +304,17 @@ def _agree(keys: _Keys, architecture: Architecture, layout: TensorLayout) -> Non
         stated = keys.count(key)
         if stated is not None and not inferred - slack <= stated <= inferred:
             raise CannotExpressError(f"{keys.name}.{key} is {stated}, but the tensors make it {inferred}")
+
+
+def _looped(keys: _Keys, architecture: Architecture) -> Architecture:
+    """The architecture with its layers as often as they run, where the file says that they run again."""
+    times, held = keys.count("num_loops") or 1, architecture.layers
+    if times == 1:
+        return architecture
+    if architecture.layer_runs or times * held > MOST_LAYERS:
+        raise CannotExpressError(f"{keys.name}.num_loops is {times}")
+    between = not keys.flag("skip_loop_final_norm")
+    return replace(architecture, layers=times * held, held_layers=held, loop_norm=between)
 
 
 def _label(header: GgufHeader) -> tuple[str, str]:

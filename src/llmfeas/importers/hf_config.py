@@ -21,6 +21,7 @@ from .hf_images import seen_of
 from .hf_irregular import IRREGULAR
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
+from .hf_looped import LOOPED
 from .hf_mamba import MAMBA
 from .hf_moe import MOE
 from .hf_pairs import PAIRS
@@ -50,6 +51,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **IRREGULAR,
     **ENCODERS,
     **PAIRS,
+    **LOOPED,
     **WITHIN,
 }
 """Every `model_type` that can be read."""

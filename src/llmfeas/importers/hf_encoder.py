@@ -26,6 +26,7 @@ _BERT: Final = {
     "out_bias": True,
     "mlp_bias": True,
 }
+ALBERT_FIXED: Final = {**_BERT, "projects_late": True}
 
 
 def _class(config: Config) -> str:
@@ -135,6 +136,17 @@ def _disentangled(config: Config, parts: Parts) -> Parts:
     behind = 0 if _class(config) == "Model" else _behind(config, parts, pooled=False)
     positions: Parts = {"positions": "learned"} if config.raw("position_biased_input") is not False else _STILL
     return {**positions, "side": SideWeights(vectors=vectors + behind), **_dropout(config)}
+
+
+def albert_behind(config: Config, parts: Parts) -> Parts:
+    """Read ALBERT's narrow embedding, kinds of tokens, and what stands behind its last layer."""
+    hidden, narrow, kind = parts["hidden"], config.count("embedding_size"), _class(config)
+    kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
+    pooled, labels = hidden * hidden + hidden, _labels(config) * (hidden + 1)
+    masked = hidden * narrow + 3 * narrow + parts["vocab"]
+    behind = {"Model": pooled, "MaskedLM": masked, "SequenceClassification": pooled + labels}.get(kind, labels)
+    side = SideWeights(vectors=kinds * narrow + hidden + behind)
+    return {"positions": "learned", "embedding_dim": narrow, "side": side, **_dropout(config)}
 
 
 _STILL: Final[Parts] = {"positions": "rope", "rope_fraction": 0.0}

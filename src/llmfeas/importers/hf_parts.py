@@ -26,6 +26,7 @@ COLUMNS: Final = (
     "own_heads",
     "own_kv_heads",
     "beside",
+    "weight_set",
 )
 """Fields of a LayerKind that are read layer by layer where rules may not say them."""
 

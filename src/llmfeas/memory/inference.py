@@ -17,7 +17,7 @@ from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, cached_value_bytes, sequences_of, serving_of
 from ..workload.stages import Stage, stages, stages_by_memory
-from ..workload.weights import native_bytes, weight_bytes
+from ..workload.weights import WeightBytes, native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
 from .profile_pass import WidestPass, rank_parts, widest_bytes
@@ -195,7 +195,7 @@ def _held(s: Serving) -> Held:
         own_caches = [cache for _, cache, _ in own]
         parts.append(
             Part(
-                sum(weight for weight, _, _ in own) + edge + streamed,
+                sum(weight for weight, _, _ in own) + _again(s, weights, stage) + edge + streamed,
                 sum(own_caches),
                 sum(prompt for _, _, prompt in own),
                 max(own_caches, default=0.0),
@@ -204,6 +204,13 @@ def _held(s: Serving) -> Held:
             )
         )
     return Held(tuple(parts), host, host_cache)
+
+
+def _again(s: Serving, weights: WeightBytes, stage: Stage) -> float:
+    """Bytes of one rank in what a stage runs and layers before it hold too."""
+    first = s.host_layers + stage.first
+    again = () if s.streamed else weights.held_again(first, first + stage.layers)
+    return sum(layer.on_rank(s.tp, s.expert_ranks / _padding(s)) for layer in again)
 
 
 def _stages(s: Serving, layers: int, head: int) -> tuple[Stage, ...]:

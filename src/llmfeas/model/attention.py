@@ -57,6 +57,8 @@ class Attention(Operator):
     keys_are_values: bool = False
     """Values are the keys before their norm."""
     head_gate: bool = False
+    reads: int = 0
+    """Width of what it reads, 0: of the stream."""
     both_sides: bool = False
     """Tokens see those behind them too; nothing is cached."""
 
@@ -99,6 +101,7 @@ class Attention(Operator):
     def _projections(self) -> tuple[Weight, ...]:
         q_out, kv = 2 * self.q_width if self.gate else self.q_width, self.kv_width
         v = self.kv_heads * self.v_dim
+        read = self.reads or self.hidden
         parts: tuple[tuple[str, int], ...] = (("q", q_out), ("k", kv), ("v", v))
         if self.fused_qkv:
             parts = (("qkv", q_out + kv + v),)
@@ -107,7 +110,7 @@ class Attention(Operator):
         return tuple(
             weight
             for name, outputs in parts
-            for weight in column_linear(name, self.hidden, outputs, bias=self._biases(name), adapter="attention")
+            for weight in column_linear(name, read, outputs, bias=self._biases(name), adapter="attention")
         )
 
     def _biases(self, name: str) -> bool:
@@ -285,7 +288,7 @@ class AttentionProgram:
 
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
         """What it attends to, and the scores that eager code returns."""
-        context, operator = self.context, self.operator
+        context, recorder, operator = self.context, self.context.recorder, self.operator
         gate: Tensor | None = None
         joint = context.apply(self.projections["qkv"], x) if operator.fused_qkv else None  # named until the end
         if operator.gate:
@@ -315,14 +318,10 @@ class AttentionProgram:
                 key, value = (repeated(context.recorder, each, self.groups) for each in (key, value))
             out = fused(context, query, key, value, groups=groups, heads=operator.heads, mask=around.mask)
         if operator.head_gate:
-            out = mul(context.recorder, out, unary_of_output(context.recorder, self._head_gate(x)))
+            out = mul(recorder, out, unary_of_output(recorder, context.apply(self.projections["head_gate"], x)))
         if gate is not None:
             out = mul(context.recorder, out, unary_of_output(context.recorder, gate))
         return context.apply(self.o, context.given(out)), weights
-
-    def _head_gate(self, x: Tensor) -> Tensor:
-        """One number a head and token."""
-        return self.context.apply(self.projections["head_gate"], x)
 
     def _core(self, query: Tensor, key: Tensor, value: Tensor, around: Around) -> Tensor:
         """Scores, softmax and values, to be run again in backward (Korthikanti 2022)."""

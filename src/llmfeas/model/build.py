@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, lru_cache
 from typing import Final
 
 from ..catalog.architecture import Architecture, LayerKind, Mixer
@@ -12,7 +13,7 @@ from ..catalog.parts import SourceEncoder
 from ..record import dataclass, replace
 from .attention import attention
 from .beside import held_beside, held_in_layers
-from .embedding import Embedding, Positions, ngrams, positions, token_embedding
+from .embedding import Embedding, Positions, embedded_width, ngrams, positions, token_embedding
 from .feedforward import feed_forward
 from .head import Head, head
 from .indexer import indexer
@@ -22,7 +23,7 @@ from .operator import Operator
 from .setup import Setup
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tape:
     """A model as operators: look-ups, kinds of layers (that of layer 0 first), what follows the last layer."""
 
@@ -35,7 +36,7 @@ class Tape:
     its whole encoder."""
     embedding_norm: Norm | None
     kinds: tuple[tuple[Layer, int], ...]
-    """Layers that differ, each with the number of times that the model holds it."""
+    """Layers that differ, each with the number of times that the model runs it."""
     layers: tuple[int, ...]
     """For each layer of the model its place in `kinds`."""
     final_norm: Norm | None
@@ -61,9 +62,41 @@ class Tape:
 
     @property
     def operators(self) -> tuple[tuple[Operator, int], ...]:
-        """Every operator with the number of times that the model holds it."""
-        inside = tuple((operator, repeat) for layer, repeat in self.kinds for operator in layer.operators)
+        """Every operator with the number of times that the model runs it."""
+        return self._with_ends((layer.operators, runs) for layer, runs in self.kinds)
+
+    @property
+    def held(self) -> tuple[tuple[Operator, int], ...]:
+        """Every operator with the number of times that the model holds it: what layers share once, or once a set."""
+        return self._with_ends(self.parts)
+
+    @property
+    def parts(self) -> tuple[tuple[tuple[Operator, ...], int], ...]:
+        """What the layers hold, with how often: of each kind what is its own, then what layers share."""
+        own = [(layer.own, runs) for layer, runs in self.kinds if layer.own]
+        sets = {layer.weight_set: layer.shared for layer, _ in self.kinds if layer.weight_set}
+        return (*own, *Counter(sets.values()).items())
+
+    def _with_ends(self, parts: Iterable[tuple[tuple[Operator, ...], int]]) -> tuple[tuple[Operator, int], ...]:
+        inside = tuple((operator, times) for operators, times in parts for operator in operators)
         return (*((operator, 1) for operator in self.before), *inside, *((operator, 1) for operator in self.after))
+
+    @cached_property
+    def shares(self) -> bool:
+        """Whether layers run weights that others run too."""
+        return any(layer.weight_set for layer, _ in self.kinds)
+
+    @cached_property
+    def first_runs(self) -> tuple[int, ...]:
+        """For each layer the first one that runs what it shares with others; itself where it shares nothing."""
+        first: dict[int, int] = {}
+        sets = [self.kinds[kind][0].weight_set for kind in self.layers]
+        return tuple(first.setdefault(each, index) if each else index for index, each in enumerate(sets))
+
+    def held_in(self, index: int) -> tuple[Operator, ...]:
+        """What layer `index` runs and no layer before it holds."""
+        layer = self.layer(index)
+        return layer.operators if self.first_runs[index] == index else layer.own
 
     def layer(self, index: int) -> Layer:
         """Layer `index` of the model, from 0."""
@@ -99,12 +132,17 @@ def build(architecture: Architecture) -> Tape:
         positions(architecture),
         (*ngrams(architecture), *held_beside(architecture)),
         _for_decoder(architecture),
-        norm(architecture, streams=False) if architecture.embedding_norm else None,
+        _embedding_norm(architecture),
         tuple((layer, layers.count(place)) for layer, place in places.items()),
         layers,
         norm(architecture) if architecture.final_norm else None,
         head(architecture),
     )
+
+
+def _embedding_norm(architecture: Architecture) -> Norm | None:
+    found = norm(architecture, streams=False)
+    return replace(found, width=embedded_width(architecture)) if architecture.embedding_norm else None
 
 
 @lru_cache(maxsize=1024)
@@ -115,7 +153,7 @@ def laid_out(architecture: Architecture, traits: Implementation | None) -> Tape:
     """
     tape, reader = build(architecture), architecture.reader
     if reader is not None:
-        held = (operator for operator, repeat in laid_out(reader, traits).operators for _ in range(repeat))
+        held = (operator for operator, times in laid_out(reader, traits).held for _ in range(times))
         tape = replace(tape, for_decoder=tuple(held))
     return tape if traits is None else tape.changed(lambda operator: operator.laid_out(traits))
 
@@ -209,17 +247,24 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
     first, second = (None, None) if post else (one, one if each > 1 else None)
     behind = one if post or each == 4 else None
     branches: list[Branch] = []
+    shared = 0 if a.shared_block else kind.weight_set
     for index in range(a.attention_blocks):
         beside = (*indexer(a, kind), *_compressor(a, kind), *held_in_layers(a, kind)) if index == 0 else ()
         if kind.mixer != "none":
-            branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside))
+            branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside, weight_set=shared))
             beside = ()
         if a.source is not None and not a.encoder:
-            branches.append(Branch(_crossing(a, a.source), True, first, behind))
+            branches.append(Branch(_crossing(a, a.source), True, first, behind, weight_set=shared))
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
             norm_before = second if branches else first
-            branches.append(Branch(fed, False, norm_before, behind, beside=beside, shortcut=shortcut))
+            branches.append(
+                Branch(fed, False, norm_before, behind, beside=beside, shortcut=shortcut, weight_set=shared)
+            )
+    if a.shared_block is not None and kind.weight_set:
+        from .shared_block import with_shared_block
+
+        return with_shared_block(a, a.shared_block, kind, tuple(branches))
     return Layer(tuple(branches), a.parallel_block and len(branches) == 2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..autograd.adapted import adapted_linear, adapted_over_ranks
 from ..autograd.basic import add, cast, copied, dropout, mul, scaled
@@ -23,7 +24,7 @@ _ADAPTED_ANYWAY = frozenset(("relative", "project_in", "project_out", "ngram_pro
 class Linear:
     """A projection, with LoRA adapters where the recipe adapts it."""
 
-    __slots__ = ("bias", "down", "magnitude", "ranks", "scale", "scales_input", "up", "weight")
+    __slots__ = ("beside", "bias", "down", "magnitude", "ranks", "scale", "scales_input", "up", "weight")
 
     def __init__(self, weight: Parameter, bias: Parameter | None) -> None:
         self.weight = weight
@@ -35,6 +36,8 @@ class Linear:
         """Learned numbers that multiply its output."""
         self.scales_input = False
         """They multiply its input."""
+        self.beside: tuple[Linear, Linear] | None = None
+        """A low-rank pair of the model itself, of the layer that runs it."""
         self.ranks = 1
         """Sequence-parallel ranks that an adapted projection itself gathers from (negative: scatters to)."""
 
@@ -51,7 +54,19 @@ class Made:
 class Context:
     """One model under one recipe on one recorder."""
 
-    __slots__ = ("adapts", "buffers", "cache", "place", "recipe", "recorder", "setup", "sizes", "traits", "weights")
+    __slots__ = (
+        "adapts",
+        "buffers",
+        "cache",
+        "place",
+        "recipe",
+        "recorder",
+        "setup",
+        "shared",
+        "sizes",
+        "traits",
+        "weights",
+    )
 
     def __init__(self, recorder: Recorder, setup: Setup, cache: list[Tensor] | None = None) -> None:
         self.recorder = recorder
@@ -63,6 +78,8 @@ class Context:
         """Adapters are switched on."""
         self.buffers: list[Tensor] = []
         self.weights: list[Parameter] = []
+        self.shared: dict[tuple[int, int], Any] = {}
+        """Programs that several layers run, by set of weights and place in the layer."""
         self.place = 0
         """Layer whose weights are being made, from 1; 0 outside the layers."""
         self.cache = cache
@@ -175,6 +192,10 @@ class Context:
     def apply(self, layer: Linear, x: Tensor) -> Tensor:
         """Run a projection. The caller's argument stays referred to, as a module call does."""
         recorder = self.recorder
+        if layer.beside is not None:
+            (first, last), layer.beside = layer.beside, None
+            y = self.apply(layer, x)
+            return add(recorder, y, self.apply(last, self.apply(first, x)))
         if layer.scale is not None and self.adapts:
             return self._multiplied(layer, layer.scale, x)
         if layer.down is None or layer.up is None or not self.adapts:

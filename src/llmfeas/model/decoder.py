@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..autograd.basic import add, dropout, scaled
+from ..autograd.basic import add, copied, dropout, scaled
 from ..autograd.graph import Parameter, Tensor, view
 from ..autograd.products import embedding
 from ..autograd.recorder import Recorder
 from ..autograd.storage import ACTIVATIONS, HOST, stored
 from ..autograd.views import respread
+from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
 from .build import tape_of
 from .context import Context
@@ -30,8 +31,11 @@ class Decoder:
         "final",
         "front",
         "head",
+        "late",
         "layers",
         "learned",
+        "looks_back",
+        "loops",
         "positions",
         "reader",
         "reads",
@@ -53,9 +57,14 @@ class Decoder:
         sound = self.reads and len(tape.for_decoder) > 1
         self.front: Program | None = tape.for_decoder[1].program(context) if sound else None
         self.reader = self._reader()
-        self.enter = made.projections.get("project_in")
+        enter, late = made.projections.get("project_in"), setup.architecture.projects_late
+        self.enter = None if late else enter
+        self.late = enter if late else None
         norm = tape.embedding_norm
         self.embedding_norm = norm.program(context) if setup.embeds and norm is not None else None
+        self.looks_back = setup.architecture.shared_block is not None
+        self.loops = _loops(setup.architecture, layers)
+        """Places of the last layers of loops that another one follows, behind which the final norm runs."""
         self.layers: list[LayerProgram] = []
         self.built = [context.recorder.ledger.level]
         for place, index in enumerate(layers, 1):
@@ -65,7 +74,7 @@ class Decoder:
         context.place = 0
         self.learned = learned(context) if setup.embeds and not self.reads else []
         norm = tape.final_norm
-        self.final = norm.program(context) if setup.heads and norm is not None else None
+        self.final = norm.program(context) if (setup.heads or self.loops) and norm is not None else None
         self.head = tape.head.program(context, self.table) if setup.heads and not self.reads else None
         self._add_buffers()
 
@@ -149,11 +158,10 @@ class Decoder:
     def body(self, ids: Tensor) -> Tensor:
         """Run everything below the head."""
         context, recorder, sizes = self.context, self.context.recorder, self.context.sizes
-        traits = context.traits
         self._add_input_buffers()
         source = self._source(ids)
         embedded = self._embedded(ids)
-        places = recorder.new(sizes.bs if traits.positions_per_sequence else sizes.s, 8)
+        places = recorder.new(sizes.bs if context.traits.positions_per_sequence else sizes.s, 8)
         hidden = embedded
         if self.positions is not None:
             placed = self._placed(self.positions, places)
@@ -164,28 +172,37 @@ class Decoder:
             hidden = embedded = context.apply(self.enter, embedded)
         if self.embedding_norm is not None:
             hidden = self.embedding_norm(recorder, hidden)
+        if self.late is not None:
+            hidden = context.apply(self.late, hidden)
         hidden = respread(recorder, hidden, context.stream) if context.ranks > 1 else hidden
         masks = self._masks(embedded.width)
         bias = self._position_bias(hidden.width)
         hidden = dropout(recorder, hidden, context.recipe.drop_embedding)
         rotations = self._rotations(embedded.width)
-        passed = places if traits.passes_places else None
+        passed = places if context.traits.passes_places else None
+        kept = copied(recorder, hidden) if self.looks_back else None
         for place, layer in enumerate(self.layers, 1):
-            if recorder.recording and not self.reads:
-                recorder.ledger.enter(place)
+            self._enters(place)
             turn = rotations[layer.windowed] if rotations else None
-            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed, source))
+            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed, kept, source))
+            if place in self.loops and self.final is not None:
+                hidden = self.final(recorder, hidden)
             if place > 1:
                 self.layers[place - 2].scores = None
-        if recorder.recording and not self.reads:
-            recorder.ledger.enter(len(self.layers) + 1)
+        self._enters(len(self.layers) + 1)
         for layer in self.layers:
             layer.scores = None
-        if self.final is not None:
+        if self.final is not None and context.setup.heads:
             hidden = self.final(recorder, hidden)
-        if self.head is not None and self.head.leave is not None:
-            hidden = context.apply(self.head.leave, hidden)
-        return hidden
+        return self._left(hidden)
+
+    def _left(self, hidden: Tensor) -> Tensor:
+        leave = self.head.leave if self.head is not None else None
+        return hidden if leave is None else self.context.apply(leave, hidden)
+
+    def _enters(self, place: int) -> None:
+        if self.context.recorder.recording and not self.reads:
+            self.context.recorder.ledger.enter(place)
 
     def _source(self, ids: Tensor) -> SourceStream | None:
         """What the encoder makes of its text (as long as `ids`, or of the length that it has), or made before."""
@@ -278,6 +295,14 @@ class Decoder:
                 x = view(x.storage.copied(HOST), x.n, x.width, x.node)
             return recorder.checkpoint(Replay(layer, x, around, None if streams else recorder))
         return layer(x, around)
+
+
+def _loops(architecture: Architecture, layers: Sequence[int]) -> frozenset[int]:
+    if not architecture.loop_norm:
+        return frozenset()
+    held = architecture.held_layers or architecture.layers
+    ends = (place for place, index in enumerate(layers, 1) if (index + 1) % held == 0)
+    return frozenset(place for place in ends if layers[place - 1] + 1 < architecture.layers)
 
 
 @dataclass(frozen=True, slots=True)

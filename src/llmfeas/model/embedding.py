@@ -97,7 +97,13 @@ def positions(architecture: Architecture) -> Positions | None:
     """The learned positions of an architecture, if it has any."""
     rows, source = architecture.learned_positions, architecture.source
     frozen = source is not None and (source.still or (architecture.encoder and source.bands > 0))
-    return None if rows is None else Positions(rows, architecture.hidden, frozen)
+    return None if rows is None else Positions(rows, embedded_width(architecture), frozen)
+
+
+def embedded_width(architecture: Architecture) -> int:
+    """Width of what positions are added to."""
+    a = architecture
+    return a.embedding_dim or a.hidden if a.projects_late else a.hidden
 
 
 def ngrams(architecture: Architecture) -> tuple[Ngrams, ...]:

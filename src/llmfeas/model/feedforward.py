@@ -76,11 +76,12 @@ class FeedForward(Operator):
 class FeedForwardProgram:
     """Up and down, or gate, up and down, as the implementation runs them."""
 
-    __slots__ = ("context", "down", "gate", "joint", "kind", "up")
+    __slots__ = ("context", "down", "gate", "joint", "kind", "projections", "up")
 
     def __init__(self, context: Context, operator: FeedForward, streams: bool) -> None:
         made = context.made(operator.weights, streams=streams).projections
         self.context = context
+        self.projections = made
         self.kind = activation_kind(context.traits.activation, operator.activation)
         self.joint = "gate_up" in made
         self.gate = made.get("gate")

@@ -28,6 +28,8 @@ class Branch:
     """Held with it; what they make is too small to be in its program."""
     shortcut: Operator | None = None
     """Reads what `operator` reads, and is added to the stream at the end of the layer."""
+    weight_set: int = 0
+    """The number of its weights where other layers run the same ones; 0: they are its layer's own."""
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -55,7 +57,31 @@ class Layer:
     @property
     def operators(self) -> tuple[Operator, ...]:
         """All of it, in the order of the forward pass."""
-        return tuple(operator for branch in self.branches for operator in branch.operators)
+        return (*(operator for branch in self.branches for operator in branch.operators), *self.ends)
+
+    @property
+    def ends(self) -> tuple[Operator, ...]:
+        """What it has besides its branches."""
+        return ()
+
+    @property
+    def own(self) -> tuple[Operator, ...]:
+        """What no other layer runs."""
+        return (*self._of_sets(False), *self.ends)
+
+    @property
+    def shared(self) -> tuple[Operator, ...]:
+        """What other layers run too."""
+        return self._of_sets(True)
+
+    @property
+    def weight_set(self) -> int:
+        """The number of the weights that it shares with other layers; 0: there are none."""
+        return max((branch.weight_set for branch in self.branches), default=0)
+
+    def _of_sets(self, shared: bool) -> tuple[Operator, ...]:
+        branches = (branch for branch in self.branches if (branch.weight_set > 0) == shared)
+        return tuple(operator for branch in branches for operator in branch.operators)
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -82,9 +108,10 @@ class Layer:
 class BranchProgram:
     """What a branch runs."""
 
-    __slots__ = ("before", "behind", "mixes", "run", "shortcut")
+    __slots__ = ("before", "behind", "mixes", "run", "shortcut", "weights")
 
     def __init__(self, context: Context, branch: Branch) -> None:
+        first = len(context.weights)
         self.mixes = branch.mixes
         self.before = branch.before.program(context) if branch.before is not None else None
         for operator in branch.beside:
@@ -92,10 +119,26 @@ class BranchProgram:
         self.run: Program = branch.operator.program(context)
         self.shortcut: Program | None = branch.shortcut.program(context) if branch.shortcut is not None else None
         self.behind = branch.behind.program(context) if branch.behind is not None else None
+        self.weights = context.weights[first:]
 
     def normed(self, recorder: Recorder, x: Tensor) -> Tensor:
         """The stream as the branch reads it."""
         return x if self.before is None else self.before(recorder, x)
+
+
+def _of_branch(context: Context, branch: Branch, place: int) -> BranchProgram:
+    """What a branch runs: the program that an earlier layer has where both run one set of weights.
+
+    Its weights then belong to the later layer, in whose backward pass their gradients first arrive.
+    """
+    if not branch.weight_set:
+        return BranchProgram(context, branch)
+    found: BranchProgram | None = context.shared.get((branch.weight_set, place))
+    if found is None:
+        found = context.shared[branch.weight_set, place] = BranchProgram(context, branch)
+    for weight in found.weights:
+        weight.place = context.place
+    return found
 
 
 class LayerProgram:
@@ -110,7 +153,7 @@ class LayerProgram:
         self.windowed = layer.window is not None
         if context.traits.layer_buffer_bytes:
             context.buffers.append(context.recorder.new(context.traits.layer_buffer_bytes, 1))
-        self.branches = [BranchProgram(context, branch) for branch in layer.branches]
+        self.branches = [_of_branch(context, branch, place) for place, branch in enumerate(layer.branches)]
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
         """The stream behind the layer."""

@@ -25,6 +25,8 @@ class Around:
     """What is added to scores for positions."""
     places: Tensor | None
     """Position ids, where layers are called with them."""
+    embedded: Tensor | None = None
+    """The embedding of the tokens, where layers look at it again."""
     source: SourceStream | None = None
     """What an encoder made, where the layers look at it."""
 

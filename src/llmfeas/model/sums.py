@@ -8,7 +8,7 @@ from math import prod
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
-from .build import build
+from .build import Tape, build
 from .layer import Layer
 
 STREAM_READS = 7
@@ -51,6 +51,9 @@ class Sums:
     logits: int
     """Numbers that the head makes of a token."""
     parameters: int
+    """Held; all others are run."""
+    again: int
+    """Of the matrix weights those that an earlier layer ran before."""
     dense_weights: int
     """Matrix weights of all layers outside routed experts, without the output head."""
     head_weights: int
@@ -117,7 +120,8 @@ def architecture_sums(architecture: Architecture) -> Sums:
         heads=architecture.heads,
         vocab=architecture.vocab,
         logits=tape.head.vocab,
-        parameters=sum(n * weight.elements for weight, n in counted),
+        parameters=sum(n * weight.elements for operator, n in tape.held for weight in operator.weights),
+        again=_again(tape),
         dense_weights=sum(n * w.elements for w, n in products if w.split != "expert" and w.name != "head"),
         head_weights=sum(prod(weight.shape) for weight in heads),
         routed_weights=sum(n * weight.elements for weight, n in routed),
@@ -157,6 +161,18 @@ def trained_sums(architecture: Architecture, seq_len: int) -> Sums:
         dense_weights=found.dense_weights + round(share * read.dense_weights),
         stream_width=found.stream_width + share * read.stream_width,
         linear_flop=found.linear_flop + share * read.attention_flop(positions),
+    )
+
+
+def _again(tape: Tape) -> int:
+    """Matrix weights of the runs of what an earlier layer holds."""
+    return sum(
+        weight.elements
+        for index, first in enumerate(tape.first_runs)
+        if index != first
+        for operator in tape.layer(index).shared
+        for weight in operator.weights
+        if weight.is_matrix and weight.uses
     )
 
 

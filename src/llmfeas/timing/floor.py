@@ -73,5 +73,5 @@ def least_read_bytes(scenario: Scenario) -> float:
         width = 4.0
     else:
         width = NARROW_BYTES.get(NARROW.get(scenario.precision, ""), 2.0)
-    held = (sums.active + sums.head_weights) * width / (scenario.tp * scenario.pp)
+    held = (sums.active - sums.again + sums.head_weights) * width / (scenario.tp * scenario.pp)
     return WEIGHT_READS * held

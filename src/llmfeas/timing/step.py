@@ -144,6 +144,11 @@ def shard_weights(sums: Sums, tp: int, pp: int, ep: int) -> float:
     return (sums.parameters - sums.routed_weights * (1 - 1 / ep)) / (tp * pp)
 
 
+def gathered_weights(sums: Sums, tp: int, pp: int, ep: int) -> float:
+    """Weights of one rank that a pass gathers under ZeRO-3: what layers share for each of them."""
+    return shard_weights(sums, tp, pp, ep) + sums.again / (tp * pp)
+
+
 def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
     """ZeRO-3: two gathers of the weights and one reduction of 16-bit gradients a micro-step (none for adapters)."""
     if scenario.zero < 3 or ranks == 1:
@@ -225,7 +230,8 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
     parts["expert_parallel"] = overlap * expert_parallel_seconds(work, links, ep, pp, tp)
     busy += parts["tensor_parallel"] + parts["expert_parallel"]
-    gathers, copies = zero_seconds(scenario, shard, links, ranks), activation_seconds(scenario, links)
+    gathers = zero_seconds(scenario, gathered_weights(work.sums, tp, pp, ep), links, ranks)
+    copies = activation_seconds(scenario, links)
     parts["zero"] = max(links.exposed * gathers, gathers - busy)
     parts["offload"] = offload_seconds(scenario, shard, links) + max(links.exposed * copies, copies - busy)
     busy += parts["zero"] + parts["offload"]

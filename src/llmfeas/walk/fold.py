@@ -27,7 +27,7 @@ from ..model.setup import Setup
 from ..record import dataclass, replace
 from .candidates import Candidate, PeakCandidates
 from .inventory import RankWeight, inventory_of
-from .pattern import Outline, layer_kinds, outlined
+from .pattern import Outline, outline_of
 from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
 from .step import Walked
 
@@ -51,8 +51,9 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
     # layers look at a source: the first gradient of that comes from the last one.
-    alike = setup.heads and setup.architecture.source is None
-    outline = outlined(layer_kinds(setup), tail=1 if alike else 2)
+    # So it is where a norm follows it in each loop.
+    alike = setup.heads and setup.architecture.source is None and not setup.architecture.held_layers
+    outline = outline_of(setup, tail=1 if alike else 2)
     common, layers = common_setup(setup, outline)
     experts = experts_of(setup)
     folded = _folded(common, layers, outline)

@@ -30,14 +30,18 @@ def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int, int]:
     return best
 
 
-def layer_kinds(setup: Setup) -> list[int]:
-    """What decides a layer's program, for each layer of the stage."""
+def layer_kinds(setup: Setup, *, gradients: bool = True) -> list[int]:
+    """What decides a layer's program, for each layer of the stage.
+
+    With `gradients` a layer that shares weights is like no other: they arrive at the same ones from all that do.
+    """
     tape = tape_of(setup)
     # Windowed layers also differ where they have masks or rotation tables of their own.
     windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
     kinds = [layer if windowed else layer.changed(lambda op: op.without_window()) for layer, _ in tape.kinds]
     same = [kinds.index(kind) for kind in kinds]
-    return [same[tape.layers[i]] for i in setup.span]
+    shares = [gradients and layer.weight_set > 0 for layer in kinds]
+    return [len(kinds) + i if shares[tape.layers[i]] else same[tape.layers[i]] for i in setup.span]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,17 @@ class Outline:
     """From 0 on."""
     like: tuple[int, ...]
     """For each layer of the stage the place in `walked` of the one it is like."""
+
+
+def outline_of(setup: Setup, tail: int) -> Outline:
+    """The layers of a stage that are worth a walk, in each of its loops the same ones."""
+    kinds, held = layer_kinds(setup), setup.architecture.held_layers
+    if held < 2 or setup.first_layer % held or setup.depth % held:
+        return outlined(kinds, tail)
+    once = outlined(layer_kinds(setup, gradients=False)[:held], tail)
+    loops = setup.depth // held
+    walked = tuple(loop * held + layer for loop in range(loops) for layer in once.walked)
+    return Outline(walked, tuple(loop * len(once.walked) + place for loop in range(loops) for place in once.like))
 
 
 def outlined(kinds: Sequence[object], tail: int = 1) -> Outline:

@@ -36,7 +36,7 @@ def prefill_polynomials(
     """
     recipe = Recipe(weight_bytes=value_bytes, autocast=False, eager=eager, windowed=windowed)
     setup = Setup(architecture=architecture, implementation=implementation, recipe=recipe)
-    prefix, period, end = repeated_pattern(layer_kinds(setup))
+    prefix, period, end = repeated_pattern(layer_kinds(setup, gradients=False))
     recorder = Recorder(SYMBOLIC, autocast=False, recording=False)
     context = Context(recorder, setup, cache=[])
     model = Decoder(context, (*range(min(end, prefix + 2 * period)), *range(end, setup.depth)))

@@ -34,7 +34,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class BlockParameters:
-    """Parameters of one kind of layer."""
+    """Parameters of one kind of layer, or of what layers share, and how often the model holds them."""
 
     repeat: int
     total: int
@@ -61,13 +61,13 @@ def parameters(
     """
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
-    counted = [(weight, repeat) for operator, repeat in tape.operators for weight in operator.weights]
+    counted = [(weight, times) for operator, times in tape.held for weight in operator.weights]
     total = sum(repeat * weight.elements for weight, repeat in counted)
     routed = sum(repeat * weight.elements for weight, repeat in counted if weight.split == "expert")
-    idle = sum(repeat * operator.idle_elements for operator, repeat in tape.operators)
+    idle = sum(times * operator.idle_elements for operator, times in tape.held)
     always = total - routed - idle
     table = next(weight.elements for weight, _ in counted if weight.name == "embedding")
-    reached = [(operator.reached, repeat) for operator, repeat in tape.operators]
+    reached = [(operator.reached, times) for operator, times in tape.held]
     low, expected, high = (round(sum(repeat * real[i] for real, repeat in reached)) for i in range(3))
     trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
     if lora_rank is not None:
@@ -94,7 +94,7 @@ def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind,
             if kind.scales
             else weight.lora_elements(rank, targets, magnitudes=kind.magnitudes)
         )
-        for operator, repeat in tape.operators
+        for operator, repeat in tape.held
         for weight in operator.weights
     )
 
@@ -128,8 +128,9 @@ def block_parameters(architecture: Architecture) -> tuple[BlockParameters, ...]:
     return tuple(
         BlockParameters(
             repeat=repeat,
-            total=sum(weight.elements for weight in layer.weights),
-            routed=sum(weight.elements for weight in layer.weights if weight.split == "expert"),
+            total=sum(weight.elements for weight in weights),
+            routed=sum(weight.elements for weight in weights if weight.split == "expert"),
         )
-        for layer, repeat in build(architecture).kinds
+        for operators, repeat in build(architecture).parts
+        for weights in ([weight for operator in operators for weight in operator.weights],)
     )

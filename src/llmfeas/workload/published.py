@@ -64,7 +64,7 @@ def stored_as_published(model: Model, published: QuantPlan, predicted: int = 0) 
     a = model.architecture
     tape = build(a)
     sums = _PublishedSums(published, DTYPE_BYTES[model.dtype], {})
-    places = [tape.layer(index).operators for index in range(len(tape.layers))]
+    places = [tape.held_in(index) for index in range(len(tape.layers))]
     layers = [tuple(_layer(sums, operators, index)) for index, operators in enumerate(places)]
     tables, head, rest = _edges(sums, tape, tied=a.tied)
     blocks = [_layer(sums, places[-1], len(places) + index) for index in range(predicted)]

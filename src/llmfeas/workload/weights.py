@@ -7,7 +7,8 @@ from functools import cached_property, lru_cache
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
-from ..model.build import build
+from ..model.build import Tape, build
+from ..model.layer import Layer
 from ..model.operator import Operator
 from ..model.weight import Weight
 from ..record import dataclass
@@ -63,6 +64,10 @@ class LayerBytes:
         """All of the layer."""
         return self.split + self.routed + self.whole
 
+    def part(self, share: float) -> LayerBytes:
+        """So much of it."""
+        return LayerBytes(share * self.split, share * self.routed, share * self.whole)
+
     def on_rank(self, tp: int, expert_ranks: float) -> float:
         """The bytes of one rank, where `expert_ranks` share the routed experts (ep x the tp of an expert)."""
         return self.split / tp + self.routed / expert_ranks + self.whole
@@ -79,6 +84,9 @@ class WeightBytes:
     rest: float
     """Final norm, projections around the layers."""
     layers: tuple[LayerBytes, ...]
+    """What each layer adds to those before it: what layers share counts where it is first run."""
+    again: tuple[tuple[int, LayerBytes], ...] = ()
+    """For each layer the first one that runs what it shares, and what that one holds for it; empty: none shares."""
     reader: float = 0.0
     """The encoder of an encoder-decoder, with the keys and values that it makes: not read for a decoded token."""
 
@@ -89,8 +97,16 @@ class WeightBytes:
 
     @cached_property
     def read(self) -> float:
-        """What a decoded token's pass reads if it reaches all experts: all but look-up tables."""
-        return self.total - self.tables - self.reader
+        """What a decoded token's pass reads if it reaches all experts: all but look-up tables.
+
+        What layers share is read for each of them: no cache keeps it while those between them run.
+        """
+        return self.total - self.tables - self.reader + sum(run.total for _, run in self.again)
+
+    def held_again(self, first: int, end: int) -> tuple[LayerBytes, ...]:
+        """What layers `first` to `end` run of what only layers before them hold: a device of their own has it too."""
+        elsewhere = {self.again[place][0]: place for place in reversed(range(first, end)) if self.again}
+        return tuple(self.again[place][1] for start, place in elsewhere.items() if start < first)
 
     @cached_property
     def routed(self) -> float:
@@ -122,8 +138,8 @@ def weight_bytes(
     Raises:
         UsageError: no such format.
     """
-    if stored is not None and stored.serves(quant, native) and len(stored.layers) == architecture.layers:
-        return _in_file(stored)
+    if stored is not None and stored.serves(quant, native) and (found := _in_file(stored, build(architecture))):
+        return found
     sizes = _Sizes(table, table.format(quant, dialect), architecture, native)
     tape = build(architecture)
     edges = [weight for operator in (*tape.before, *tape.after) for weight in operator.weights]
@@ -135,22 +151,59 @@ def weight_bytes(
         lookups = [weight for weight in lookups if weight.name != "embedding"]
     others = [w for w in edges if w not in heads and not (w.is_matrix and not w.uses)]
     reader = architecture.reader
+    layers, again = _layers(sizes, architecture)
     return WeightBytes(
         tables=sum(sizes.tensor(weight, 0) for weight in lookups),
         head=sum(sizes.matrix(weight.shape, "head", 0) for weight in heads),
         rest=sum(sizes.tensor(weight, 0) for weight in others),
-        layers=_layers(sizes, architecture),
+        layers=layers,
+        again=again,
         reader=0.0 if reader is None else weight_bytes(table, reader, quant, dialect, native).total,
     )
 
 
-def _in_file(stored: StoredWeights) -> WeightBytes:
+def _in_file(stored: StoredWeights, tape: Tape) -> WeightBytes | None:
+    """The bytes of a file; None where its layers are not those of the tape."""
     parts = zip(stored.layers, stored.routed, stored.layer_vectors, strict=True)
-    layers = tuple(LayerBytes(whole - routed - vectors, routed, vectors) for whole, routed, vectors in parts)
-    return WeightBytes(stored.tables, stored.head, stored.rest, layers)
+    layers = [LayerBytes(whole - routed - vectors, routed, vectors) for whole, routed, vectors in parts]
+    held = [index for index in range(len(tape.layers)) if tape.held_in(index)]
+    if len(layers) != len(held):
+        return None
+    if not tape.shares:
+        return WeightBytes(stored.tables, stored.head, stored.rest, tuple(layers))
+    of_place = dict(zip(held, layers, strict=True))
+    added = tuple(of_place.get(index, LayerBytes()) for index in range(len(tape.layers)))
+    again = tuple(
+        (first, LayerBytes() if first == index else added[first].part(_shared_part(tape.layer(index))))
+        for index, first in enumerate(tape.first_runs)
+    )
+    return WeightBytes(stored.tables, stored.head, stored.rest, added, again)
 
 
-def _layers(sizes: _Sizes, a: Architecture) -> tuple[LayerBytes, ...]:
+def _shared_part(layer: Layer) -> float:
+    """Of the parameters of a layer those that other layers run too."""
+    shared, whole = (
+        sum(weight.elements for operator in operators for weight in operator.weights)
+        for operators in (layer.shared, layer.operators)
+    )
+    return shared / whole
+
+
+def _layers(sizes: _Sizes, a: Architecture) -> tuple[tuple[LayerBytes, ...], tuple[tuple[int, LayerBytes], ...]]:
+    """What each layer adds, and, where layers share, the first one that runs it with what it then holds for them."""
+    tape = build(a)
+    layers = _of_kinds(sizes, a)
+    if not tape.shares:
+        return layers, ()
+    added, again = list(layers), []
+    for index, first in enumerate(tape.first_runs):
+        if first != index:
+            added[index] = _layer(sizes, tape.held_in(index), index)
+        again.append((first, LayerBytes() if first == index else _layer(sizes, tape.layer(index).shared, first)))
+    return tuple(added), tuple(again)
+
+
+def _of_kinds(sizes: _Sizes, a: Architecture) -> tuple[LayerBytes, ...]:
     tape = build(a)
     kinds = [layer.operators for layer, _ in tape.kinds]
     if not sizes.format.rules:

@@ -1,0 +1,134 @@
+"""A transformer block that several layers run with one set of weights, and what each use has of its own (Zamba)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..autograd.basic import add
+from ..autograd.graph import Tensor
+from ..autograd.views import joined
+from ..catalog.architecture import Architecture, LayerKind
+from ..catalog.parts import SharedBlock
+from ..record import dataclass, replace
+from .attention import attention
+from .context import Context, Linear
+from .feedforward import feed_forward
+from .layer import Branch, BranchProgram, Layer, LayerProgram
+from .norm import norm
+from .operator import Operator
+from .rotation import Around
+from .weight import Weight, column_linear, row_linear
+
+
+@dataclass(frozen=True, slots=True)
+class BlockUse(Operator):
+    """The projection from what the block makes to what the mixer reads too, and pairs that adapt the block."""
+
+    title: ClassVar[str] = "blocks that layers share"
+    is_common: ClassVar[bool] = False
+    hidden: int
+    pairs: tuple[tuple[str, int, int], ...] = ()
+    """Projections of the block that a low-rank pair adds to: name, inputs, outputs."""
+    rank: int = 0
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The projection, and two factors a pair."""
+        found = row_linear("use", self.hidden, self.hidden)
+        for name, inputs, outputs in self.pairs:
+            found += column_linear(f"use_{name}_down", inputs, self.rank, split="none")
+            found += column_linear(f"use_{name}_up", self.rank, outputs, inner=True)
+        return found
+
+    def program(self, context: Context) -> BlockUseProgram:
+        """Its projections."""
+        return BlockUseProgram(context, self)
+
+
+class BlockUseProgram:
+    """The projections of one use: its own, and the pairs that it lends to the block."""
+
+    __slots__ = ("context", "own", "pairs")
+
+    def __init__(self, context: Context, operator: BlockUse) -> None:
+        made = context.made(operator.weights).projections
+        self.context = context
+        self.own = made["use"]
+        self.pairs = {name: (made[f"use_{name}_down"], made[f"use_{name}_up"]) for name, _, _ in operator.pairs}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What the block made, projected."""
+        return self.context.apply(self.own, x)
+
+
+def with_shared_block(a: Architecture, block: SharedBlock, kind: LayerKind, own: tuple[Branch, ...]) -> SharingLayer:
+    """A layer whose own branch, a mixer, also reads what the shared block makes of stream and embedding."""
+    both = replace(attention(a, kind), reads=2 * a.hidden)
+    fed = feed_forward(a, a.ffn or 0)
+    pairs: tuple[tuple[str, int, int], ...] = ()
+    if block.adapter_rank:
+        pairs = (("gate_up", a.hidden, 2 * fed.width),)
+        if block.adapts_attention:
+            wide = 2 * a.hidden
+            pairs = (*((name, wide, both.q_width) for name in ("q", "k", "v")), *pairs)
+    one = norm(a)
+    shared = (
+        Branch(both, True, replace(one, width=2 * a.hidden), weight_set=kind.weight_set),
+        Branch(fed, False, one, weight_set=kind.weight_set),
+    )
+    return SharingLayer((*shared, *own), use=BlockUse(a.hidden, pairs, block.adapter_rank))
+
+
+@dataclass(frozen=True, slots=True)
+class SharingLayer(Layer):
+    """A shared block's two branches, then the layer's own one."""
+
+    use: BlockUse = BlockUse(0)
+
+    @property
+    def ends(self) -> tuple[Operator, ...]:
+        """The projection behind the block."""
+        return (self.use,)
+
+    def program(self, context: Context) -> SharingProgram:
+        """The block, then the mixer on the stream and what the block made."""
+        return SharingProgram(context, self)
+
+
+class SharingProgram(LayerProgram):
+    """ZambaHybridLayer: block, projection, mixer."""
+
+    __slots__ = ("use",)
+
+    def __init__(self, context: Context, layer: SharingLayer) -> None:
+        super().__init__(context, layer)
+        self.use = layer.use.program(context)
+
+    def __call__(self, x: Tensor, around: Around) -> Tensor:
+        """The stream behind the layer."""
+        recorder = self.context.recorder
+        mixer = self.branches[-1]
+        hidden = add(recorder, x, self.use(self._block(x, around)))
+        hidden, _scores = mixer.run(mixer.normed(recorder, hidden), around)
+        return add(recorder, x, hidden)
+
+    def _block(self, x: Tensor, around: Around) -> Tensor:
+        """What the shared block makes of the stream beside the embedding."""
+        recorder = self.context.recorder
+        attended, fed, _own = self.branches
+        assert around.embedded is not None
+        hidden = joined(recorder, x, around.embedded)
+        hidden = attended.normed(recorder, hidden)
+        self._lend(attended)
+        hidden, weights = attended.run(hidden, around)
+        self._returned(weights)
+        hidden = fed.normed(recorder, hidden)
+        self._lend(fed)
+        return fed.run(hidden)  # type: ignore[no-any-return]
+
+    def _lend(self, branch: BranchProgram) -> None:
+        """Have the block's projections add this use's pairs."""
+        known: dict[str, Linear] = branch.run.projections  # type: ignore[attr-defined]
+        for name, pair in self.use.pairs.items():
+            if name in known:
+                known[name].beside = pair

@@ -1,0 +1,113 @@
+"""Models that run one set of weights several times: counted once, run as often as their code runs them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmfeas.catalog.architecture import Architecture
+from llmfeas.catalog.store import catalog
+from llmfeas.errors import DataError
+from llmfeas.importers.hf_config import model_from_config
+from llmfeas.memory.training import training_memory
+from llmfeas.model.sums import architecture_sums
+from llmfeas.settle import resolution
+from llmfeas.workload.cache import kv_cache_bytes
+from llmfeas.workload.flops import step_flop
+from llmfeas.workload.parameters import parameters
+from llmfeas.workload.weights import weight_bytes
+
+ROWS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "data" / "looped.json").read_text())
+OURO = {"model_type": "ouro", "total_ut_steps": 4}
+
+
+def read(folder: Path, config: dict[str, Any]) -> Architecture:
+    (folder / "config.json").write_text(json.dumps(config))
+    return model_from_config(folder).architecture
+
+
+@pytest.mark.parametrize("row", ROWS["counts"], ids=lambda row: f"{row['config']['model_type']}-{row['parameters']}")
+def test_what_layers_share_counts_once(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert parameters(read(tmp_path, row["config"])).total == row["parameters"]
+
+
+@pytest.mark.parametrize("row", ROWS["flops"], ids=lambda row: row["config"]["model_type"])
+def test_each_run_of_a_shared_block_adds_the_work_that_a_counter_finds(tmp_path: Path, row: dict[str, Any]) -> None:
+    kinds = (row["config"]["layers_block_type"], row["without"])
+    whole, without = (
+        step_flop(
+            read(tmp_path, {**row["config"], "layers_block_type": kind}), row["batch"], row["seq_len"], kernel="eager"
+        )
+        for kind in kinds
+    )
+    assert whole.forward - without.forward == row["forward"]
+    assert whole.backward - without.backward == row["backward"]
+
+
+@pytest.mark.parametrize("row", ROWS["memory"]["rows"], ids=lambda row: json.dumps(row["ask"])[10:50])
+def test_a_step_of_loops_takes_what_was_tracked(tmp_path: Path, row: dict[str, Any]) -> None:
+    config = {**ROWS["memory"]["config"], "skip_loop_final_norm": not row["norm_between"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    tokens = {} if row["ask"]["task"] == "lora" else {"tokens": "1M"}
+    ask = {**row["ask"], **tokens, "model": str(tmp_path), "device": "h100-sxm", "engine": "pytorch"}
+    found = training_memory(resolution(ask, catalog()).scenario)
+    assert found.bytes == row["peak_tensor_bytes"]
+    assert found.moment == row["moment"]
+
+
+def test_loops_share_weights_and_have_caches_and_work_of_their_own(tmp_path: Path) -> None:
+    looped = read(tmp_path, OURO)
+    once = replace(looped, layers=24, held_layers=0, loop_norm=False)
+    assert looped.layers == 96
+    assert parameters(looped) == parameters(once)
+    assert parameters(looped, 16).trainable == parameters(once, 16).trainable
+    assert kv_cache_bytes(looped, 1000) == 4 * kv_cache_bytes(once, 1000)
+    four, one = architecture_sums(looped), architecture_sums(once)
+    assert (four.dense_weights - one.dense_weights, four.parameters) == (four.again, one.parameters)
+    assert four.again == 3 * 24 * (4 * 2048**2 + 3 * 2048 * 5632)
+
+
+@pytest.mark.parametrize("quant", ["none", "q4_k_m", "nf4"])
+def test_weights_are_stored_once_and_read_in_each_loop(tmp_path: Path, quant: str) -> None:
+    table, looped = catalog().tables.quantization, read(tmp_path, OURO)
+    once = replace(looped, layers=24, held_layers=0, loop_norm=False)
+    four, one = (weight_bytes(table, each, quant) for each in (looped, once))
+    layers = sum(layer.total for layer in one.layers)
+    assert four.total == pytest.approx(one.total)
+    assert four.read - one.read == pytest.approx(3 * layers)
+
+
+def test_a_stage_of_its_own_holds_what_it_runs(tmp_path: Path) -> None:
+    held = weight_bytes(catalog().tables.quantization, read(tmp_path, OURO))
+    layers = sum(layer.total for layer in held.layers)
+    again = [sum(part.total for part in held.held_again(*span)) for span in ((0, 48), (48, 96), (90, 96))]
+    assert again == [0, layers, layers / 4]
+
+
+def test_two_stages_hold_a_shared_set_twice() -> None:
+    ask = {"model": "ouro-1.4b", "task": "pretrain", "tokens": "1M", "device": "h100-sxm", "num_devices": 2}
+    shared = {**ask, "precision": "bf16", "seq_len": 512, "micro_batch": 1, "engine": "megatron"}
+    one, two = (
+        training_memory(resolution({**shared, **layout}, catalog()).scenario).components["weights_bytes"]
+        for layout in ({"pp": 1}, {"pp": 2})
+    )
+    assert two > 0.9 * one
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({**OURO, "total_ut_steps": 10**6}, "total_ut_steps"),
+        ({**OURO, "num_hidden_layers": 9000}, "total_ut_steps"),
+        ({"model_type": "albert", "inner_group_num": 2}, "inner_group_num"),
+        ({"model_type": "nanbeige", "num_loops": 2, "enable_double_loop_split": True}, "enable_double_loop_split"),
+        ({"model_type": "zamba2", "layers_block_type": ["mamba", "spiral"]}, "layers_block_type"),
+    ],
+)
+def test_what_is_not_supported_names_its_key(tmp_path: Path, changed: dict[str, Any], key: str) -> None:
+    with pytest.raises(DataError, match=key):
+        read(tmp_path, changed)
