@@ -22,6 +22,9 @@ SCHEMAS = "llmfeas://schema/"
 MOST_ROWS = 20
 """Rows of a search that an agent gets unless it asks for more."""
 
+MOST_WORDS = 30
+"""Words that every tool lists for a setting; longer lists stand in that tool alone that says what settings mean."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
@@ -84,6 +87,8 @@ class Tool:
 
 def _undescribed(schema: Json) -> Json:
     plain = {key: value for key, value in schema.items() if key != "description"}
+    if len(plain.get("enum", ())) > MOST_WORDS:
+        del plain["enum"]
     return {"anyOf": [_undescribed(each) for each in plain["anyOf"]]} if "anyOf" in plain else plain
 
 
