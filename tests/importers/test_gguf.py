@@ -13,6 +13,7 @@ from llmfeas.importers.gguf import MAX_TENSORS, TENSOR_TYPES, read_gguf
 from llmfeas.importers.gguf_model import TRAITS
 from llmfeas.importers.model_file import model_from_file
 from llmfeas.workload.parameters import parameters
+from llmfeas.workload.weights import weight_bytes
 
 
 def refusal(path: Path) -> DataError:
@@ -258,3 +259,17 @@ def test_the_largest_type_table_entry_is_below_a_block(tmp_path: Path) -> None:
         assert size <= 8 * block or block == 1, name
     assert MAX_TENSORS < 10**6
     assert read_gguf(gguf_files.write(tmp_path / "e.gguf", {}, {})).tensors == ()
+
+
+def test_layers_that_run_again_are_stored_once_and_read_in_each_loop(tmp_path: Path) -> None:
+    plain, tensors = gguf_files.llama()
+    looped = {key.replace("llama.", "nanbeige."): value for key, value in plain.items()}
+    looped |= {"general.architecture": "nanbeige", "nanbeige.num_loops": 2}
+    once = model_from_file(gguf_files.write(tmp_path / "once.gguf", plain, tensors))
+    twice = model_from_file(gguf_files.write(tmp_path / "twice.gguf", looped, tensors))
+    assert (twice.model.architecture.layers, twice.model.architecture.held_layers) == (4, 2)
+    assert parameters(twice.model) == parameters(once.model)
+    table = catalog().tables.quantization
+    one, two = (weight_bytes(table, each.model.architecture, "q4_k_m", stored=each.stored) for each in (once, twice))
+    assert two.total == one.total == once.stored.total
+    assert two.read - one.read == sum(layer.total for layer in one.layers)
