@@ -212,6 +212,19 @@ def test_the_optimum_says_that_memory_binds_and_what_fits() -> None:
     assert found.at is not None and found.at.verdict.status in WORKS
 
 
+@pytest.mark.parametrize(("question", "limit"), (("tokens", {"deadline": "7d"}), ("deadline", {"tokens": "2B"})))
+def test_the_answer_of_a_job_that_does_not_fit_comes_with_what_would(question: str, limit: dict[str, str]) -> None:
+    ask = {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain", **limit}
+    found = solved(question, ask, catalog())
+    assert found.at is not None and found.at.memory.verdict == "exceeds"
+    endless = {**ask, "deadline": None, "tokens": found.answer["tokens"]}
+    assert [way.changes for way in found.ways] == [each.changes for each in answer(endless, catalog()).remedies] != []
+    for way in found.ways:
+        there = solved(question, {**ask, **way.changes}, catalog())
+        assert there.at is not None and there.at.verdict.memory != "exceeds" and not there.ways
+        assert there.answer["tokens" if question == "tokens" else "seconds"] == way.answer
+
+
 def test_tokens_say_which_limit_binds() -> None:
     request: Ask = {"model": "gpt2", "device": "rtx-4090", "price": 1.0, "deadline": "10h"}
     assert solved("tokens", {**request, "budget": 1}, catalog()).answer["binds"] == "budget"

@@ -8,7 +8,7 @@ from typing import Any
 from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
 from .report import Column, Pair, Phrase, Report, Table, Topic, glued
-from .words import figure, judged, sentence, setting, verdict_words
+from .words import figure, flags, judged, sentence, setting, verdict_words
 
 Json = Mapping[str, Any]
 
@@ -64,6 +64,8 @@ def report(envelope: Json, device: str) -> Report:
     blocks += _tables(answer)
     if result["at"] is not None:
         blocks.append(_there(result["at"]["result"], device))
+    if result.get("ways"):
+        blocks.append(_ways(result["ways"], result["question"]))
     if result["beyond"]:
         blocks.append(Topic(label="Beyond", paragraphs=((Phrase(_beyond(result["beyond"])),),)))
     notes = [*result["notes"], *(warning["message"] for warning in envelope["warnings"])]
@@ -178,6 +180,18 @@ def _there(result: Json, device: str) -> Topic:
     on = f" on {printable(device, 60)}" if device else ""
     text = Phrase(f": needs {needed} of {usable} usable{on}.")
     return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text),))
+
+
+def _ways(ways: Sequence[Json], question: str) -> Topic:
+    """Changes with which a job would fit, and what the answer then is."""
+    pairs = []
+    for way in ways:
+        figure = format_duration(way["answer"]) if question == "deadline" else f"{format_count(way['answer'])} tokens"
+        right = [judged(way["status"]), Phrase(f" {glued(figure)}")]
+        if way["message"]:
+            right.append(Phrase(f": {printable(way['message'], 200)}", "dim"))
+        pairs.append(Pair(flags(way["changes"]), tuple(right)))
+    return Topic(label="To make it work", pairs=tuple(pairs))
 
 
 def _beyond(beyond: Json) -> str:

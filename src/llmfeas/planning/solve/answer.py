@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog.store import Catalog
-from ...contract import Json, Published, envelope, hidden
+from ...contract import Added, Json, Published, envelope, hidden
 from ...errors import LlmfeasError, UsageError
 from ...feasibility.core import estimate
-from ...feasibility.result import Estimate
+from ...feasibility.result import Estimate, Status
 from ...feasibility.software import software_support
 from ...feasibility.verdict import why
 from ...record import dataclass
@@ -21,6 +21,17 @@ Request = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
+class Instead(Published):
+    """A change with which what was asked would fit, and what the answer then is."""
+
+    changes: Mapping[str, object]
+    status: Status
+    answer: float
+    message: str
+    """What one gives up."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer(Published):
     """The answer of an inverse question, the estimate there, and what happens one step beyond."""
 
@@ -29,6 +40,8 @@ class Answer(Published):
     at: Estimate | None = None
     beyond: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
+    ways: Added[tuple[Instead, ...]] = ()
+    """Where the answer is of a job that does not fit."""
     inputs: Json = hidden(default_factory=dict, compare=False)
     """What was asked."""
     catalog: str = hidden(default="", compare=False)

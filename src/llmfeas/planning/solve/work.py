@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.core import estimate
 from ...feasibility.result import Estimate
 from ...feasibility.verdict import why
+from ...record import replace
 from ...settle import resolution
 from ...timing.training import training_time
-from .answer import Answer, Request, without
+from ..remedies import nearest_remedies
+from .answer import Answer, Instead, Request, without
 
 REFERENCE_TOKENS = 1e9
 
@@ -29,6 +33,10 @@ def tokens(request: Request, catalog: Catalog) -> Answer:
     request = without(request, "examples", "example_tokens", "epochs")
     if request.get("deadline") is None and request.get("budget") is None:
         raise UsageError("missing-option", "solve tokens needs --deadline or --budget", "For example --deadline 30d.")
+    return _with_ways(request, _tokens(request, catalog), catalog, _tokens, "tokens")
+
+
+def _tokens(request: Request, catalog: Catalog) -> Answer:
     limited = resolution({**request, "tokens": REFERENCE_TOKENS}, catalog).scenario
     probe = estimate(resolution({**without(request, "deadline", "budget"), "tokens": REFERENCE_TOKENS}, catalog))
     seconds = training_time(probe.scenario).total_seconds.expected
@@ -50,8 +58,26 @@ def tokens(request: Request, catalog: Catalog) -> Answer:
         "binds": binds,
     }
     more = {"tokens": count * 1.001, "status": "infeasible", "because": f"over the {binds}"}
-    notes = () if at.memory.verdict != "exceeds" else (why(at.verdict),)
-    return Answer("tokens", answer, at, more, notes)
+    return Answer("tokens", answer, at, more)
+
+
+def _with_ways(
+    request: Request, found: Answer, catalog: Catalog, solver: Callable[[Request, Catalog], Answer], figure: str
+) -> Answer:
+    """An answer of a job that does not fit, with the first ways of a plan and what the answer is under each of them."""
+    if found.at is None or found.at.memory.verdict != "exceeds":
+        return found
+    endless = without(request, "deadline", "budget")
+    if figure == "tokens":
+        endless["tokens"] = found.answer["tokens"]
+    remedies = nearest_remedies(endless, estimate(resolution(endless, catalog)), catalog)
+    ways = tuple(
+        Instead(each.changes, each.status, float(there.answer[figure]), each.message)  # type: ignore[arg-type]
+        for each in remedies
+        if not each.changes.keys() & {"task", "tokens"}
+        for there in [solver({**request, **each.changes}, catalog)]
+    )
+    return replace(found, notes=(why(found.at.verdict),), ways=ways)
 
 
 def _price_of(probe: Estimate) -> float:
@@ -76,6 +102,10 @@ def deadline(request: Request, catalog: Catalog) -> Answer:
         UsageError: for inference.
     """
     _training_only("deadline", request)
+    return _with_ways(request, _deadline(request, catalog), catalog, _deadline, "seconds")
+
+
+def _deadline(request: Request, catalog: Catalog) -> Answer:
     at = estimate(resolution(without(request, "deadline"), catalog))
     seconds = training_time(at.scenario).total_seconds
     answer = {"seconds": seconds.expected, "low": seconds.low, "high": seconds.high, "tokens": at.scenario.tokens}
