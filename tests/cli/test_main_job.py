@@ -64,7 +64,7 @@ def test_what_was_resolved_can_be_asked_again(run: Run, model: str, device: str,
 def _asked(envelope: dict[str, Any], origins: set[str]) -> list[str]:
     """Spell out the settings of a stored answer that came from one of `origins`."""
     flags = {option.name: option.flag for option in OPTIONS}
-    units = {"memory": "B", "reserve": "B", "host_memory": "B", "deadline": "s", "mtbf": "s"}
+    units = {"memory": "B", "reserve": "B", "wired_limit": "B", "host_memory": "B", "deadline": "s", "mtbf": "s"}
     words = []
     for name, entry in envelope["inputs"].items():
         value = entry["value"]
