@@ -17,6 +17,7 @@ from llmfeas.importers.hf_config import FAMILIES, model_from_config
 from llmfeas.importers.hf_encoder import ENCODERS
 from llmfeas.importers.hf_pairs import PAIRS
 from llmfeas.importers.hf_within import WITHIN
+from llmfeas.importers.model_file import model_from_file
 from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"
@@ -338,6 +339,16 @@ def test_an_error_names_the_file_once(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError) as caught:
         model_from_config(tmp_path)
     assert caught.value.message.count("config.json") == 1
+
+
+def test_an_unknown_type_is_told_that_weights_will_do(tmp_path: Path) -> None:
+    for weights, said in ((False, "beside it would do"), (True, f"give the folder, '{tmp_path}'")):
+        (tmp_path / "config.json").write_text('{"model_type": "wombat_7"}')
+        if weights:
+            (tmp_path / "model.safetensors").touch()
+        with pytest.raises(DataError) as caught:
+            model_from_file(tmp_path / "config.json")
+        assert (caught.value.code, said in caught.value.hint) == ("unknown-model-type", True)
 
 
 def test_what_a_configuration_leaves_open_is_told_with_the_answer(tmp_path: Path) -> None:

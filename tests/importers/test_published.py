@@ -151,6 +151,18 @@ def test_each_method_has_its_layout(tmp_path: Path, method: str) -> None:
     assert found.stored.head == 2 * 512 * 256
 
 
+@pytest.mark.parametrize("method", [*METHODS, "mlx"])
+def test_a_head_that_shares_the_embedding_is_stored_once(tmp_path: Path, method: str) -> None:
+    section = METHODS[method][0] if method in METHODS else {"group_size": 64, "bits": 4}
+    own, shared = (
+        read(tmp_path / f"{tied}", {**SMALL, "tie_word_embeddings": tied, "quantization_config": section}).stored
+        for tied in (False, True)
+    )
+    assert own is not None and shared is not None
+    assert shared.head == own.tables > 0 == shared.tables
+    assert shared.total == own.total - own.head
+
+
 def test_layers_of_their_own_are_read(tmp_path: Path) -> None:
     kept = {"bits": 16, "data_type": "float"}
     plain = {"quant_method": "auto-round", "bits": 4, "group_size": 128}

@@ -56,7 +56,7 @@ class TypedName:
     optional: Words
     format: str = ""
     tagged: bool = False
-    """Written as a tag of Ollama's library (`qwen3:8b`)."""
+    """Written as a tag of Ollama's library: `qwen3:8b`, `ollama.com/library/qwen3`."""
 
     @property
     def sizes(self) -> Words:
@@ -69,6 +69,7 @@ def is_size(word: str) -> bool:
     return _SIZE.fullmatch(word) is not None
 
 
+_LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com)/|library/")
 _GLUED: Final = re.compile(r"(?<=[a-z])([1-9])([1-9])(?![\w.])")
 
 
@@ -83,7 +84,7 @@ def typed(text: str) -> TypedName:
     plain = _SHARD.sub("", text[:LONGEST].lower().strip())
     for ending in _ENDINGS:
         plain = plain.removesuffix(ending)
-    tagged = ":" in plain and "/" not in plain
+    tagged = _LIBRARY.match(plain) is not None or (":" in plain and "/" not in plain)
     plain = plain.rsplit("/", 1)[-1]
     plain, wanted = without_format(plain)
     words = _words(_DECIMAL.sub(".", plain))

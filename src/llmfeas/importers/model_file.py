@@ -140,7 +140,15 @@ def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> Impo
 def _from_config(path: Path) -> ImportedModel:
     from .hf_config import checkpoint_from_config
 
-    return checkpoint_from_config(path)
+    try:
+        return checkpoint_from_config(path)
+    except DataError as error:
+        if error.code != "unknown-model-type" or not has_weights(path.parent):
+            raise
+        hint = (
+            f"Its weights lie beside it: give the folder, '{printable(path.parent, 200)}', and their headers are read."
+        )
+        raise DataError(error.code, error.message, hint, error.candidates) from None
 
 
 def _refuse_other_formats(path: Path) -> None:

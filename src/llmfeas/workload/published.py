@@ -93,15 +93,18 @@ def stored_as_published(model: Model, published: QuantPlan, predicted: int = 0) 
 
 
 def _edges(sums: _PublishedSums, tape: Tape, *, tied: bool) -> tuple[float, float, float]:
-    """Bytes of look-up tables, of the head, and of what else stands around the layers."""
+    """Bytes of look-up tables, of the head (an embedding that it shares counts here), and of what else is outside."""
     published = sums.published
     tables = head = rest = 0.0
     for weight in (weight for operator in (*tape.before, *tape.after) for weight in operator.weights):
         if weight.name == "head":
             head += sums.of(weight, ("lm_head",), published.base if published.head else None)
         elif weight.is_matrix and not weight.uses:
-            if not (tied and weight.name == "embedding"):
-                tables += sums.of(weight, ("embed_tokens", weight.name), published.embedding)
+            held = sums.of(weight, ("embed_tokens", weight.name), published.embedding)
+            if tied and weight.name == "embedding":
+                head += held
+            else:
+                tables += held
         else:
             rest += sums.of(weight, (weight.name,), None)
     return tables, head, rest
