@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from launches import contents, launched, ready, value, words
 
@@ -359,6 +361,9 @@ def test_llama_factory_divides_with_fsdp_and_copies_without() -> None:
     ]
     config = contents(sharded)["llama_factory.yaml"]
     assert (config["cutoff_len"], config["per_device_train_batch_size"], config["max_steps"]) == (1024, 2, STEPS)
+    # Its layers recompute themselves: FSDP on top would run them a third time.
+    recomputed = contents(sharded)["accelerate.yaml"]["fsdp_config"]["fsdp_activation_checkpointing"]
+    assert (config["disable_gradient_checkpointing"], recomputed) == (False, False)
     copies = launched("llama-factory", **{**asked, "zero": 0, "task": "lora"})
     assert {"NNODES=2", "NPROC_PER_NODE=8"} <= set(words(copies))
     assert contents(copies)["llama_factory.yaml"]["lora_target"] == "all"
@@ -380,10 +385,22 @@ def test_tensorrt_llm_gets_the_settings_of_its_llm() -> None:
     assert config["kv_cache_config"] == {"dtype": "fp8", "free_gpu_memory_fraction": 0.8}
 
 
+@pytest.mark.parametrize(("engine", "told"), [("tensorrt-llm", True), ("vllm", False), ("sglang", False)])
+def test_weights_that_an_engine_does_not_quantize_itself_are_to_be_named(engine: str, told: bool) -> None:
+    launch = launched(engine, **SERVED, device="h100-sxm", quant="fp8")
+    assert ("name a version of the model whose weights are in fp8" in launch.notes) is told
+
+
 def test_litgpt_counts_as_the_recipe_does() -> None:
     launch = launched("litgpt", **{**SHARED, "checkpointing": "none"}, device="rtx-4090", task="qlora")
     assert (value(launch, "--quantize"), value(launch, "--train.max_steps")) == ("bnb.nf4-dq", str(STEPS))
     assert words(launch)[:2] == ["litgpt", "finetune_lora"]
+    # It refuses quantized weights under autocast, and AdamW by its name alone takes torch's own rate.
+    assert value(launch, "--precision") == "bf16-true"
+    assert json.loads(str(value(launch, "--optimizer"))) == {
+        "class_path": "torch.optim.AdamW",
+        "init_args": {"lr": 0.0002},
+    }
 
 
 def test_ktransformers_keeps_experts_on_the_processor() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection, Reader
-from .names import LORA_ALPHA_PER_RANK, model_name, repository, steps, training_notes
+from .names import LORA_ALPHA_PER_RANK, learning_rate, model_name, repository, steps, training_notes
 from .reading import parses
 from .shell import Word, command, flags, nodes_note, nodes_of
 
@@ -39,7 +41,10 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--train.micro_batch_size", scenario.micro_batch),
             ("--train.max_seq_length", scenario.seq_len),
             ("--train.max_tokens" if scenario.task == "pretrain" else "--train.max_steps", _length(scenario, tokens)),
-            ("--optimizer", "AdamW"),
+            (
+                "--optimizer",
+                json.dumps({"class_path": "torch.optim.AdamW", "init_args": {"lr": learning_rate(scenario)}}),
+            ),
             ("--out_dir", "output"),
         ]
     )
@@ -58,6 +63,8 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("zero", "on several devices it divides all by FSDP", instead=3)
     if several and scenario.quant != "none":
         return Objection("quant", "quantized weights train on one device")
+    if scenario.quant != "none" and scenario.precision.endswith("-mixed"):
+        return Objection("precision", "quantized weights train without autocast", instead="bf16")
     return None
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.kernels import runs_patched
-from . import trainer
-from .accelerate import CONFIG as ACCELERATE
-from .accelerate import config_file, machine_options
+from . import accelerate, trainer
 from .launcher import File, Launch, Launcher, Objection
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
 from .shell import PORT, command, nodes_note, nodes_of
@@ -55,6 +53,15 @@ def config(scenario: Scenario) -> dict[str, object]:
     return settings
 
 
+def sharding(scenario: Scenario) -> dict[str, object]:
+    """Accelerate's configuration without FSDP's own checkpointing, since its layers recompute themselves.
+
+    Source: llamafactory 0.9.5, model/model_utils/checkpointing.py.
+    """
+    settings = accelerate.config(scenario)
+    return {**settings, "fsdp_config": {**accelerate.fsdp_config(scenario), "fsdp_activation_checkpointing": False}}
+
+
 ATTENTION_LIST = ",".join(trainer.ALSO_ELSEWHERE.get(name, name) for name in trainer.ATTENTION_NAMES)
 """It hands PEFT a list, each name of which need not be there."""
 
@@ -71,10 +78,10 @@ def write(scenario: Scenario) -> Launch:
     nodes = nodes_of(scenario)
     files = [File(CONFIG, as_yaml(config(scenario)))]
     if trainer.is_sharded(scenario):
-        files.append(config_file(scenario))
+        files.append(File(accelerate.CONFIG, as_yaml(sharding(scenario))))
         line = command(
-            ["accelerate", "launch", "--config_file", ACCELERATE],
-            *machine_options(nodes),
+            ["accelerate", "launch", "--config_file", accelerate.CONFIG],
+            *accelerate.machine_options(nodes),
             ["-m", "llamafactory.launcher", CONFIG],
         )
     else:

@@ -54,7 +54,7 @@ def objection(scenario: Scenario) -> Objection | None:
 def write(scenario: Scenario) -> Launch:
     """Write its settings and the command."""
     line = command(["trtllm-serve", "serve", model_name(scenario), "--config", CONFIG])
-    return Launch((File(CONFIG, as_yaml(config(scenario))),), line, tuple(weights_notes(scenario)))
+    return Launch((File(CONFIG, as_yaml(config(scenario))),), line, tuple(weights_notes(scenario, IN_CHECKPOINT)))
 
 
 LAUNCHER = Launcher(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...memory.peak import memory
@@ -69,10 +70,10 @@ def objection(scenario: Scenario) -> Objection | None:
     return None
 
 
-def weights_notes(scenario: Scenario) -> list[str]:
-    """Say which weights and requests the user has to bring."""
+def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> list[str]:
+    """Say which weights and requests the user has to bring; `stored`: formats that the weights must have already."""
     texts = [*model_notes(scenario)]
-    if scenario.quant in IN_CHECKPOINT and scenario.model.published_quant != scenario.quant:
+    if scenario.quant in stored and scenario.model.published_quant != scenario.quant:
         texts.append(f"name a version of the model whose weights are in {scenario.quant}")
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
