@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import pytest
 
-from llmfeas.elsewhere import ELSEWHERE, NO_MATTER, ours
+from llmfeas.elsewhere import ELSEWHERE, NO_MATTER, VALUES, ours
 from llmfeas.errors import UsageError
+from llmfeas.objectives import OBJECTIVES
 from llmfeas.options import BY_NAME, OPTIONS, flag_of
 from llmfeas.planning.answer import bare_answer
 
@@ -56,3 +60,39 @@ def test_a_value_that_is_an_option_of_ours_is_told_so() -> None:
     with pytest.raises(UsageError, match="--offload") as caught:
         bare_answer({"model": "gpt2", "device": "t4", "offload": "nvme"})
     assert caught.value.hint == "See --drive."
+
+
+@pytest.mark.parametrize("loss", [loss for loss, each in OBJECTIVES.items() if loss != each.task])
+def test_a_loss_that_is_typed_as_a_task_is_told_its_task(loss: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        bare_answer({"model": "gpt2", "device": "t4", "task": loss})
+    assert caught.value.hint == f"Here it is --task {OBJECTIVES[loss].task} --loss {loss}."
+
+
+@pytest.mark.parametrize(("setting", "values"), VALUES.items())
+def test_a_value_of_another_tool_is_said_in_options_that_there_are(setting: str, values: Mapping[str, str]) -> None:
+    for value, here in values.items():
+        assert value not in BY_NAME[setting].choices
+        assert set(re.findall(r"--[a-z-]+", here)) <= FLAGS, here
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("adamw_torch_fused", "adamw"),
+        ("adamw_torch", "adamw-foreach"),
+        ("adamw_bnb_8bit", "adamw-8bit"),
+        ("galore_adamw", "galore"),
+        ("schedule_free_adamw", "adamw-schedule-free"),
+    ],
+)
+def test_optimizers_go_by_the_names_of_the_trainers(typed: str, meant: str) -> None:
+    ask = {"model": "gpt2", "device": "rtx-4090", "task": "finetune", "optimizer": typed}
+    assert bare_answer(ask).scenario.optimizer == meant
+
+
+def test_a_paged_optimizer_is_told_where_its_states_may_lie() -> None:
+    with pytest.raises(UsageError) as caught:
+        bare_answer({"model": "gpt2", "device": "t4", "task": "finetune", "optimizer": "paged_adamw_8bit"})
+    assert "--optimizer adamw-8bit" in str(caught.value.hint)
+    assert "--offload optimizer" in str(caught.value.hint)

@@ -105,7 +105,7 @@ def test_a_wrong_choice_brings_near_ones_and_hides_control_characters() -> None:
         parsed({"quant": "q4_k\x1b[31m"}, FORMATS)
     assert "\x1b" not in caught.value.message
     with pytest.raises(UsageError) as caught:
-        parsed({"optimizer": "adamw8bit"}, FORMATS)
+        parsed({"optimizer": "adamw9bit"}, FORMATS)
     assert "adamw-8bit" in caught.value.candidates
 
 

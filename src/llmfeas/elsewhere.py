@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .objectives import OBJECTIVES
 from .record import dataclass
 
 
@@ -103,6 +104,30 @@ ELSEWHERE: Mapping[str, Ours] = _table()
 def ours(name: str) -> Ours | None:
     """What a name of another tool is called here: `--batch-size`, `-ngl`, `n_ctx`."""
     return ELSEWHERE.get(name.lstrip("-").lower().replace("_", "-"))
+
+
+PAGED = "--optimizer {}; with --offload optimizer its states lie in main memory, where pages go that have no room"
+
+VALUES: Mapping[str, Mapping[str, str]] = {
+    "task": {
+        "rlhf": "--task grpo --loss ppo, with a --reward-model; --task dpo learns from pairs",
+        "cpt": "--task pretrain with --tokens, or --task finetune",
+        "pissa": "--task lora: adapters that begin otherwise are as large",
+        **{name: f"--task {each.task} --loss {name}" for name, each in OBJECTIVES.items() if name != each.task},
+        **dict.fromkeys(("gspo", "dapo", "drgrpo", "cispo", "reinforce"), "--task grpo: it differs in the loss alone"),
+    },
+    "optimizer": {
+        **{name: PAGED.format("adamw-8bit") for name in ("paged-adamw-8bit", "pagedadamw8bit", "paged-ademamix-8bit")},
+        **{name: PAGED.format("adamw") for name in ("paged-adamw", "paged-adamw-32bit", "pagedadamw")},
+        **{name: PAGED.format("lion") for name in ("paged-lion", "paged-lion-32bit", "paged-lion-8bit")},
+    },
+}
+"""Values of other tools that are here said by several settings, by the setting they are given to."""
+
+
+def meant(setting: str, value: str) -> str | None:
+    """How a value of another tool is said here: `--task orpo`; None where nobody knows."""
+    return VALUES.get(setting, {}).get(value.lower().replace("_", "-"))
 
 
 _NO_MATTER = (

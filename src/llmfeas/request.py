@@ -129,12 +129,16 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
             return named.id
     from difflib import get_close_matches
 
-    from .elsewhere import ours
+    from .elsewhere import meant, ours
 
+    here = meant(option.name, text)
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))
+    near = near if here is None else []
     said = None if near else ours(text)
     choices = dict.fromkeys((*option.choices, *(spellings.values() if option.extensible else ())))
     what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(choices)}."
+    if here is not None:
+        raise UsageError("bad-choice", what, f"Here it is {here}.", near)
     raise UsageError("bad-choice", what, f"See {said.text}." if said else _did_you_mean(near), near)
 
 

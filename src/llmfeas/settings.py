@@ -129,6 +129,12 @@ class Settings(TypedDict, total=False):
         "reward",
         "embed",
         "train",
+        "sft",
+        "full",
+        "rm",
+        "embedding",
+        "distillation",
+        "gkd",
         "auto",
     ]
     """What to do with the model."""
@@ -210,6 +216,16 @@ class Settings(TypedDict, total=False):
         "soap",
         "shampoo",
         "muon",
+        "adam",
+        "adamw-torch-fused",
+        "adamw-torch",
+        "adamw-bnb-8bit",
+        "adamw8bit",
+        "adamw-torch-8bit",
+        "galore-adamw",
+        "apollo-adamw",
+        "lion-32bit",
+        "schedule-free-adamw",
         "auto",
     ]
     """Optimizer; adamw is the fused one."""

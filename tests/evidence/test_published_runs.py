@@ -1,4 +1,4 @@
-"""What published trainings did in their devices' memory: those that ran are not refused, those that ran out do not surely fit."""
+"""Published trainings in their devices' memory: those that ran are not refused, none that ran out surely fits."""
 
 from __future__ import annotations
 

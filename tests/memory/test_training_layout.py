@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llmfeas import estimate
 from llmfeas.memory.checkpoint import checkpoint_bytes
 from llmfeas.memory.training import TensorMemory, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
@@ -226,3 +227,12 @@ def test_a_stage_of_a_pipeline_may_train_nothing(engine: str, pp: int) -> None:
     whole = scenario(**{**LLAMA, **asked, "model": "granite-4.0-h-small", "pp": 1})
     assert 0 < training_memory(hybrid).bytes < training_memory(whole).bytes
     assert checkpoint_bytes(hybrid) == pytest.approx(checkpoint_bytes(whole), rel=0.01)
+
+
+def test_a_base_in_few_bits_is_in_the_format_that_the_engine_has() -> None:
+    """MLX knows no nf4: 4.5 bits a weight, the token table and the head too, as mlx_lm.convert writes them."""
+    asked = {"model": "llama-3.1-8b", "task": "qlora", "device": "m4-max-40c", "seq_len": 512, "micro_batch": 1}
+    found = estimate(**asked, engine="mlx")
+    assert found.memory.components["weights_bytes"] == pytest.approx(4.5 / 8 * 8.03e9, rel=0.05)
+    assert not any("own 4-bit format" in note.message for note in found.verdict.reasons)
+    assert found.verdict.software == "supported"

@@ -132,6 +132,8 @@ class TrainingTraits:
     """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
     drives: bool = False
     """It lays states and weights on drives (ZeRO-Infinity)."""
+    answers_beside: bool = False
+    """Answers to learn from are written on devices of their own where nobody says."""
     autocast: bool = True
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     splits_experts: bool = True
@@ -222,7 +224,7 @@ class Engine:
     optimizers: tuple[Identifier, ...] = ()
     """Those that it brings, where it takes no others; empty: any that PyTorch code has."""
     objectives: tuple[Identifier, ...] = ()
-    """Tasks with an objective of their own that it has trainers for."""
+    """Tasks with an objective of their own that it has trainers for, or single losses of them."""
     adapters: tuple[LoraKind, ...] = ("lora",)
     """Kinds of adapters that it has."""
     launchers: tuple[Identifier, ...] = ()
@@ -255,6 +257,10 @@ class Engine:
     def speaks(self) -> str:
         """The engine whose names of formats it uses."""
         return self.dialect or self.id
+
+    def has_trainer(self, task: str, loss: str | None) -> bool:
+        """Whether it has a trainer for a task with one of its losses."""
+        return loss is None or task in self.objectives or loss in self.objectives
 
     def runs(self, implementation: str) -> bool:
         """Whether it runs models of an implementation, as far as anybody said."""

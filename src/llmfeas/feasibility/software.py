@@ -73,8 +73,8 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
             case = engine.format_support(form, part)
             if case.status != "supported":
                 yield case.status, f"{scenario.quant} under {name}: {case.note}"
-    if scenario.loss is not None and scenario.task not in engine.objectives:
-        yield "unsupported", f"{name} is not known to have a trainer for --task {scenario.task}"
+    if not engine.has_trainer(scenario.task, scenario.loss):
+        yield "unsupported", f"{name} is not known to have a trainer for --task {scenario.task} --loss {scenario.loss}"
     if not engine.runs(model.architecture.implementation):
         yield "unsupported", f"{name} has no model of the architecture of {model.name}"
 

@@ -130,9 +130,24 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    return CountedMemory(
-        found, (*notes, *_unmeasured(scenario), *_unlike(scenario), *stack_notes(scenario), *_on_drive(scenario))
-    )
+    told = (_unmeasured, _unlike, stack_notes, _on_drive, _alone)
+    return CountedMemory(found, (*notes, *(note for say in told for note in say(scenario))))
+
+
+def _alone(scenario: Scenario) -> Iterator[Note]:
+    """Say where texts are compared with those of a batch that has no others."""
+    objective = scenario.objective
+    if objective is None or objective.turns == 1:
+        return
+    option, together = "--micro-batch", scenario.micro_batch
+    if not objective.kept:
+        option, together = "--global-batch", scenario.global_batch // scenario.dp
+    if together < 2:
+        text = (
+            f"texts are told apart from the others of their batch on a device, and this one has no others: with "
+            f"{option} larger, and a shorter --seq-len where memory wants it, something is learned"
+        )
+        yield Note("nothing-to-compare", text)
 
 
 def _training_peak(tensors: TensorMemory, runtime: Range, *beside: Mapping[str, float]) -> Range:

@@ -6,14 +6,13 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from ..catalog.engine import Scheme
-from ..catalog.quantization import STACKED
 from ..model.setup import Setup
 from ..optimizers import OPTIMIZERS
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import PeakCandidates, RankState
 from ..walk.inventory import Inventory
-from ..workload.kernels import leaves_stacks, runs_compiled, runs_fused
+from ..workload.kernels import dialect_of, runs_compiled, runs_fused
 from ..workload.parameters import parameters
 from ..workload.weights import layer_weight_bytes, weight_bytes
 
@@ -208,7 +207,7 @@ def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme:
 @cached_across_batches
 def packed_bytes(scenario: Scenario) -> float:
     """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
-    dialect = STACKED if leaves_stacks(scenario) else ""
+    dialect = dialect_of(scenario)
     return layer_weight_bytes(scenario.tables.quantization, scenario.model.architecture, scenario.quant, dialect)
 
 
@@ -235,7 +234,7 @@ def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) 
     inventory = moments.inventory
     base = inventory.elements - inventory.trained
     known, native = scenario.tables.quantization, float(setup.recipe.weight_bytes)
-    dialect = STACKED if leaves_stacks(scenario) else ""
+    dialect = dialect_of(scenario)
     whole = weight_bytes(known, scenario.model.architecture, scenario.quant, dialect, native)
     stage = base / max(1, parameters(scenario.model.architecture).total)
     return whole.total * min(1.0, stage) + inventory.trained * inventory.trained_width

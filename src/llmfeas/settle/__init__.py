@@ -272,7 +272,7 @@ def _settle_training(draft: Draft, model: Model, engine: Engine, catalog: Catalo
     recipe.settle_training_recipe(draft, model, engine, catalog)
     settle_moved(draft, model, engine, catalog)
     lengths.settle_sequence(draft, model)
-    recipe.settle_rollouts(draft)
+    recipe.settle_rollouts(draft, engine)
     lengths.settle_tokens(draft, model, parameters(model).active)
     draft.settle("zero", layout.default_zero(engine.training.zero, draft.values["num_devices"]), "backend")
 

@@ -235,7 +235,7 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
     base = str(draft.given.get("quant") or "nf4") if draft.method == "qlora" else "none"
 
     def able(engine: Engine) -> bool:
-        if draft.values.get("loss") is not None and draft.values["task"] not in engine.objectives:
+        if not engine.has_trainer(draft.values["task"], draft.values.get("loss")):
             return False
         if engine.optimizers and draft.given.get("optimizer", "adamw") not in engine.optimizers:
             return False

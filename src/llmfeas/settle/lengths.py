@@ -56,9 +56,14 @@ def _within_positions(draft: Draft, model: Model, length: int, option: str) -> N
         draft.warn("beyond-context", f"{option} {length} is beyond the context of {model.name}, {model.context} tokens")
 
 
+TEXT_TOKENS = 512
+"""Of a text that vectors are learned from: what most models of sentence-transformers, BGE and E5 cut to."""
+
+
 def settle_sequence(draft: Draft, model: Model) -> None:
-    """Settle `seq_len`: the model's context, up to 2048."""
-    seq_len = draft.settle("seq_len", min(model.context, 2048), "model" if model.context < 2048 else "default")
+    """Settle `seq_len`: the model's context, up to 2048; texts that vectors are learned from are shorter."""
+    longest = TEXT_TOKENS if draft.values["task"] == "embed" else 2048
+    seq_len = draft.settle("seq_len", min(model.context, longest), "model" if model.context < longest else "default")
     _within_positions(draft, model, seq_len, "--seq-len")
 
 

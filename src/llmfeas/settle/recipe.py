@@ -74,7 +74,7 @@ def _as_trained(draft: Draft, model: Model, objective: Objective) -> Model:
     return scored
 
 
-def settle_rollouts(draft: Draft) -> None:
+def settle_rollouts(draft: Draft, engine: Engine) -> None:
     """Settle who writes the answers that a model learns from: how many, how long, and where.
 
     Raises:
@@ -101,7 +101,8 @@ def settle_rollouts(draft: Draft) -> None:
             f"--response-length {length} leaves no room for a prompt in --seq-len {seq_len}",
             f"use --seq-len {length + 256}, the tokens of prompt and answer, or a shorter answer",
         )
-    if draft.settle("colocate", "true") == "true":
+    beside = engine.training.answers_beside
+    if draft.settle("colocate", "false" if beside else "true", "backend" if beside else "default") == "true":
         draft.settle("gpu_memory_utilization", COLOCATED_SHARE, "backend")
     elif draft.was_given("gpu_memory_utilization"):
         draft.warn("option-unused", "--gpu-memory-utilization is about answers on the devices that train: ignored")

@@ -152,7 +152,7 @@ def training(scenario: Scenario) -> Launch:
     line = command([*hosts(scenario), "mlx_lm.lora", "--config", CONFIG])
     notes = [*training_notes(scenario), *hosts_note(scenario)]
     if scenario.quant == "nf4":
-        notes.append("MLX has no nf4: its own 4-bit format, groups of 64, was taken (4.5 bits instead of 4.13)")
+        notes.append("MLX has no nf4: its own 4-bit format, groups of 64, is what was estimated and is written here")
     if scenario.model.architecture.dropout != Dropout():
         notes.append("MLX runs models without dropout")
     lines = "\n".join([*conversion(scenario), line])
