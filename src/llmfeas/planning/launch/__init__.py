@@ -130,7 +130,7 @@ def cannot(engine: Launcher, scenario: Scenario, objection: Objection) -> UsageE
     ]
     because = f": {objection.because}" if objection.because else ""
     message = f"{spelled(scenario, objection.setting)} is not something {engine.name} can express{because}."
-    hint = f"It is for {', '.join(able)}." if able else "No engine that llmfeas knows can."
+    hint = f"Engines that can: {', '.join(able)}." if able else "No engine that llmfeas knows can."
     return UsageError("engine-cannot", message, hint, able)
 
 
@@ -196,7 +196,7 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
     task = values.get("task") or ("pretrain" if implied is None else implied[0])
     if not engine.takes("task", task):
         able = [other.id for other in LAUNCHERS.values() if other.takes("task", task)]
-        hint = f"It is for {', '.join(able)}." if able else "llmfeas writes it for no engine yet."
+        hint = f"Engines that can: {', '.join(able)}." if able else "llmfeas writes it for no engine yet."
         raise UsageError("engine-cannot", f"--task {task} is not written for {engine.name}.", hint, able)
 
 
