@@ -15,6 +15,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
 from llmfeas.importers.hf_config import FAMILIES, model_from_config
 from llmfeas.importers.hf_encoder import ENCODERS
+from llmfeas.importers.hf_kin import KIN
 from llmfeas.importers.hf_pairs import PAIRS
 from llmfeas.importers.hf_within import WITHIN
 from llmfeas.importers.model_file import model_from_file
@@ -56,8 +57,8 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         "bailing_moe",
     }
     outside |= {"sarvam_moe", "nemotron-nas", "deci", "openelm", "ouro", "nanbeige", "albert", *(set(WITHIN) - counted)}
-    outside |= {*ENCODERS, *PAIRS}
-    without_a_file = {"cohere2_moe", "granitemoeshared"}
+    outside |= {*ENCODERS, *KIN, *PAIRS}
+    without_a_file = {"granitemoeshared"}
     assert set(FAMILIES) - counted == inside_others | outside | without_a_file
 
 

@@ -13,6 +13,7 @@ from llmfeas.catalog.architecture import Model
 from llmfeas.errors import DataError, UsageError
 from llmfeas.importers.hf_config import model_from_config
 from llmfeas.importers.hf_encoder import ENCODERS
+from llmfeas.importers.hf_kin import KIN
 from llmfeas.planning.answer import answer
 from llmfeas.workload.cache import kv_cache_bytes
 from llmfeas.workload.flops import inference_flop
@@ -42,7 +43,7 @@ def test_counts_equal_those_of_the_class(tmp_path: Path, row: dict[str, Any]) ->
 
 
 def test_every_type_is_counted() -> None:
-    assert set(ENCODERS) == {row["config"]["model_type"] for row in COUNTS["rows"]}
+    assert {*ENCODERS, *KIN} == {row["config"]["model_type"] for row in COUNTS["rows"]}
 
 
 @pytest.mark.parametrize("model", PUBLISHED)
@@ -52,13 +53,27 @@ def test_counts_of_the_catalog_equal_the_published_files(models: dict[str, Model
 
 @pytest.mark.parametrize("row", COUNTS["flops"], ids=lambda row: str(row["model_type"]))
 def test_work_of_a_text_equals_that_of_the_counter(tmp_path: Path, row: dict[str, Any]) -> None:
-    architecture = read(tmp_path, {"model_type": row["model_type"]}).architecture
+    asked = {key: row[key] for key in ("model_type", "num_hidden_layers") if key in row}
+    architecture = read(tmp_path, asked).architecture
     assert inference_flop(architecture, row["tokens"], 0).model == row["forward_flop"]
 
 
 def test_nothing_is_cached(models: dict[str, Model]) -> None:
     for name in ("bge-m3", "modernbert-base"):
         assert kv_cache_bytes(models[name].architecture, 512) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"model_type": "roformer", "rotary_value": True}, "rotary_value"),
+        ({"model_type": "rembert", "input_embedding_size": 1152}, "input_embedding_size"),
+        ({"model_type": "electra", "is_decoder": True}, "is_decoder"),
+    ],
+)
+def test_what_is_not_supported_names_its_key(tmp_path: Path, changed: dict[str, Any], key: str) -> None:
+    with pytest.raises(DataError, match=key):
+        read(tmp_path, changed)
 
 
 def test_positions_by_distance_are_refused(tmp_path: Path) -> None:

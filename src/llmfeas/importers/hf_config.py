@@ -19,11 +19,13 @@ from .hf_heads import HEADS
 from .hf_hybrid import HYBRID
 from .hf_images import seen_of
 from .hf_irregular import IRREGULAR
+from .hf_kin import KIN
 from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_looped import LOOPED
 from .hf_mamba import MAMBA
 from .hf_moe import MOE
+from .hf_older import OLDER
 from .hf_pairs import PAIRS
 from .hf_parts import COLUMNS, COMMON, Family
 from .hf_pressed import PRESSED
@@ -38,6 +40,7 @@ from .tensors import ImportedModel
 
 FAMILIES: Final[Mapping[str, Family]] = {
     **CLASSIC,
+    **OLDER,
     **LLAMA,
     **MOE,
     **LATENT,
@@ -50,6 +53,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **PRESSED,
     **IRREGULAR,
     **ENCODERS,
+    **KIN,
     **PAIRS,
     **LOOPED,
     **WITHIN,

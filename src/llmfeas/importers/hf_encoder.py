@@ -15,7 +15,7 @@ from .config_file import Config
 from .hf_parts import BIASED, MLP_BIASED, Family, Parts, sizes
 
 _ENCODER: Final = {"encoder": True, "norm": "layer", "tied": False}
-_BERT: Final = {
+BERT: Final = {
     **_ENCODER,
     "norm_bias": True,
     "norm_position": "post",
@@ -26,30 +26,36 @@ _BERT: Final = {
     "out_bias": True,
     "mlp_bias": True,
 }
-ALBERT_FIXED: Final = {**_BERT, "projects_late": True}
+ALBERT_FIXED: Final = {**BERT, "projects_late": True}
 
 
-def _class(config: Config) -> str:
+def class_of(config: Config) -> str:
     """What the class of the file is for: `Model` where none is named."""
     names = config.raw("architectures")
     name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else "Model"
-    return name.partition("For")[2] or "Model"
+    if name.endswith(("LMHeadModel", "Decoder")):
+        return "CausalLM"
+    _, found, purpose = name.rpartition("For")
+    return purpose if found and purpose[:1].isupper() else "Model"  # RoFormerModel is for nothing
 
 
-def _labels(config: Config) -> int:
+def labels_of(config: Config) -> int:
+    """How many labels it tells apart: two where the file does not say."""
     named = config.raw("id2label")
     return len(named) if isinstance(named, Mapping) and named else config.optional_count("num_labels", "rows") or 2
 
 
-def _behind(config: Config, parts: Parts, *, pooled: bool) -> int:
+def behind_last(config: Config, parts: Parts, *, pooled: bool) -> int:
     """Numbers behind the last layer: a pooler, what predicts masked tokens, or what classifies."""
     hidden: int = parts["hidden"]
     vocab: int = parts["vocab"]
-    kind = _class(config)
+    kind = class_of(config)
     square = hidden * hidden + hidden
-    if kind == "MaskedLM":
+    if kind in ("MaskedLM", "CausalLM"):
         return square + 2 * hidden + vocab
-    labels = _labels(config) * (hidden + 1)
+    if kind == "PreTraining":
+        return 2 * square + 2 * hidden + vocab + 2 * (hidden + 1)
+    labels = labels_of(config) * (hidden + 1)
     if kind == "SequenceClassification":
         return square + labels
     if kind == "Model":
@@ -57,17 +63,18 @@ def _behind(config: Config, parts: Parts, *, pooled: bool) -> int:
     return labels
 
 
-def _dropout(config: Config) -> Parts:
+def dropout_of(config: Config) -> Parts:
+    """Read the dropout of scores and of the stream."""
     rate, scores = config.rate("hidden_dropout_prob"), config.rate("attention_probs_dropout_prob")
     return {"dropout": Dropout(embedding=rate, attention=scores, residual=rate)}
 
 
-def _bert(config: Config, parts: Parts) -> Parts:
+def bert(config: Config, parts: Parts) -> Parts:
     """Read BERT: learned positions, kinds of tokens, a pooler."""
     kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
-    behind = _behind(config, parts, pooled=True)
+    behind = behind_last(config, parts, pooled=True)
     side = SideWeights(vectors=kinds * parts["hidden"] + behind)
-    return {"positions": "learned", "side": side, **_dropout(config)}
+    return {"positions": "learned", "side": side, **dropout_of(config)}
 
 
 def _modern(config: Config, parts: Parts) -> Parts:
@@ -81,9 +88,9 @@ def _modern(config: Config, parts: Parts) -> Parts:
         "sliding_attention" if index % every else "full_attention" for index in range(layers)
     )
     found = read.pattern(config, "layer_types", kinds, layers, config.count("local_attention", "tokens"))
-    hidden, kind = parts["hidden"], _class(config)
+    hidden, kind = parts["hidden"], class_of(config)
     head = hidden * hidden + hidden
-    behind = {"Model": 0, "MaskedLM": head + parts["vocab"]}.get(kind, head + _labels(config) * (hidden + 1))
+    behind = {"Model": 0, "MaskedLM": head + parts["vocab"]}.get(kind, head + labels_of(config) * (hidden + 1))
     return {**found, "norm_bias": config.flag("norm_bias"), "side": SideWeights(vectors=behind) if behind else None}
 
 
@@ -97,15 +104,15 @@ def _nomic(config: Config, parts: Parts) -> Parts:
     kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
     merged = {**parts, **found}
     head = merged["hidden"] // merged["heads"]
-    behind = _behind(config, merged, pooled=False)
+    behind = behind_last(config, merged, pooled=False)
     side = SideWeights(vectors=kinds * merged["hidden"] + behind)
     return {**found, "kv_heads": merged["heads"], "head_dim": head, "side": side}
 
 
 def _distilled(config: Config, parts: Parts) -> Parts:
-    hidden, kind = parts["hidden"], _class(config)
+    hidden, kind = parts["hidden"], class_of(config)
     behind = {"Model": 0, "MaskedLM": hidden * hidden + 3 * hidden + parts["vocab"]}
-    labels = _labels(config) * (hidden + 1)
+    labels = labels_of(config) * (hidden + 1)
     classified = hidden * hidden + hidden + labels if kind == "SequenceClassification" else labels
     count = behind.get(kind, classified)
     return {"positions": "learned", "side": SideWeights(vectors=count) if count else None}
@@ -113,8 +120,8 @@ def _distilled(config: Config, parts: Parts) -> Parts:
 
 def _mpnet(config: Config, parts: Parts) -> Parts:
     buckets = config.count("relative_attention_num_buckets", "rows") * parts["heads"]
-    behind = _behind(config, parts, pooled=True)
-    return {"positions": "learned", "side": SideWeights(vectors=buckets + behind), **_dropout(config)}
+    behind = behind_last(config, parts, pooled=True)
+    return {"positions": "learned", "side": SideWeights(vectors=buckets + behind), **dropout_of(config)}
 
 
 def _disentangled(config: Config, parts: Parts) -> Parts:
@@ -133,42 +140,43 @@ def _disentangled(config: Config, parts: Parts) -> Parts:
             vectors += layers * len(words) * (hidden * hidden + hidden)
     kernel = config.optional_count("conv_kernel_size", "few", zero=True) or 0
     vectors += kernel * hidden * hidden + 3 * hidden if kernel else 0
-    behind = 0 if _class(config) == "Model" else _behind(config, parts, pooled=False)
+    behind = 0 if class_of(config) == "Model" else behind_last(config, parts, pooled=False)
     positions: Parts = {"positions": "learned"} if config.raw("position_biased_input") is not False else _STILL
-    return {**positions, "side": SideWeights(vectors=vectors + behind), **_dropout(config)}
+    return {**positions, "side": SideWeights(vectors=vectors + behind), **dropout_of(config)}
 
 
 def albert_behind(config: Config, parts: Parts) -> Parts:
     """Read ALBERT's narrow embedding, kinds of tokens, and what stands behind its last layer."""
-    hidden, narrow, kind = parts["hidden"], config.count("embedding_size"), _class(config)
+    hidden, narrow, kind = parts["hidden"], config.count("embedding_size"), class_of(config)
     kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
-    pooled, labels = hidden * hidden + hidden, _labels(config) * (hidden + 1)
+    pooled, labels = hidden * hidden + hidden, labels_of(config) * (hidden + 1)
     masked = hidden * narrow + 3 * narrow + parts["vocab"]
     behind = {"Model": pooled, "MaskedLM": masked, "SequenceClassification": pooled + labels}.get(kind, labels)
     side = SideWeights(vectors=kinds * narrow + hidden + behind)
-    return {"positions": "learned", "embedding_dim": narrow, "side": side, **_dropout(config)}
+    return {"positions": "learned", "embedding_dim": narrow, "side": side, **dropout_of(config)}
 
 
 _STILL: Final[Parts] = {"positions": "rope", "rope_fraction": 0.0}
 
 
-def _bert_like(**changed: Any) -> Family:
+def bert_like(*, fixed: Mapping[str, Any] | None = None, **changed: Any) -> Family:
+    """A row of BERT's fields, with what a class fixes otherwise and the defaults that it changes."""
     defaults = sizes(12, 768, 12, None, 3072, 30522, 512, type_vocab_size=2, tie_word_embeddings=True)
     return Family(
         implementation="hf-bert",
         defaults={**defaults, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
         | changed,
-        fixed=_BERT,
-        parts=(_bert,),
+        fixed={**BERT, **(fixed or {})},
+        parts=(bert,),
         only={"position_embedding_type": ("absolute",), "is_decoder": (False,)},
     )
 
 
 ENCODERS: Final[Mapping[str, Family]] = {
-    "bert": _bert_like(),
-    "roberta": _bert_like(vocab_size=50265),
-    "xlm-roberta": _bert_like(),
-    "camembert": _bert_like(),
+    "bert": bert_like(),
+    "roberta": bert_like(vocab_size=50265),
+    "xlm-roberta": bert_like(),
+    "camembert": bert_like(),
     "modernbert": Family(
         implementation="hf-bert",
         names={"activation": "hidden_activation"},
@@ -182,7 +190,7 @@ ENCODERS: Final[Mapping[str, Family]] = {
     "nomic_bert": Family(
         implementation="hf-bert",
         defaults=sizes(12, 768, 12, None, 3072, 30528, 2048, type_vocab_size=2, tie_word_embeddings=True),
-        fixed={**_BERT, "gated": True, "qkv_bias": False, "out_bias": False, "mlp_bias": False},
+        fixed={**BERT, "gated": True, "qkv_bias": False, "out_bias": False, "mlp_bias": False},
         parts=(_nomic,),
     ),
     "distilbert": Family(
@@ -202,7 +210,7 @@ ENCODERS: Final[Mapping[str, Family]] = {
             "hidden_dim": 3072,
             "activation": "gelu",
         },
-        fixed=_BERT,
+        fixed=BERT,
         parts=(_distilled, read.dropout(embedding="dropout", attention="attention_dropout", residual="dropout")),
     ),
     "mpnet": Family(
@@ -211,7 +219,7 @@ ENCODERS: Final[Mapping[str, Family]] = {
             **sizes(12, 768, 12, None, 3072, 30527, 512, relative_attention_num_buckets=32, tie_word_embeddings=True),
             "hidden_act": "gelu",
         },
-        fixed=_BERT,
+        fixed=BERT,
         parts=(_mpnet,),
     ),
     "deberta-v2": Family(
@@ -220,7 +228,7 @@ ENCODERS: Final[Mapping[str, Family]] = {
             **sizes(24, 1536, 24, None, 6144, 128100, 512, type_vocab_size=0, tie_word_embeddings=True),
             "hidden_act": "gelu",
         },
-        fixed=_BERT,
+        fixed=BERT,
         parts=(_disentangled,),
     ),
 }

@@ -156,23 +156,34 @@ def _tied_embedding(config: Config, parts: Parts) -> Parts:
 
 def _kimi_layers(config: Config, parts: Parts) -> Parts:
     """Read Kimi Linear: which layers (from 1) keep latent attention, and the shape of the others."""
-    linear = config.nested("linear_attn_config")
-    if linear is None:
-        raise config.wrong("linear_attn_config", "is missing")
-    whole = linear.numbers("full_attn_layers", 10_000) or ()
-    heads, width = linear.count("num_heads", "heads"), linear.count("head_dim")
+    linear = config.nested("linear_attn_config") or Config(config.file, {}, {})
+    heads = linear.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
+    width = linear.optional_count("head_dim") or config.count("linear_head_dim")
     shape = LinearAttention(
         key_heads=heads,
         value_heads=heads,
         key_head_dim=width,
         value_head_dim=width,
-        conv_kernel=linear.count("short_conv_kernel_size", "few"),
+        conv_kernel=linear.optional_count("short_conv_kernel_size", "few")
+        or config.count("linear_conv_kernel_dim", "few"),
         interval=0,
         channel_rank=width,
         whole_gate=linear.flag("use_full_rank_gate"),
     )
-    mixer = ["attention" if index + 1 in whole else "linear_attention" for index in range(parts["layers"])]
+    mixer = _kimi_mixers(config, linear, parts)
     return {"linear_attention": shape, "mixer": mixer, **_kimi_gates(config, parts, mixer)}
+
+
+def _kimi_mixers(config: Config, linear: Config, parts: Parts) -> list[str]:
+    """Which layers keep latent attention: as the file lists them in either way, else every fourth behind the first."""
+    layers: int = parts["layers"]
+    whole = linear.numbers("full_attn_layers", 10_000)
+    if whole is None and config.raw("layer_types") is not None:
+        names = {"linear_attention": "linear_attention", "full_attention": "attention"}
+        return list(read.mixers(config, parts, "layer_types", names)["mixer"])
+    if whole is None:
+        whole = tuple(range(5, layers + 1, 4))
+    return ["attention" if index + 1 in whole else "linear_attention" for index in range(layers)]
 
 
 def _kimi_gates(config: Config, parts: Parts, mixer: Sequence[str]) -> Parts:
@@ -274,8 +285,22 @@ HYBRID: Final[Mapping[str, Family]] = {
     "kimi_linear": Family(
         implementation="hf-hybrid",
         names={"context": "model_max_length"},
-        defaults=sizes(27, 2304, 32, None, 9216, 163840, 1048576, num_shared_experts=1, first_k_dense_replace=1)
-        | {"model_max_length": 1048576},
+        defaults=sizes(
+            *(27, 2304, 32, None, 9216, 163840, 1048576),
+            model_max_length=1048576,
+            num_experts=256,
+            num_experts_per_token=8,
+            moe_intermediate_size=1024,
+            num_shared_experts=1,
+            first_k_dense_replace=1,
+            kv_lora_rank=512,
+            qk_nope_head_dim=128,
+            qk_rope_head_dim=64,
+            v_head_dim=128,
+            linear_num_heads=32,
+            linear_head_dim=128,
+            linear_conv_kernel_dim=4,
+        ),
         parts=(
             read.latent,
             PER_TOKEN_EXPERTS,

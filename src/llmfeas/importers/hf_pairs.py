@@ -129,7 +129,9 @@ def _t5_like(*, each_layer: bool = False, **changed: Any) -> Family:
     )
 
 
-def _bart_like(*parts: Part, fixed: Mapping[str, Any], **changed: Any) -> Family:
+def _bart_like(
+    *parts: Part, fixed: Mapping[str, Any], only: Mapping[str, tuple[Any, ...]] | None = None, **changed: Any
+) -> Family:
     defaults = {
         "vocab_size": 50265,
         "d_model": 1024,
@@ -150,6 +152,7 @@ def _bart_like(*parts: Part, fixed: Mapping[str, Any], **changed: Any) -> Family
         defaults=defaults | changed,
         fixed={**_BIASED, **fixed},
         parts=parts,
+        only=only or {},
     )
 
 
@@ -163,12 +166,45 @@ _MT5: Final[dict[str, Any]] = {
 _POST: Final = {"norm_position": "post", "final_norm": False}
 _LEARNED: Final = {"positions": "learned"}
 
+
+def _stacks(hidden: int, layers: tuple[int, int], heads: int) -> dict[str, Any]:
+    """Defaults of an encoder and a decoder with so many layers, of one width."""
+    found: dict[str, Any] = {"d_model": hidden}
+    for stack, count in zip(("encoder", "decoder"), layers, strict=True):
+        found |= {f"{stack}_layers": count, f"{stack}_ffn_dim": 4 * hidden, f"{stack}_attention_heads": heads}
+    return found
+
+
 PAIRS: Final[Mapping[str, Family]] = {
     "t5": _t5_like(),
     "mt5": _t5_like(**_MT5),
     "umt5": _t5_like(each_layer=True, **_MT5),
     "bart": _bart_like(_bart(), _two_more, fixed={**_LEARNED, **_POST, "embedding_norm": True}),
     "mbart": _bart_like(_bart(), _two_more, fixed={**_LEARNED, "embedding_norm": True}),
+    "plbart": _bart_like(
+        _bart(),
+        _two_more,
+        fixed={**_LEARNED, **_POST, "embedding_norm": True},
+        vocab_size=50005,
+        **_stacks(768, (6, 6), 12),
+        attention_dropout=0.1,
+    ),
+    "mvp": _bart_like(
+        _bart(),
+        _two_more,
+        fixed={**_LEARNED, **_POST, "embedding_norm": True},
+        only={"use_prompt": (False,)},
+        vocab_size=50267,
+    ),
+    "blenderbot-small": _bart_like(
+        _bart(),
+        fixed={**_LEARNED, **_POST, "embedding_norm": True},
+        **_stacks(512, (8, 8), 16),
+        max_position_embeddings=512,
+    ),
+    "blenderbot": _bart_like(
+        _bart(), fixed=_LEARNED, **_stacks(2560, (2, 24), 32), max_position_embeddings=128, vocab_size=8008
+    ),
     "pegasus": _bart_like(_bart(still=True), fixed=_LEARNED),
     "marian": _bart_like(_bart(still=True), _one_vocabulary, fixed={**_LEARNED, **_POST}, vocab_size=58101),
     "m2m_100": _bart_like(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
 from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
@@ -71,6 +72,35 @@ def _afmoe_layers(config: Config, parts: Parts) -> Parts:
     """Read Trinity's layers: every n-th sees everything, and only the others rotate."""
     found = read.windows(4, period_key="global_attn_every_n_layers")(config, parts)
     return {**found, "rotates": found["windowed"]} if "windowed" in found else found
+
+
+def _cohere_layers(config: Config, parts: Parts) -> Parts:
+    """Read Cohere's experts, which are as wide as `intermediate_size`, and the windows of layers, whose pattern begins
+    anew behind the first dense ones."""
+    layers: int = parts["layers"]
+    words = config.words("mlp_layer_types", 10_000)
+    first = config.optional_count("first_k_dense_replace", "layers", zero=True) or 0
+    if words is not None:
+        first = next((index for index, word in enumerate(words) if word != "dense"), layers)
+    wide = config.optional_count("prefix_dense_intermediate_size")
+    known = {**config.fields, "dense_width": wide or config.count("intermediate_size"), "first_dense": first}
+    found = read.experts(
+        count=("num_experts", "num_local_experts"),
+        width="intermediate_size",
+        shared="num_shared_experts",
+        first_dense="first_dense",
+        dense="dense_width",
+    )(replace(config, fields=known), parts)
+    if words is not None:
+        found |= read.listed_experts(config, {**parts, **found})
+    kinds = config.words("layer_types", 10_000)
+    if kinds is None:
+        every = [config.optional_count(f"{key}sliding_window_pattern", "layers") for key in ("prefix_dense_", "")]
+        ahead, rest = every[0] or 1, every[1] or 4
+        windowed = [bool((i + 1) % ahead if i < first else (i - first + 1) % rest) for i in range(layers)]
+        kinds = tuple("sliding_attention" if each else "full_attention" for each in windowed)
+    size = config.optional_count("sliding_window", "tokens", zero=True)
+    return {**found, **(read.pattern(config, "layer_types", kinds, layers, size) if size else {})}
 
 
 def _cwm_window(config: Config, parts: Parts) -> Parts:
@@ -266,14 +296,15 @@ RECENT: Final[Mapping[str, Family]] = {
     ),
     "cohere2_moe": Family(
         implementation="hf-cohere",
-        defaults=sizes(49, 2048, 32, 4, 0, 256000, 131072, tie_word_embeddings=True, sliding_window=4096),
-        fixed={"norm": "layer", "norms_per_layer": 1, "parallel_block": True},
-        parts=(
-            BIASED,
-            _EXPERTS,
-            read.listed_experts,
-            read.windows(4, period_key="sliding_window_pattern"),
-            ATTENTION_DROPOUT,
+        defaults=sizes(
+            *(40, 8192, 64, None, 22528, 256000, 8192),
+            head_dim=128,
+            num_experts=8,
+            num_experts_per_tok=2,
+            tie_word_embeddings=True,
+            sliding_window=4096,
         ),
+        fixed={"norm": "layer", "norms_per_layer": 1, "parallel_block": True},
+        parts=(BIASED, _cohere_layers, ATTENTION_DROPOUT),
     ),
 }
