@@ -297,6 +297,11 @@ def test_who_names_no_engine_gets_the_usual_one(run: Run, asked: tuple[str, ...]
     assert f"Took --engine {taken}: nobody named one." in found.err
 
 
+def test_an_error_of_the_usual_engine_is_json_alone(run: Run) -> None:
+    found = run("launch", "-m", "gpt2", "-d", "tpu-v5e", "-t", "qlora", "--json")
+    assert found.code == 2 and json.loads(found.err)["error"]["code"] == "engine-cannot"
+
+
 def test_where_nothing_is_written_for_the_usual_engine_others_are_named(run: Run) -> None:
     error = run("launch", "-m", "bge-m3", "-d", "rtx-4090", "-t", "embed", "--json").error
     assert error["code"] == "missing-option" and "nothing is written for pytorch" in error["message"]

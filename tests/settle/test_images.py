@@ -68,3 +68,13 @@ def test_layers_that_attend_to_an_image_keep_its_keys() -> None:
     }
     plain, seen = (llmfeas.estimate(**asked, images=count).memory.kv_cache_bytes for count in (0, 2))
     assert seen - plain == 2 * 8 * 6404 * 2 * 8 * 128 * 2
+
+
+def test_a_load_of_prompts_with_images_waits_for_them() -> None:
+    asked = {"model": "gemma-3-27b", "device": "h100-sxm", "task": "inference", "quant": "fp8", "rate": 0.2}
+    plain, seen = (
+        llmfeas.estimate(**asked, **more) for more in ({"prompt": 2000 + 8 * 256}, {"prompt": 2000, "images": 8})
+    )
+    assert plain.load is not None and seen.load is not None
+    waits = [found.load.ttft_seconds.p50.expected for found in (plain, seen)]
+    assert waits[1] - waits[0] > 0.9 * 8 * image_seconds(seen.scenario)

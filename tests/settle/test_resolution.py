@@ -404,3 +404,24 @@ def test_batches_of_a_question_answer_alike_in_any_order(ask: dict[str, object],
 
     sizes = (1, 2, 4, 8, 32, 600)
     assert answers(sizes) == answers(sizes[::-1])[::-1]
+
+
+@pytest.mark.parametrize(
+    ("model", "prompt", "context", "output"),
+    (
+        ("llama-3-8b", 6000, 6512, 512),
+        ("llama-3-8b", 3900, 4412, 512),
+        ("llama-3-8b", 100, 4096, 512),
+        ("gpt2", 1000, 1024, 24),
+        ("gpt2", 1024, 1024, 1),
+    ),
+)
+def test_a_prompt_leaves_room_for_an_answer(model: str, prompt: int, context: int, output: int) -> None:
+    ask = {"model": model, "device": "h100-sxm", "task": "inference", "prompt": prompt}
+    scenario = resolution(ask, catalog()).scenario
+    assert (scenario.context, scenario.output) == (context, output)
+
+
+def test_a_prompt_beyond_learned_positions_is_named_as_it_was_written() -> None:
+    with pytest.raises(UsageError, match="--prompt 1025 is beyond the 1024 learned positions"):
+        resolution({"model": "gpt2", "device": "h100-sxm", "task": "inference", "prompt": 1025}, catalog())

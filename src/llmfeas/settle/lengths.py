@@ -137,24 +137,22 @@ def settle_inference_lengths(draft: Draft, model: Model, engine: Engine, catalog
     context = draft.settle("context", min(model.context, usual), "model" if model.context < usual else whose)
     prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.was_given("context") else 0)
     prompt = _with_images(draft, model, prompt)
-    if prompt > context:
-        if draft.was_given("context"):
-            raise UsageError(
-                "contradiction",
-                f"--prompt {prompt} is longer than --context {context}, which holds prompt and answer",
-                f"use --context {prompt} or more",
-            )
-        draft.override("context", prompt, "derived")
-        context = prompt
-    output = _settle_output(draft, context, prompt)
-    if draft.was_given("output") and prompt + output > context:
-        if draft.was_given("context"):
+    if prompt > context and draft.was_given("context"):
+        raise UsageError(
+            "contradiction",
+            f"--prompt {prompt} is longer than --context {context}, which holds prompt and answer",
+            f"use --context {prompt} or more",
+        )
+    output = _settle_output(draft, context, prompt, model)
+    if prompt + output > context:
+        if not draft.was_given("context"):
+            context = prompt if prompt == model.context else prompt + output
+            draft.override("context", context, "derived")
+        elif draft.was_given("output"):
             wanted = f"--prompt {prompt} and --output-tokens {output}"
             draft.warn("answer-cut", f"{wanted} are more than --context {context}: answers are cut there")
-        else:
-            draft.override("context", prompt + output, "derived")
-            context = prompt + output
-    _within_positions(draft, model, context, "--context")
+    too_long = prompt > model.context and not draft.was_given("context")
+    _within_positions(draft, model, prompt if too_long else context, "--prompt" if too_long else "--context")
 
 
 def _settle_reading(draft: Draft, model: Model) -> None:
@@ -237,10 +235,12 @@ def _has_lengths(draft: Draft) -> bool:
     return said or bool(draft.given.get("images"))
 
 
-def _settle_output(draft: Draft, context: int, prompt: int) -> int:
-    """Settle the tokens of an answer: what a given context leaves, else a short answer."""
+def _settle_output(draft: Draft, context: int, prompt: int, model: Model) -> int:
+    """Settle the tokens of an answer: what a given context leaves, else a short answer within the model's own."""
     if draft.was_given("context") and context > prompt:
         output: int = draft.settle("output", context - prompt, "derived")
+    elif prompt <= model.context < prompt + CHAT_ANSWER_TOKENS:
+        output = draft.settle("output", max(1, model.context - prompt), "model")
     else:
         output = draft.settle("output", CHAT_ANSWER_TOKENS)
     return output

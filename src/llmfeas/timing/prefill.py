@@ -224,7 +224,7 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
         fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
-    seen = {"images": scenario.images * image_seconds(scenario) / length} if scenario.images else {}
+    seen = {"images": scenario.images * image_seconds(scenario) / scenario.prompt} if scenario.images else {}
     return {**parts, **seen, "fixed": fixed}
 
 
