@@ -48,18 +48,15 @@ def run(**values: Any) -> None:
     from ..planning.launch import launcher, prepared, usual
     from ..render.words import counted, sentence
 
-    engine, taken = None if name is None else launcher(name), None
     request = _request(source, values)
-    if engine is None:
-        engine = usual(request, catalog())
-        taken = f"Took --engine {engine.id}: nobody named one."
+    engine = usual(request, catalog()) if name is None else launcher(name)
     if output.path not in (None, "-"):
         request["model"] = _whole_path(request["model"])
     recipe = prepared(request, engine, catalog(), cluster)
     read_by = _reader(recipe, engine, output) if verify else None
     answer = _envelope(recipe, engine.id, read_by)
-    if taken is not None:
-        output.note(taken)
+    if name is None:
+        output.note(f"Took --engine {engine.id}: nobody named one.")
     for warning in (each for each in recipe.warnings if each.code not in ABOUT_RANGES):
         output.note(sentence(warning.message))
     if output.path is not None and output.path != "-":
