@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
+from llmfeas.memory import training
 from llmfeas.planning.answer import bare_answer
+from llmfeas.settle import resolution
 
 FAMILIES = {model.architecture.implementation: model.id for model in catalog().models.values()}
 
@@ -15,3 +19,34 @@ def test_every_family_needs_a_sane_amount_under_every_engine(model: str, engine:
         found = bare_answer({"model": model, "device": "h200", "engine": engine, "seq_len": 256, **asked}, catalog())
         weights = 1.9 * found.parameters.total
         assert weights < found.memory.peak_bytes.expected < 40 * weights + 2e12
+
+
+DEVICES = (
+    "rtx-4090",
+    "t4",
+    "v100-sxm2-32gb",
+    "rx-7900xtx",
+    "arc-b580",
+    "m4-max-40c",
+    "tpu-v5e",
+    "gaudi2",
+    "ryzen-9-7950x",
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.permutations(DEVICES).map(lambda names: names[:3]),
+    st.sampled_from(("gpt2", "llama-3.2-1b", "qwen3-0.6b", "gemma-2-2b", "smollm2-135m")),
+    st.sampled_from(("pretrain", "finetune", "lora", "dpo")),
+    st.sampled_from(("fp32", "bf16-mixed", "fp16-mixed")),
+    st.sampled_from((0, 0.1)),
+)
+def test_a_plan_is_the_same_whatever_was_planned_before(
+    devices: list[str], model: str, task: str, precision: str, dropout: float
+) -> None:
+    more = {"model": model, "task": task, "precision": precision, "dropout": dropout, "micro_batch": 2}
+    for name in devices:
+        settled = resolution({**more, "device": name}, catalog()).scenario
+        sizes = settled.sequences_together, -(-settled.pass_tokens // settled.cp)
+        assert training.training_memory(settled) == training._counted(training._planned(settled), *sizes)

@@ -161,6 +161,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
     a = s.model.architecture
     key = (
         s.tables,
+        s.device.backend,
         a,
         (s.method, s.loss, s.reference),
         (
