@@ -238,7 +238,7 @@ def test_given_settings_go_before_those_of_the_log() -> None:
     ("name", "given", "code", "said"),
     [
         ("vllm.log", {}, "missing-option", "--device"),
-        ("trainer-4.log", {"device": "rtx-4090"}, "missing-option", "--model and --task and --seq-len"),
+        ("trainer-4.log", {"device": "rtx-4090"}, "missing-option", "--model and --task and --seq-len are missing"),
         ("llama-bench.log", {"model": "llama-3-70b"}, "impossible-measurement", "times what reading"),
     ],
 )

@@ -256,7 +256,7 @@ def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, 
 def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, tuple[float, TypedName]]:
     """For each model that has all words asked for: its distance, and the name that has it."""
     near: dict[str, tuple[float, TypedName]] = {}
-    if not any(word[0].isalpha() for word in asked.needed):
+    if not any(word[0].isalpha() for word in asked.needed) or len("".join(asked.needed)) == 1:
         return near
     of: dict[bool, set[str]] = {False: set(), True: set()}
     for name, key in index.names:

@@ -131,7 +131,8 @@ def _scenario(run: LoggedRun, log: ReadLog, given: Mapping[str, Setting], catalo
     missing = [name for name in ("model", "device", *run.missing) if name not in settings]
     if missing:
         flags = " and ".join(flag_of(name) for name in missing)
-        raise UsageError("missing-option", f"the log does not say everything: {flags} is missing.", f"Say {flags}.")
+        are = "is" if len(missing) == 1 else "are"
+        raise UsageError("missing-option", f"the log does not say everything: {flags} {are} missing.", f"Say {flags}.")
     if settings.get("num_devices") == 1:
         del settings["num_devices"]
     return settings
