@@ -26,6 +26,8 @@ DEVICES = Ours(("--num-devices",), "--num-devices, or the number before the devi
 LOADED = Ours(("--quant",), "--task qlora to train adapters, --quant nf4 in inference")
 EIGHT = Ours(("--quant",), "--quant int8")
 STEPS = Ours(("--tokens",), "--tokens: steps x --global-batch x --seq-len")
+MOMENTS = Ours(("--optimizer",), "--optimizer adamw-bf16: both moments in 16 bits")
+EVERY_LAYER = Ours(("--lora-targets",), "--lora-targets, in every layer; on the last ones alone adapters take less")
 HEADS = Ours(("--memory", "--host-memory"), "--memory for the device's, --host-memory for the computer's")
 
 _ROWS: tuple[tuple[str, Ours | str], ...] = (
@@ -67,6 +69,8 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("activation-checkpointing recompute recompute-granularity grad-checkpointing use-gradient-checkpointing",
      "--checkpointing"),
     ("optim optimizer-type optimiser opt", "--optimizer"),
+    ("exp-avg-dtype exp-avg-sq-dtype use-precision-aware-optimizer bf16-optimizer-states", MOMENTS),
+    ("lora-layers num-layers layers-to-transform", EVERY_LAYER),
     ("lora-r r rank lora-dim adapter-rank", "--lora-rank"),
     ("target-modules lora-target-modules lora-target", "--lora-targets"),
     ("zero-stage deepspeed-stage stage zero-optimization sharding-strategy", "--zero"),

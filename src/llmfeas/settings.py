@@ -204,6 +204,7 @@ class Settings(TypedDict, total=False):
     optimizer: Literal[
         "adamw",
         "adamw-foreach",
+        "adamw-bf16",
         "adamw-8bit",
         "adafactor",
         "sgd",

@@ -28,6 +28,7 @@ def inventory(**recipe: int) -> Inventory:
     [
         ("adamw", 8, 0),
         ("adamw-foreach", 8, 4),
+        ("adamw-bf16", 4, 0),
         ("adamw-8bit", 2.03, 0),
         ("adafactor", 0.002, 0.08),
         ("sgd", 0, 0),

@@ -247,3 +247,9 @@ def test_who_judges_answers_stands_in_the_recipe() -> None:
     taught = contents(launched("trl", **asked, task="distill", teacher="qwen2.5-3b"))["distillation.yaml"]
     assert (taught["teacher_model_name_or_path"], taught["max_completion_length"]) == ("Qwen/Qwen2.5-3B", 256)
     assert "num_generations" not in taught
+
+
+def test_megatron_keeps_moments_in_16_bits_where_it_is_asked_to() -> None:
+    found = launched("megatron", model="gpt2", device="8xh100-sxm", task="pretrain", optimizer="adamw-bf16").command
+    for option in ("--use-precision-aware-optimizer", "--exp-avg-dtype bf16", "--exp-avg-sq-dtype bf16"):
+        assert option in found

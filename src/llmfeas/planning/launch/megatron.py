@@ -14,7 +14,14 @@ from .names import DATASET, LEARNING_RATES, repository, sequences, training_note
 from .shell import Word, command, flags, nodes_note, nodes_of
 
 CHECKPOINT = "CHECKPOINT"
-OPTIMIZERS = {"adamw": "adam", "sgd": "sgd", "sgd-momentum": "sgd", "lion": "lion", "muon": "muon"}
+OPTIMIZERS = {
+    "adamw": "adam",
+    "adamw-bf16": "adam",
+    "sgd": "sgd",
+    "sgd-momentum": "sgd",
+    "lion": "lion",
+    "muon": "muon",
+}
 STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 EMERGING = ("lion", "muon")
 Options = list[tuple[str, Word | bool | None]]
@@ -123,6 +130,7 @@ def experts(architecture: Architecture) -> Options:
 def layout(scenario: Scenario) -> Options:
     """The options that divide the model."""
     fsdp = scenario.zero >= 2
+    moments = "bf16" if scenario.optimizer == "adamw-bf16" else None
     return [
         ("--tensor-model-parallel-size", scenario.tp),
         ("--sequence-parallel", scenario.tp > 1),
@@ -135,7 +143,9 @@ def layout(scenario: Scenario) -> Options:
         ("--data-parallel-sharding-strategy", STRATEGIES.get(scenario.zero)),
         ("--ckpt-format", "fsdp_dtensor" if fsdp else None),
         ("--optimizer-cpu-offload", scenario.offload == "optimizer"),
-        ("--use-precision-aware-optimizer", scenario.offload == "optimizer"),
+        ("--use-precision-aware-optimizer", scenario.offload == "optimizer" or moments is not None),
+        ("--exp-avg-dtype", moments),
+        ("--exp-avg-sq-dtype", moments),
     ]
 
 
@@ -194,6 +204,8 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("interleave", "chunks belong to a pipeline (--pp 2 or more)", instead=1)
     if scenario.optimizer in EMERGING and scenario.zero >= 2:
         return Objection("zero", f"its {scenario.optimizer} goes with --zero 0 or 1", instead=1)
+    if scenario.optimizer == "adamw-bf16" and scenario.zero != 1:
+        return Objection("zero", "its optimizer with moments in 16 bits goes with --zero 1", instead=1)
     if scenario.offload == "optimizer" and (scenario.optimizer != "adamw" or scenario.zero >= 2):
         return Objection("offload", "it moves AdamW's states to the host, with --zero 0 or 1")
     if scenario.zero >= 2 and scenario.pp > 1:
