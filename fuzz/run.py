@@ -66,6 +66,14 @@ def attacked(kind: str, seed: int, number: int) -> list[str]:
             return list(attack_of(kind)(Random(f"{seed}/{kind}/{number}"), folder))
         finally:
             os.chdir("/")
+            _forget_catalogs()
+
+
+def _forget_catalogs() -> None:
+    """Let no catalog of this attack be that of the next one."""
+    from llmfeas.catalog import store
+
+    store._installed.clear()
 
 
 def peak_bytes() -> int:
