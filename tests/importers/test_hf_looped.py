@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -79,6 +79,29 @@ def test_weights_are_stored_once_and_read_in_each_loop(tmp_path: Path, quant: st
     layers = sum(layer.total for layer in one.layers)
     assert four.total == pytest.approx(one.total)
     assert four.read - one.read == pytest.approx(3 * layers)
+
+
+@pytest.mark.parametrize("row", ROWS["adapters"], ids=lambda row: f"{row['config']['model_type']}-{row['all-linear']}")
+@pytest.mark.parametrize("targets", ["all-linear", "attention"])
+def test_each_use_of_a_shared_block_has_adapters_of_its_own(
+    tmp_path: Path, row: dict[str, Any], targets: Literal["all-linear", "attention"]
+) -> None:
+    """As peft 0.21 makes them for the copies with tied weights."""
+    model = read(tmp_path, row["config"])
+    traits = catalog().tables.implementations.public(model.implementation)
+    assert parameters(model, row["rank"], targets, traits=traits).trainable == row[targets]
+
+
+def test_a_step_holds_the_optimizer_states_of_every_use_s_adapters(tmp_path: Path) -> None:
+    model = read(tmp_path, ROWS["adapters"][0]["config"])
+    ask = {"task": "lora", "precision": "bf16", "seq_len": 128, "micro_batch": 1, "lora_rank": 16}
+    scenario = resolution({"device": "h100-sxm", "model": str(tmp_path), **ask}, catalog()).scenario
+    traits = catalog().tables.implementations.public(model.implementation)
+    trained = parameters(model, 16, traits=traits).trainable
+    mixers, uses = 6, 3
+    factors = 2 * (2 * mixers + (4 + 3 + 1) * uses)
+    # two moments in fp32, and a counter of steps for each factor, in a block of 512 bytes
+    assert training_memory(scenario).components["optimizer_bytes"] == 8 * trained + 512 * factors
 
 
 def test_a_stage_of_its_own_holds_what_it_runs(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ class StateSpace:
     """Rank of the projection to the step sizes: Mamba 1; 0: Mamba 2."""
     norm: bool = True
     """A gated norm of the inner width (Mamba 2), or norms of step, in and out (Jamba's Mamba 1)."""
+    stacked_steps: bool = False
+    """Mamba 1: what projects to step, in and out is a stack over heads, which no adapter reaches (Zamba)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,8 @@ _TEXT_OF: Final = {
     "kimi_k25": "deepseek_v3",
     "minimax_m3": "minimax_m3_vl_text",
     "mllama": "mllama_text_model",
+    "fuyu": "persimmon",
+    "cohere_compass": "cohere_compass_text",
     "inkling_mm_model": "inkling_text",
 }
 """Model types whose language model is of another type that older files do not nest or do not name."""

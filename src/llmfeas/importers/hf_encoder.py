@@ -159,11 +159,11 @@ def albert_behind(config: Config, parts: Parts) -> Parts:
 _STILL: Final[Parts] = {"positions": "rope", "rope_fraction": 0.0}
 
 
-def bert_like(*, fixed: Mapping[str, Any] | None = None, **changed: Any) -> Family:
+def bert_like(implementation: str = "hf-bert", *, fixed: Mapping[str, Any] | None = None, **changed: Any) -> Family:
     """A row of BERT's fields, with what a class fixes otherwise and the defaults that it changes."""
     defaults = sizes(12, 768, 12, None, 3072, 30522, 512, type_vocab_size=2, tie_word_embeddings=True)
     return Family(
-        implementation="hf-bert",
+        implementation=implementation,
         defaults={**defaults, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
         | changed,
         fixed={**BERT, **(fixed or {})},

@@ -109,7 +109,7 @@ def _generator(config: Config, parts: Parts) -> Parts:
 def _kin(part: Part, fixed: Mapping[str, Any], size: Mapping[str, Any]) -> Family:
     rates = {"hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
     return Family(
-        implementation="hf-bert",
+        implementation="hf-bert-kin",
         defaults={**size, **rates},
         fixed={**BERT, **fixed},
         parts=(part,),
@@ -138,8 +138,9 @@ KIN: Final[Mapping[str, Family]] = {
     "big_bird": _kin(_big_bird, {}, sizes(12, 768, 12, None, 3072, 50358, 4096, type_vocab_size=2)),
     "bert-generation": _kin(_generator, {}, sizes(24, 1024, 16, None, 4096, 50358, 512)),
     "data2vec-text": bert_like(),
-    "roberta-prelayernorm": bert_like(fixed=_AHEAD, vocab_size=50265),
+    "roberta-prelayernorm": bert_like("hf-bert-kin", fixed=_AHEAD, vocab_size=50265),
     "megatron-bert": bert_like(
+        "hf-bert-kin",
         fixed={**_AHEAD, "embedding_norm": False},
         vocab_size=29056,
         hidden_size=1024,
@@ -148,6 +149,7 @@ KIN: Final[Mapping[str, Family]] = {
         intermediate_size=4096,
     ),
     "xlm-roberta-xl": bert_like(
+        "hf-bert-kin",
         fixed={**_AHEAD, "embedding_norm": False},
         vocab_size=250880,
         hidden_size=2560,

@@ -49,6 +49,20 @@ def _no_rope(config: Config, parts: Parts) -> Parts:
     return {"no_rope_every": still[0] + 1, "rotates": [index not in still for index in range(layers)]}
 
 
+def _compass_layers(config: Config, parts: Parts) -> Parts:
+    """Read Cohere Compass: layers see everything unless listed; kinds of layers without angles do not rotate."""
+    kinds = config.words("layer_types", 10_000)
+    size = config.optional_count("sliding_window", "tokens", zero=True)
+    if kinds is None or not size:
+        return {}
+    found = read.pattern(config, "layer_types", kinds, parts["layers"], size)
+    angles = config.nested("rope_parameters")
+    listed = {} if angles is None else {kind: angles.fields[kind] for kind in set(kinds) if kind in angles.fields}
+    if listed:
+        found["rotates"] = [bool(listed.get(kind)) for kind in kinds[: parts["layers"]]]
+    return found
+
+
 _QWEN2_VL: Final = Family(
     implementation="hf-qwen2",
     defaults=sizes(80, 8192, 64, 8, 29568, 152064, 32768, max_window_layers=80),
@@ -230,6 +244,12 @@ LLAMA: Final[Mapping[str, Family]] = {
         defaults=sizes(40, 8192, 64, None, 22528, 256000, 8192, tie_word_embeddings=True, sliding_window=4096),
         fixed={"norm": "layer", "norms_per_layer": 1, "parallel_block": True},
         parts=(BIASED, read.windows(4, period_key="sliding_window_pattern"), ATTENTION_DROPOUT),
+    ),
+    "cohere_compass_text": Family(
+        implementation="hf-cohere",
+        defaults=sizes(40, 8192, 64, None, 22528, 256000, 8192, tie_word_embeddings=True, sliding_window=4096),
+        fixed={"norm": "layer", "norms_per_layer": 1, "parallel_block": True},
+        parts=(BIASED, _compass_layers, ATTENTION_DROPOUT),
     ),
     "glm": Family(
         implementation="hf-glm",

@@ -79,6 +79,7 @@ def _zamba(config: Config, parts: Parts) -> Parts:
         bias=config.flag("mamba_proj_bias"),
         step_rank=rank if type(rank) is int else -(-hidden // 16),
         norm=False,
+        stacked_steps=True,
     )
     return {"state_space": space, "shared_block": SharedBlock(), "rope_fraction": 0.0}
 

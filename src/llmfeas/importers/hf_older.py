@@ -155,7 +155,7 @@ OLDER: Final[Mapping[str, Family]] = {
         ),
     ),
     "modernbert-decoder": Family(
-        implementation="hf-recent-layer-norm",
+        implementation="hf-modernbert-decoder",
         names={"activation": "hidden_activation"},
         defaults={
             **sizes(22, 768, 12, None, 1152, 50368, 8192, local_attention=128, tie_word_embeddings=True),

@@ -222,6 +222,8 @@ class Beside:
     hear: Projector | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Of its encoder of images where the file has none, if they are not those of the encoder's class."""
+    patches: bool = False
+    """It has no encoder: the pixels of a patch pass one product into the stream (Fuyu)."""
 
     def of(self, key: str) -> tuple[str, Projector | None]:
         """The kind and the projector of a section of the file."""
@@ -268,6 +270,7 @@ ROWS: Final[Mapping[str, Beside]] = {
     "qwen2_5_vl": Beside(vision="qwen2_5_vl_vision", see=_nothing),
     "qwen3_vl": Beside(vision="qwen3_vl_vision", see=_nothing),
     "qwen3_vl_moe": Beside(vision="qwen3_vl_vision", see=_nothing),
+    "cohere_compass": Beside(vision="qwen3_vl_vision", see=_nothing),
     "qwen3_5": Beside(vision="qwen3_5_vision", see=_nothing),
     "qwen3_5_moe": Beside(vision="qwen3_5_vision", see=_nothing),
     "cosmos3_omni": Beside(vision="qwen3_vl_vision", see=_nothing),
@@ -279,6 +282,7 @@ ROWS: Final[Mapping[str, Beside]] = {
     "qwen3_omni_moe_thinker": Beside(
         vision="qwen3_vl_vision", see=_nothing, audio="qwen3_omni_moe_audio_encoder", hear=_nothing
     ),
+    "fuyu": Beside(patches=True),
     "glm4v": Beside(vision="glm4v_vision", see=_nothing),
     "glm46v": Beside(vision="glm4v_vision", see=_nothing),
     "glmga": Beside(vision="glm4v_vision", see=_nothing),
@@ -362,6 +366,9 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
     """
     outer, found = whole.text("model_type"), 0
     row = ROWS.get(outer)
+    if row is not None and row.patches:
+        known = whole.with_defaults({"patch_size": 30, "num_channels": 3})
+        return (known.count("patch_size") ** 2 * known.count("num_channels", "few") + 1) * hidden
     if row is not None and row.see is None and row.hear is None:
         return None
     implied = whole.nested("text_config") is not None and outer not in _NONE_BY_DEFAULT

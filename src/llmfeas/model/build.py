@@ -77,6 +77,13 @@ class Tape:
         sets = {layer.weight_set: layer.shared for layer, _ in self.kinds if layer.weight_set}
         return (*own, *Counter(sets.values()).items())
 
+    @property
+    def adapted(self) -> tuple[tuple[Operator, int], ...]:
+        """Every operator with the number of adapters that each of its projections has: as often as the model holds it,
+        and where public code builds what layers share as copies with tied weights, as often as it runs it."""
+        copied = any(layer.copies_shared for layer, _ in self.kinds)
+        return self.operators if copied else self.held
+
     def _with_ends(self, parts: Iterable[tuple[tuple[Operator, ...], int]]) -> tuple[tuple[Operator, int], ...]:
         inside = tuple((operator, times) for operators, times in parts for operator in operators)
         return (*((operator, 1) for operator in self.before), *inside, *((operator, 1) for operator in self.after))

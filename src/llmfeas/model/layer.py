@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from ..autograd.basic import add, added_in_place, dropout, scaled
 from ..autograd.graph import Tensor
@@ -53,6 +54,8 @@ class Layer:
 
     branches: tuple[Branch, ...]
     parallel: bool = False
+    copies_shared: ClassVar[bool] = False
+    """Public code builds what it shares once more, with tied weights: adapters are its own."""
 
     @property
     def operators(self) -> tuple[Operator, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ..autograd.basic import add
-from ..autograd.graph import Tensor
+from ..autograd.graph import Parameter, Tensor
 from ..autograd.views import joined
 from ..catalog.architecture import Architecture, LayerKind
 from ..catalog.parts import SharedBlock
@@ -19,6 +19,11 @@ from .operator import Operator
 from .rotation import Around
 from .weight import Weight, column_linear, row_linear
 
+Adapters = dict[tuple[str, str], Parameter]
+"""By projection and factor."""
+
+_FACTORS: Final = ("down", "up", "magnitude", "scale")
+
 
 @dataclass(frozen=True, slots=True)
 class BlockUse(Operator):
@@ -30,6 +35,8 @@ class BlockUse(Operator):
     pairs: tuple[tuple[str, int, int], ...] = ()
     """Projections of the block that a low-rank pair adds to: name, inputs, outputs."""
     rank: int = 0
+    uses: int = 1
+    """Of its block: each copy of it has the pairs of all of them, which adapters reach in each copy."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -38,7 +45,7 @@ class BlockUse(Operator):
         for name, inputs, outputs in self.pairs:
             found += column_linear(f"use_{name}_down", inputs, self.rank, split="none")
             found += column_linear(f"use_{name}_up", self.rank, outputs, inner=True)
-        return found
+        return tuple(replace(weight, pairs=self.uses) if weight.name != "use" else weight for weight in found)
 
     def program(self, context: Context) -> BlockUseProgram:
         """Its projections."""
@@ -76,7 +83,8 @@ def with_shared_block(a: Architecture, block: SharedBlock, kind: LayerKind, own:
         Branch(both, True, replace(one, width=2 * a.hidden), weight_set=kind.weight_set),
         Branch(fed, False, one, weight_set=kind.weight_set),
     )
-    return SharingLayer((*shared, *own), use=BlockUse(a.hidden, pairs, block.adapter_rank))
+    uses = sum(each.weight_set == kind.weight_set for each in a.layer_kinds)
+    return SharingLayer((*shared, *own), use=BlockUse(a.hidden, pairs, block.adapter_rank, uses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,7 @@ class SharingLayer(Layer):
     """A shared block's two branches, then the layer's own one."""
 
     use: BlockUse = BlockUse(0)
+    copies_shared: ClassVar[bool] = True
 
     @property
     def ends(self) -> tuple[Operator, ...]:
@@ -98,11 +107,25 @@ class SharingLayer(Layer):
 class SharingProgram(LayerProgram):
     """ZambaHybridLayer: block, projection, mixer."""
 
-    __slots__ = ("use",)
+    __slots__ = ("adapters", "use")
 
     def __init__(self, context: Context, layer: SharingLayer) -> None:
         super().__init__(context, layer)
+        self.adapters = [self._own_adapters(branch) for branch in self.branches[:-1]]
         self.use = layer.use.program(context)
+
+    def _own_adapters(self, branch: BranchProgram) -> Adapters:
+        """Adapters of the block's projections, which each use has of its own: the first those that came with them."""
+        found: Adapters = {}
+        for name, linear in _projections(branch).items():
+            for factor in _FACTORS:
+                known: Parameter | None = getattr(linear, factor)
+                if known is not None:
+                    first = any(known is each for each in branch.weights)
+                    found[name, factor] = known if first else self.context.adapter(*known.shape)
+        own = set(map(id, found.values()))
+        branch.weights = [weight for weight in branch.weights if id(weight) not in own]
+        return found
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
         """The stream behind the layer."""
@@ -119,16 +142,22 @@ class SharingProgram(LayerProgram):
         assert around.embedded is not None
         hidden = joined(recorder, x, around.embedded)
         hidden = attended.normed(recorder, hidden)
-        self._lend(attended)
+        self._lend(0)
         hidden, weights = attended.run(hidden, around)
         self._returned(weights)
         hidden = fed.normed(recorder, hidden)
-        self._lend(fed)
+        self._lend(1)
         return fed.run(hidden)  # type: ignore[no-any-return]
 
-    def _lend(self, branch: BranchProgram) -> None:
-        """Have the block's projections add this use's pairs."""
-        known: dict[str, Linear] = branch.run.projections  # type: ignore[attr-defined]
+    def _lend(self, place: int) -> None:
+        """Have the block's projections add this use's pairs, with its adapters."""
+        known = _projections(self.branches[place])
+        for (name, factor), adapter in self.adapters[place].items():
+            setattr(known[name], factor, adapter)
         for name, pair in self.use.pairs.items():
             if name in known:
                 known[name].beside = pair
+
+
+def _projections(branch: BranchProgram) -> dict[str, Linear]:
+    return branch.run.projections  # type: ignore[attr-defined,no-any-return]

@@ -13,7 +13,7 @@ from ..record import dataclass, replace
 from .context import Context
 from .operator import AttentionKernel, Operator
 from .rotation import Around
-from .weight import Weight, column_linear, row_linear, vector
+from .weight import Adapter, Weight, column_linear, row_linear, vector
 
 _CHUNK = 256
 _FP32_BYTES = 4
@@ -35,6 +35,7 @@ class SelectiveStateSpace(Operator):
     bias: bool = False
     step_rank: int = 0
     norm: bool = True
+    stacked_steps: bool = False
 
     @property
     def inner(self) -> int:
@@ -68,8 +69,9 @@ class SelectiveStateSpace(Operator):
         if not self.step_rank:
             return tuple(vector(name, self.heads, split="tensor") for name in ("dt_bias", "decay", "skip"))
         decay = Weight("decay", (self.inner, self.state), uses=0.0)
-        steps = column_linear("state_x", self.inner, self.step_rank + 2 * self.state, inner=True)
-        wide = column_linear("state_dt", self.step_rank, self.inner, bias=True, inner=True)
+        reach: Adapter = "never" if self.stacked_steps else "linear"
+        steps = column_linear("state_x", self.inner, self.step_rank + 2 * self.state, inner=True, adapter=reach)
+        wide = column_linear("state_dt", self.step_rank, self.inner, bias=True, inner=True, adapter=reach)
         return (*steps, *wide, decay, vector("skip", self.inner, split="tensor"))
 
     def _leaving(self) -> tuple[Weight, ...]:
@@ -185,4 +187,5 @@ def state_space(architecture: Architecture, kind: LayerKind) -> SelectiveStateSp
         space.bias,
         space.step_rank,
         space.norm,
+        space.stacked_steps,
     )

@@ -94,7 +94,7 @@ def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind,
             if kind.scales
             else weight.lora_elements(rank, targets, magnitudes=kind.magnitudes)
         )
-        for operator, repeat in tape.held
+        for operator, repeat in tape.adapted
         for weight in operator.weights
     )
 
