@@ -33,7 +33,7 @@ def test_a_name_that_is_no_models_or_several_is_not_answered(name: str, code: st
     [
         ("prophetnet-large", "gpt2-large"),
         ("llava-1.7-13b", "gpt2-xl"),
-        ("electra-base", "gpt2"),
+        ("funnel-base", "gpt2"),
         ("Qwen4-8B", "qwen2.5-7b"),
     ],
 )
