@@ -41,9 +41,3 @@ def test_trl_forms_no_logits_of_all_tokens() -> None:
         for engine in ("pytorch", "trl")
     )
     assert tiled < plain / 10
-
-
-def test_what_litgpt_does_otherwise_is_said() -> None:
-    asked = {"model": "qwen2.5-7b", "device": "h100-sxm", "task": "lora", "engine": "litgpt"}
-    warnings = resolution(asked, catalog()).warnings
-    assert ["128 tokens" in each.message for each in warnings if each.code == "engine-otherwise"] == [True]

@@ -7,6 +7,7 @@ from typing import Final
 
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
+from .loss_in_rows import loss_in_each_rows, loss_in_rows, loss_in_shifted_rows
 from .products import linear
 from .recorder import Recorder
 from .rules import made, passed
@@ -360,6 +361,9 @@ LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Para
     "in-chunks": loss_in_chunks,
     "in-parts": loss_in_parts,
     "in-eighths": loss_in_eighths,
+    "in-rows": loss_in_rows,
+    "in-shifted-rows": loss_in_shifted_rows,
+    "in-rows-of-each": loss_in_each_rows,
     "in-tiles": loss_in_tiles,
     "in-one-tile": loss_in_one_tile,
     "in-tiles-of-two": loss_in_tiles_of_two,

@@ -136,6 +136,8 @@ class TrainingTraits:
     """Answers to learn from are written on devices of their own where nobody says."""
     autocast: bool = True
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
+    wide_base: bool = False
+    """Under autocast it holds a frozen base in fp32, and copies it for each product; so adapters train in 16 bits."""
     splits_experts: bool = True
     """Tensor-parallel ranks share an expert's matrices where expert parallelism leaves them."""
     clusters: tuple[BackendId, ...] = ()
@@ -146,8 +148,6 @@ class TrainingTraits:
     flash: Literal["first", "second"] = "second"
     """Generation of fused attention kernels that its measurements ran on."""
     scheme: Scheme
-    note: str = ""
-    """What it does otherwise than is estimated."""
     memory: TrainingOverhead
 
     def runs_public_code(self, known: Implementations) -> bool:

@@ -27,7 +27,7 @@ RouterKind = Literal[
     "top-softmax-raw",
 ]
 LossKind = Literal[
-    "written", "plain", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "in-eighths", "in-tiles",
+    "written", "plain", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "in-eighths", "in-rows", "in-tiles",
     "compiled",
 ]
 # fmt: on
@@ -145,6 +145,10 @@ class Implementations:
     def patches(self, kernels: str) -> bool:
         """Whether an entry of `kernels` is the model's public code with some operators replaced."""
         return self._says(kernels, "patched")
+
+    def covers(self, name: str, kernels: str) -> bool:
+        """Whether an entry of `kernels` changes a record at all: one that names families leaves others as they are."""
+        return not kernels or name in flattened(self._kernels, kernels).get("families", (name,))
 
     def lies_over(self, kernels: str) -> bool:
         """Whether an entry of `kernels` changes the model's public code instead of replacing it by fused kernels."""

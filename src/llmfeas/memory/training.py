@@ -16,7 +16,7 @@ from ..record import dataclass, field, replace
 from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
-from ..workload.kernels import has_host, kernels_of, runs_fused, runs_patched, runs_public_code, runs_wide, traits_of
+from ..workload.kernels import has_host, kernels_of, runs_fused, runs_public_code, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 from .training_layout import Layout, host_bytes, layout_of, rank_state, reference_of
 
@@ -209,7 +209,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
         for held in _turns(scenario, rank_state(scenario, layout, moments, setup, in_flight)):
             ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
-    unpatched = runs_patched(scenario) and not traits.patched
+    unpatched = not scenario.tables.implementations.covers(architecture.implementation, kernels_of(scenario))
     doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
     doubt = doubt or _doubted_objective(scenario, recipe)
     return TrainingPlan(tuple(ranks), host, doubt)
@@ -249,7 +249,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
     if traits.adapters == "kernel" and (other or not recipe.adapters):
         return "no step of this kind was measured under this engine; adapters on dense models were"
     if unpatched:
-        return "of this family no kernels of the library are known; it is computed as the model's public code"
+        return "no code of the engine's own is known for this family; it is computed as the model's public code"
     if traits.patched and other:
         return (
             "no step of this kind was measured with the library's kernels; experts are taken as public code runs them"
@@ -348,9 +348,20 @@ COPIES_LOGITS = "4.48"
 """The last release of transformers whose loss copies the logits that it shifts (pull request 35646)."""
 
 
+def _in_rows(scenario: Scenario) -> str:
+    """The program of the loss of litgpt 0.5.13: of finetune/lora.py, pretrain.py, or finetune/full.py, which leaves out
+    each sequence's last logits: a view of a single one.
+    """
+    if scenario.method in ("lora", "qlora"):
+        return "in-rows-of-each"
+    return "in-shifted-rows" if scenario.method == "finetune" and scenario.sequences_together > 1 else "in-rows"
+
+
 def _loss(scenario: Scenario, traits: Implementation) -> str:
     """The program of the head and the loss, where it is not the implementation's own."""
     objective = scenario.objective
+    if objective is None and traits.loss == "in-rows":
+        return _in_rows(scenario)
     if objective is None and traits.loss != "in-tiles":
         copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
         return "shifted" if copies and scenario.sequences_together > 1 else ""

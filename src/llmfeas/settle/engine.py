@@ -218,8 +218,6 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
         raise UsageError(
             "contradiction", f"--engine {engine.id} does no {job}", f"Leave --engine out, or take one of {able}."
         )
-    if job == "training" and engine.training.note:
-        draft.warn("engine-otherwise", f"{engine.name}: {engine.training.note}")
     if engine.id not in catalog.engines:
         from difflib import get_close_matches
 

@@ -137,8 +137,12 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
         default = "fp16-mixed"
     else:
         default = "fp32"
-    narrow = default == "bf16-mixed" and not engine.training.autocast
+    wide = engine.training.wide_base and draft.method in ("lora", "qlora")
+    narrow = default == "bf16-mixed" and (wide or not engine.training.autocast)
     precision = draft.settle("precision", "bf16" if narrow else default, "derived" if narrow else "device")
+    if wide and precision in MIXED:
+        text = "under autocast it holds the frozen base in fp32 and copies it for each product: more than is estimated"
+        draft.warn("engine-otherwise", f"{engine.name}: {text}; --precision bf16 has neither")
     if precision.startswith("bf16") and rates.bf16 is None:
         draft.warn(
             "no-bf16",

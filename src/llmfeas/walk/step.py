@@ -74,6 +74,7 @@ def walked_step(
     ledger.begin("backward")
     recorder.backward(loss)
     del loss
+    recorder.named = None
     ledger.mark()
     depth, reached = len(model.layers), ledger.level  # what needs no gradient is not entered
     return Walked(

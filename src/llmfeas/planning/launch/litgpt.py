@@ -76,17 +76,12 @@ def write(scenario: Scenario) -> Launch:
     line = command(program, *settings(scenario))
     if nodes.several:
         line = f'MASTER_ADDR="$MASTER_ADDR" NODE_RANK="$NODE_RANK" {line}'
-    return Launch((), line, (*training_notes(scenario), *_otherwise(scenario), *_local(scenario), *nodes_note(nodes)))
+    return Launch((), line, (*training_notes(scenario), *_local(scenario), *nodes_note(nodes)))
 
 
 def _short(name: str) -> str:
     """The name of a configuration of its own: the repository without its owner."""
     return name.rpartition("/")[2]
-
-
-def _otherwise(scenario: Scenario) -> tuple[str, ...]:
-    note = scenario.engine_record.training.note
-    return (f"{scenario.engine_record.name}: {note}",) if note else ()
 
 
 def _local(scenario: Scenario) -> tuple[str, ...]:
