@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import zipfile
@@ -82,15 +83,26 @@ def test_other_commands(python: Path, arguments: list[str]) -> None:
     assert result.stdout
 
 
+HEAVY = {"pydantic", "yaml", "rich", "annotated_types", "statistics", "llmfeas.load"}
+
+
+def loaded(python: Path, arguments: list[str], **environment: str) -> tuple[str, set[str]]:
+    """What a command line prints, and the modules that it imports."""
+    ask = f"import sys; from llmfeas.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"
+    variables = {**os.environ, **environment}
+    result = subprocess.run([str(python), "-c", ask], capture_output=True, text=True, check=True, env=variables)
+    return result.stdout, set(result.stderr.split())
+
+
 def test_the_hot_path_loads_nothing_heavy(python: Path) -> None:
-    ask = f"import sys; from llmfeas.cli import main; main({[*ASK, '--json']!r}); print(*sys.modules, file=sys.stderr)"
-    result = subprocess.run([str(python), "-c", ask], capture_output=True, text=True, check=True)
-    assert json.loads(result.stdout)
-    assert not set(result.stderr.split()) & {
-        "pydantic",
-        "yaml",
-        "rich",
-        "annotated_types",
-        "statistics",
-        "llmfeas.load",
-    }
+    out, modules = loaded(python, [*ASK, "--json"])
+    assert json.loads(out)
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize(("word", "found"), [("-d 8xh1", "8xh100-sxm"), ("-m llama-3-8", "llama-3-8b")])
+def test_completing_a_name_builds_no_estimate(python: Path, word: str, found: str) -> None:
+    asked = {"_LLMFEAS_COMPLETE": "bash_complete", "COMP_WORDS": f"llmfeas estimate {word}", "COMP_CWORD": "3"}
+    out, modules = loaded(python, [], **asked)
+    assert f"plain,{found}" in out.splitlines()
+    assert not modules & {*HEAVY, "llmfeas.settle", "llmfeas.memory", "llmfeas.walk", "llmfeas.planning"}
