@@ -403,6 +403,15 @@ def test_litgpt_counts_as_the_recipe_does() -> None:
     }
 
 
+def test_litgpt_is_told_where_the_tokenizer_of_a_pretraining_is() -> None:
+    launch = launched("litgpt", model="pythia-160m", device="rtx-4090", task="pretrain", tokens="10M")
+    assert value(launch, "--tokenizer_dir") == "EleutherAI/pythia-160m"
+    assert any("litgpt download EleutherAI/pythia-160m --tokenizer_only true" in note for note in launch.notes)
+    assert "--tokenizer_dir" not in words(
+        launched("litgpt", **{**SHARED, "checkpointing": "none"}, task="lora", device="h100")
+    )
+
+
 def test_ktransformers_keeps_experts_on_the_processor() -> None:
     launch = launched("ktransformers", model="deepseek-v3", device="8xh100-sxm", task="inference")
     assert (value(launch, "--kt-method"), value(launch, "--kt-num-gpu-experts")) == ("FP8", "0")

@@ -35,6 +35,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--devices", nodes.devices),
             ("--num_nodes", nodes.count if nodes.several else None),
             *(lora if adapted else ()),
+            ("--tokenizer_dir", model_name(scenario) if scenario.task == "pretrain" else None),
             ("--data", "TextFiles" if scenario.task == "pretrain" else "JSON"),
             ("--data.train_data_path" if scenario.task == "pretrain" else "--data.json_path", "DATASET"),
             ("--train.global_batch_size", scenario.global_batch),
@@ -76,12 +77,20 @@ def write(scenario: Scenario) -> Launch:
     line = command(program, *settings(scenario))
     if nodes.several:
         line = f'MASTER_ADDR="$MASTER_ADDR" NODE_RANK="$NODE_RANK" {line}'
-    return Launch((), line, (*training_notes(scenario), *_local(scenario), *nodes_note(nodes)))
+    return Launch((), line, (*training_notes(scenario), *_tokenizer(scenario), *_local(scenario), *nodes_note(nodes)))
 
 
 def _short(name: str) -> str:
     """The name of a configuration of its own: the repository without its owner."""
     return name.rpartition("/")[2]
+
+
+def _tokenizer(scenario: Scenario) -> tuple[str, ...]:
+    """Say how a pre-training comes by its tokenizer, which nothing else downloads."""
+    if scenario.task != "pretrain" or scenario.model_path is not None or repository(scenario) is None:
+        return ()
+    download = f"litgpt download {model_name(scenario)} --tokenizer_only true"
+    return (f"first: {download}; DATASET is a folder of two .txt files or more",)
 
 
 def _local(scenario: Scenario) -> tuple[str, ...]:
