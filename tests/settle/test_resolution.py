@@ -380,7 +380,7 @@ def test_ranks_beyond_the_matrices_are_refused() -> None:
 def test_an_optimizer_that_an_engine_has_not_is_refused_with_those_that_it_has() -> None:
     with pytest.raises(UsageError, match="--engine megatron has no --optimizer shampoo") as caught:
         settled("llama-3-8b", "8xh100-sxm", engine="megatron", optimizer="shampoo")
-    assert "adamw, sgd, sgd-momentum, lion, muon; engines that take any: pytorch" in str(caught.value.hint)
+    assert "adamw, adamw-bf16, sgd, sgd-momentum, lion, muon; engines that take any: pytorch" in str(caught.value.hint)
     assert settled("llama-3-8b", "512xh100-sxm", optimizer="soap").scenario.engine == "pytorch"
 
 
