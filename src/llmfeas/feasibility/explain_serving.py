@@ -255,6 +255,10 @@ class _Decode:
         if latent:
             inputs += [number("latent_factor", self.rates.latent_factor, "", EFFICIENCY), number("latent", latent)]
             layers += " + (latent_factor - 1) * latent"
+        if self.sums.recurrent_layers:
+            recurrent = number("recurrent", self.sums.recurrent_layers, "", "model")
+            inputs += [number("recurrent_factor", self.rates.recurrent_factor, "", EFFICIENCY), recurrent]
+            layers += " + (recurrent_factor - 1) * recurrent"
         if looped:
             inputs += [number("experts", looped, "", "model"), number("expert_seconds", each, "s", EFFICIENCY)]
             loop = " + experts * expert_seconds"

@@ -70,6 +70,8 @@ class Sums:
     """Forward FLOP of a token in linear attention, outside its matrices."""
     source_values: int
     """Values of one sequence that attention to an encoder reads for every token."""
+    recurrent_layers: int
+    """Layers that carry a recurrent state: state spaces, delta rules, linear attention."""
     state_bytes: int
     """Bytes of the recurrent state of one sequence, over all linear layers."""
 
@@ -132,6 +134,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         both_sides=architecture.encoder,
         linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
         source_values=sum(n * operator.source_values for operator, n in tape.operators),
+        recurrent_layers=sum(n for layer, n in tape.kinds if any(each.state_bytes for each in layer.operators)),
         state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
     )
 

@@ -63,6 +63,8 @@ class DecodeRates:
     moe_factor: float
     latent_factor: float
     """On the fixed cost of a layer with latent attention."""
+    recurrent_factor: float
+    """On that of a layer with a recurrent state."""
     reduce_seconds: float
     """An all-reduce of one token between two devices."""
     reduce_more: float
@@ -144,7 +146,8 @@ def decode_rates(
         work=peak * value("decode.compute"),
         layer_seconds=layer,
         moe_factor=value(efficiency.first(f"decode.fixed_moe.{path.family}.{path.backend}", "decode.fixed_moe")),
-        latent_factor=efficiency.factor(f"decode.fixed_latent.{path.family}"),
+        latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
+        recurrent_factor=value("decode.fixed_recurrent"),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         reduce_more=value(efficiency.first(f"{link}_more.{path.family}", f"{link}_more")),
         sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
@@ -255,7 +258,8 @@ def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
     experts = (rates.moe_factor - 1) * sums.moe_layers
     latent = (rates.latent_factor - 1) * latent_layers(scenario, sums)
     looped, each = looped_experts(scenario, sums)
-    return rates.layer_seconds * (sums.layers + experts + latent) + looped * each
+    recurrent = (rates.recurrent_factor - 1) * sums.recurrent_layers
+    return rates.layer_seconds * (sums.layers + experts + latent + recurrent) + looped * each
 
 
 def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[str, float]:
