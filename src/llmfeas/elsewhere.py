@@ -28,6 +28,8 @@ EIGHT = Ours(("--quant",), "--quant int8")
 STEPS = Ours(("--tokens",), "--tokens: steps x --global-batch x --seq-len")
 MOMENTS = Ours(("--optimizer",), "--optimizer adamw-bf16: both moments in 16 bits")
 EVERY_LAYER = Ours(("--lora-targets",), "--lora-targets, in every layer; on the last ones alone adapters take less")
+DATA = Ours(("--data-size", "--examples"), "--data-size, the bytes of a text; --examples counts examples")
+LOADED_DATA = Ours(("--loader",), "--loader, the tokens a second that all loaders bring")
 HEADS = Ours(("--memory", "--host-memory"), "--memory for the device's, --host-memory for the computer's")
 
 _ROWS: tuple[tuple[str, Ours | str], ...] = (
@@ -85,7 +87,10 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("max-steps steps train-iters iterations iters num-train-steps", STEPS),
     ("num-tokens train-tokens total-tokens dataset-tokens", "--tokens"),
     ("num-train-epochs num-epochs n-epochs epoch train-epochs passes", "--epochs"),
-    ("num-samples samples dataset-size train-samples num-examples dataset rows max-samples", "--examples"),
+    ("dataset-size data-bytes dataset-bytes corpus corpus-size text-size", DATA),
+    ("chars-per-token characters-per-token tokenizer-ratio compression-ratio", "--bytes-per-token"),
+    ("dataloader-num-workers num-workers dataloader-workers dataloader data-loader loader-throughput", LOADED_DATA),
+    ("num-samples samples train-samples num-examples dataset rows max-samples", "--examples"),
     ("price-per-hour cost-per-hour hourly-price hourly gpu-price rent cost", "--price"),
     ("electricity-price kwh-price power-price", "--electricity"),
     ("max-time time-limit timeout max-days", "--deadline"),

@@ -43,6 +43,8 @@ INFERENCE = frozenset({"inference"})
 TRAINING = frozenset(TASKS) - INFERENCE
 ADAPTERS = frozenset({"lora", "qlora"}) | GUIDED
 FINETUNING = ADAPTERS | {"finetune"}
+READING = TRAINING - WRITING
+"""Tasks in which the model reads all that it learns from."""
 QUANTIZED = frozenset({"qlora", "inference"}) | GUIDED
 EVERY_TASK = frozenset(TASKS)
 
@@ -163,7 +165,14 @@ OPTIONS: tuple[Option, ...] = (
            "tokens are counted", FINETUNING, kind="count", maximum=1e15),
     Option("example_tokens", WORKLOAD, "Tokens of an example on average.",
            "all of --seq-len", FINETUNING, maximum=10**8),
-    Option("epochs", WORKLOAD, "Passes over the examples.", "1", FINETUNING, kind="number", minimum=0.01, maximum=1e5),
+    Option("data_size", WORKLOAD, "Text to train on, in bytes such as 40GB: instead of --tokens.",
+           "tokens are counted", READING, kind="bytes", unit="bytes", metavar="SIZE", minimum=1, maximum=1e18,
+           added=True),
+    Option("bytes_per_token", WORKLOAD, "Bytes of text that a token stands for.",
+           "of English, by the vocabulary: 3.7 at 32000, 4.6 at 128000", READING, kind="number", minimum=0.1,
+           maximum=1000, added=True),
+    Option("epochs", WORKLOAD, "Passes over the examples or the text.", "1", TRAINING, kind="number", minimum=0.01,
+           maximum=1e5),
     Option("seq_len", WORKLOAD, "Tokens in one sequence.",
            "the model's context, up to 2048; embed: 512", TRAINING, maximum=10**8),
     Option("micro_batch", WORKLOAD, "Sequences that one device takes at once.",
@@ -296,9 +305,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("mtbf", SYSTEM, "Mean time between failures of one device, such as 50000h.",
            "50700h on several machines (Llama 3), else not counted", TRAINING, kind="duration", unit="seconds",
            metavar="TIME", minimum=3600, maximum=3.2e12, added=True),
-    Option("storage", SYSTEM, "Bandwidth to what checkpoints are written to, of the whole job.",
+    Option("storage", SYSTEM, "Bandwidth to what checkpoints are written to and tokens read from, of the job.",
            "1 GB/s a machine", TRAINING, kind="number", unit="GB/s", metavar="GB_PER_S", minimum=1e-3, maximum=1e6,
            added=True),
+    Option("loader", SYSTEM, "Tokens a second that the data loaders of the whole job bring.",
+           "they keep up", READING, kind="count", metavar="TOKENS_PER_S", minimum=1e-3, maximum=1e15, added=True),
     Option("mfu", SYSTEM, "Share of the dense peak that is reached; replaces the whole time model.",
            "calibrated", TRAINING, kind="fraction", minimum=1e-4, maximum=1),
     Option("price", LIMITS, "Rent of one device.",
@@ -311,7 +322,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("electricity", LIMITS, "Price of electricity.",
            "not counted", kind="money", unit="USD/kWh", metavar="USD_PER_KWH", minimum=0, maximum=1e3),
     Option("pue", LIMITS, "Energy of the building per energy of its machines.", "1", kind="number", maximum=10),
-    Option("region", LIMITS, "Where it runs: a country such as DE, or world; its CO2 is then counted.",
+    Option("region", LIMITS, "Where it runs: a country such as DE or Sweden, or world; its CO2 is then counted.",
            "not counted", kind="text", metavar="COUNTRY", added=True),
     Option("deadline", LIMITS, "Longest time allowed, such as 30d.",
            "none", TRAINING, kind="duration", unit="seconds", metavar="TIME", maximum=3.2e13),

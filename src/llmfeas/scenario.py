@@ -91,6 +91,10 @@ class Scenario:
     example_tokens: int | None = None
     """Tokens of an example on average, at most `seq_len`; None where no examples are counted, as with `epochs`."""
     epochs: float | None = None
+    text_bytes: float | None = None
+    """Of the data set, where its text is what was counted."""
+    bytes_per_token: float | None = None
+    """Of that text."""
     seq_len: int = 1
     micro_batch: int = 1
     global_batch: int = 1
@@ -175,7 +179,9 @@ class Scenario:
     device_mtbf_seconds: float | None = None
     """Mean time between failures of one device; None where failures are not counted."""
     storage_gb_per_s: float | None = None
-    """Where checkpoints go, of the whole job; None where they are not counted."""
+    """Where checkpoints go and tokens come from, of the whole job; None where they are not counted."""
+    loader_tokens_per_s: float | None = None
+    """What the data loaders of the whole job bring; None: enough."""
     deadline_seconds: float | None = None
     budget_usd: float | None = None
     origins: Mapping[str, Origin] = field(default_factory=dict)

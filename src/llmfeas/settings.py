@@ -39,6 +39,8 @@ Setting = Literal[
     "tokens",
     "examples",
     "example_tokens",
+    "data_size",
+    "bytes_per_token",
     "epochs",
     "seq_len",
     "micro_batch",
@@ -99,6 +101,7 @@ Setting = Literal[
     "network",
     "mtbf",
     "storage",
+    "loader",
     "mfu",
     "price",
     "purchase_price",
@@ -178,8 +181,12 @@ class Settings(TypedDict, total=False):
     """Examples to fine-tune on, such as 5k: instead of --tokens."""
     example_tokens: int | str
     """Tokens of an example on average."""
+    data_size: float | str
+    """Text to train on, in bytes such as 40GB: instead of --tokens."""
+    bytes_per_token: float | str
+    """Bytes of text that a token stands for."""
     epochs: float | str
-    """Passes over the examples."""
+    """Passes over the examples or the text."""
     seq_len: int | str
     """Tokens in one sequence."""
     micro_batch: int | str
@@ -335,7 +342,9 @@ class Settings(TypedDict, total=False):
     mtbf: float | str
     """Mean time between failures of one device, such as 50000h."""
     storage: float | str
-    """Bandwidth to what checkpoints are written to, of the whole job."""
+    """Bandwidth to what checkpoints are written to and tokens read from, of the job."""
+    loader: float | str
+    """Tokens a second that the data loaders of the whole job bring."""
     mfu: float | str
     """Share of the dense peak that is reached; replaces the whole time model."""
     price: float | str
@@ -349,7 +358,7 @@ class Settings(TypedDict, total=False):
     pue: float | str
     """Energy of the building per energy of its machines."""
     region: str
-    """Where it runs: a country such as DE, or world; its CO2 is then counted."""
+    """Where it runs: a country such as DE or Sweden, or world; its CO2 is then counted."""
     deadline: float | str
     """Longest time allowed, such as 30d."""
     budget: float | str

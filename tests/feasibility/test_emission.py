@@ -37,5 +37,37 @@ def test_a_region_is_found_whatever_its_case_and_an_unknown_one_is_refused_with_
     assert "FR" in error.value.candidates
 
 
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ("sweden", "SE"),
+        ("New-Zealand", "NZ"),
+        ("the netherlands", "NL"),
+        ("UK", "GB"),
+        ("usa", "US"),
+        ("World", "world"),
+    ],
+)
+def test_a_region_may_be_called_by_its_name(typed: str, code: str) -> None:
+    found = llmfeas.estimate(**JOB, region=typed).cost.co2
+    assert found is not None and found.region == code
+
+
+def test_a_misspelt_region_is_told_the_nearest() -> None:
+    with pytest.raises(UsageError, match="swedn") as error:
+        llmfeas.estimate(**JOB, region="swedn")
+    assert error.value.candidates == ("SE",)
+    with pytest.raises(UsageError, match="austria") as error:
+        llmfeas.estimate(**JOB, region="austria")
+    assert "AU" in error.value.candidates
+
+
+def test_each_region_has_a_name_that_is_no_others() -> None:
+    tables = catalog().tables
+    names = [name.casefold() for each in tables.grid_names.values() for name in each]
+    assert set(tables.grid_names) == set(tables.grids)
+    assert len(names) == len(set(names))
+
+
 def test_nothing_is_said_where_nobody_asks() -> None:
     assert llmfeas.estimate(**JOB).cost.co2 is None

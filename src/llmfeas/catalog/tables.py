@@ -98,6 +98,7 @@ class Power:
     power_limit: PowerLimit
     grid_as_of: str = ""
     grid_g_per_kwh: Mapping[str, PositiveOrZero] = field(default_factory=dict)
+    grid_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +152,8 @@ class Tables:
     grids: Mapping[str, float] = field(default_factory=dict)
     """Grams of CO2 equivalents of a kilowatt-hour, by country."""
     grids_as_of: str = ""
+    grid_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What people call these countries."""
     _asked: dict[str, Engine] = field(default_factory=dict, init=False, repr=False)
     _faults: dict[Engine, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
 
@@ -216,4 +219,5 @@ def tables_from(raw: Callable[[str], Mapping[str, Any]], engines: Mapping[str, E
         power_limit=power.power_limit,
         grids=power.grid_g_per_kwh,
         grids_as_of=power.grid_as_of,
+        grid_names=power.grid_names,
     )

@@ -239,7 +239,7 @@ WORDS: Mapping[str, Word] = {word.name: word for word in (
          read=lambda e: e.verdict.time),
     Word(name="budget", words=("ok", "over_budget", "not_asked"), help="The verdict on money.",
          read=lambda e: e.verdict.budget),
-    Word(name="bound_by", words=("compute", "bandwidth", "host", "communication", "bubble"),
+    Word(name="bound_by", words=("compute", "bandwidth", "host", "communication", "bubble", "data"),
          help="What limits the speed, of writing in inference.", read=_bound),
     Word(name="peak_moment", words=("forward", "loss", "backward", "optimizer", "prefill", "decode"),
          help="When the peak is reached.", read=lambda e: e.memory.peak_moment),

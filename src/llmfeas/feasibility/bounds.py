@@ -24,7 +24,7 @@ WITH_GRADIENTS = 0.95
 FEW_BITS = 5.0
 """Bits of a weight below which layers may be left on the host without a word."""
 
-EXAMPLES = ("examples", "example_tokens", "epochs", "seq_len")
+COUNTED = ("examples", "example_tokens", "epochs", "seq_len", "data_size", "bytes_per_token")
 """What the tokens of a training on examples depend on."""
 
 STORED = 0.95
@@ -166,7 +166,7 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     task = str(settings.get("task", requested.task))
     if task not in TRAINING_TASKS or (task != requested.task and "tokens" not in settings):
         return 0.0
-    if requested.examples and not settings.keys().isdisjoint(EXAMPLES):
+    if (requested.examples or requested.text_bytes) and not settings.keys().isdisjoint(COUNTED):
         return 0.0
     tokens = float(str(settings.get("tokens", requested.tokens or 0.0)))
     weights = parameters(requested.model.architecture).active_without_input_embedding

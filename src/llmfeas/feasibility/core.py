@@ -13,8 +13,10 @@ from ..record import replace
 from ..scenario import Scenario, cached_across_batches
 from ..settle import Resolution
 from ..timing.inference import InferenceTime, inference_time
+from ..timing.loader import loaded_tokens_per_second
 from ..timing.training import TrainingTime, training_time
 from ..timing.work import forwards_beside
+from ..units import format_count, format_percent
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.parameters import Parameters, parameters_of
 from .cost import serving_cost, training_cost
@@ -117,13 +119,24 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         warnings=(
             *settled.warnings,
             *counted.notes,
-            *evidence_notes(*time.evidence),
+            *_speed_notes(scenario, time),
             *_calibrated(scenario, time.own_rows),
         ),
         under_load=under_load,
         failing=failing,
         priced=priced,
     )
+
+
+def _speed_notes(scenario: Scenario, time: TrainingTime | InferenceTime) -> tuple[Note, ...]:
+    """Say what stands behind a speed, and whether the devices wait for data."""
+    notes = evidence_notes(*time.evidence)
+    if not isinstance(time, TrainingTime) or time.bound_by != "data":
+        return notes
+    comes, goes = loaded_tokens_per_second(scenario) or 0.0, time.unwaited_tokens_per_second
+    text = f"data come in at {format_count(comes)} tokens/s (--loader, --storage) and could be trained on at"
+    share = format_percent(1 - comes / goes)
+    return *notes, Note("waits-for-data", f"{text} {format_count(goes)}: the devices wait for {share} of the time")
 
 
 def _load(scenario: Scenario) -> ServedLoad:

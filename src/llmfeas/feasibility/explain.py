@@ -9,6 +9,7 @@ from ..model.sums import architecture_sums
 from ..scenario import Scenario
 from ..timing.floor import counted_flop_per_token, least_step_seconds
 from ..timing.inference import InferenceTime
+from ..timing.loader import loading_seconds
 from ..timing.rates import peak_flop_per_s
 from ..timing.training import TrainingTime, run_interval, step_tokens
 from ..timing.work import forwards_beside
@@ -130,11 +131,17 @@ def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term
         if (least := least_step_seconds(scenario, step_tokens(scenario))) >= step:
             inputs.append(number("least", least, "s", "device"))
             formula = f"max({formula}, least)"
+        if (loading := loading_seconds(scenario, step_tokens(scenario))) >= step:
+            inputs.append(number("loading", loading, "s", "given"))
+            formula = f"max({formula}, loading)"
         text = f"one optimizer step; range of {training.regime} runs that were left out of the fit"
         yield term("time.step_seconds", text, formula, inputs, step, "s")
     else:
         formula = "step_tokens * flop_a_token / (num_devices * peak * mfu)"
         inputs = [tokens, flop, devices, peak, setting(scenario, "mfu", scenario.mfu)]
+        if (loading := loading_seconds(scenario, step_tokens(scenario))) >= step:
+            inputs.append(number("loading", loading, "s", "given"))
+            formula = f"max({formula}, loading)"
         yield term("time.step_seconds", "one optimizer step at the share given", formula, inputs, step, "s")
     seconds = number("step_seconds", step, "s")
     speed = training.tokens_per_second.expected

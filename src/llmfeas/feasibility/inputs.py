@@ -24,6 +24,8 @@ _FIELDS = {
     "electricity": "electricity_usd_per_kwh",
     "mtbf": "device_mtbf_seconds",
     "storage": "storage_gb_per_s",
+    "data_size": "text_bytes",
+    "loader": "loader_tokens_per_s",
     "drive": "drive_gb_per_s",
     "deadline": "deadline_seconds",
     "budget": "budget_usd",

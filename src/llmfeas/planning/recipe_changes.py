@@ -13,7 +13,7 @@ from ..feasibility.verdict import IMPRACTICAL_SECONDS
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..settle.lengths import FINETUNE_TOKENS
-from ..units import format_count
+from ..units import format_bytes, format_count
 from ..workload.kernels import has_host, runs_public_code
 from .change import AUTO, Change, Source, change
 
@@ -267,6 +267,10 @@ def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
             whole = format_count(scenario.examples)
             text = f"fewer examples than {whole}: the model learns less"
             yield change(scenario, "tokens", {"examples": fewer}, text)
+    elif count is not None and scenario.text_bytes:
+        less = _rounded_down(scenario.text_bytes * count / (scenario.tokens or count))
+        whole = format_bytes(scenario.text_bytes)
+        yield change(scenario, "tokens", {"data_size": less}, f"less text than {whole}: the model learns less")
     elif count is not None and count >= 1:
         whole = format_count(scenario.tokens or 0.0)
         yield change(scenario, "tokens", {"tokens": count}, f"fewer tokens than {whole}: the model learns less")

@@ -13,7 +13,7 @@ GAIN_OF_MORE = 3.0
 """The same for what changes all that another way changes, and something besides."""
 
 HARDWARE = ("num_devices", "device")
-SACRIFICES = frozenset({"task", "tokens", "examples", "memory", "host_memory", *HARDWARE})
+SACRIFICES = frozenset({"task", "tokens", "examples", "data_size", "memory", "host_memory", *HARDWARE})
 """Changes that alter the job or take money: a way without them stands beside ways with them."""
 
 

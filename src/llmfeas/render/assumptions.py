@@ -75,6 +75,8 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{value('checkpointing')} checkpointing"
     if value("examples"):
         yield _examples(value)
+    elif value("data_size"):
+        yield _text(value)
     elif value("tokens"):
         each = value("tokens") / total
         yield f"{format_count(value('tokens'))} tokens" + (f" ({digits(each)} a parameter)" if each >= 1 else "")
@@ -91,6 +93,12 @@ def _examples(value: Any) -> str:
     several = _sequences(value)
     what = {1: "examples", 2: "pairs x 2"}.get(several, f"examples x {several}")
     return f"{format_count(value('examples'))} {what} x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
+
+
+def _text(value: Any) -> str:
+    epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
+    each = f"{value('bytes_per_token'):g} bytes a token{epochs}"
+    return f"{format_bytes(value('data_size'))} of text at {each} = {format_count(value('tokens'))} tokens"
 
 
 def _inference(value: Any) -> Iterator[str]:

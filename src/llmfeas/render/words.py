@@ -50,6 +50,7 @@ LIMITS: Mapping[str, str] = {
     "host": "the overhead of many small steps",
     "communication": "communication between devices",
     "bubble": "waiting in the pipeline",
+    "data": "data that come in more slowly",
 }
 
 TASKS: Mapping[str, str] = {

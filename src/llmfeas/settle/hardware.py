@@ -165,7 +165,7 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
 
 
 def _region(draft: Draft, catalog: Catalog) -> str | None:
-    """The country that was asked for, as the catalog calls it.
+    """The country that was asked for, by its letters or its name, as the catalog calls it.
 
     Raises:
         UsageError: one whose electricity the catalog does not know.
@@ -173,16 +173,21 @@ def _region(draft: Draft, catalog: Catalog) -> str | None:
     asked = draft.given.get("region")
     if asked is None:
         return None
-    known = {name.lower(): name for name in catalog.tables.grids}
-    name = known.get(str(asked).strip().lower())
-    if name is None:
-        raise UsageError(
-            "unknown-region",
-            f"--region: no carbon intensity of '{printable(str(asked), 40)}' is known",
-            f"Say a country by its two letters (ISO 3166), such as DE: {', '.join(known.values())}.",
-            tuple(known.values()),
-        )
-    return name
+    grids, names = catalog.tables.grids, catalog.tables.grid_names
+    known = {word.casefold(): code for code in grids for word in (code, *names.get(code, ()))}
+    text = " ".join(str(asked).replace("-", " ").replace("_", " ").split()).casefold()
+    if text in known:
+        return known[text]
+    from difflib import get_close_matches
+
+    near = tuple(dict.fromkeys(known[word] for word in get_close_matches(text[:60], known, n=3, cutoff=0.7)))
+    problem = f"--region: no carbon intensity of '{printable(str(asked), 40)}' is known"
+    if near and len(text) > 2:
+        meant = " or ".join(f"{code} ({names[code][0]})" if code in names else code for code in near)
+        raise UsageError("unknown-region", problem, f"Did you mean {meant}?", near)
+    every = ", ".join(grids)
+    hint = f"Say a country by its name or its two letters (ISO 3166), such as DE, or world: {every}."
+    raise UsageError("unknown-region", problem, hint, tuple(grids))
 
 
 def _settle_failures(draft: Draft) -> None:
@@ -193,6 +198,8 @@ def _settle_failures(draft: Draft) -> None:
     draft.settle("storage", STORAGE_GB_PER_S * -(-count // node) if counted else None)
     draft.values["device_mtbf_seconds"] = draft.values.pop("mtbf")
     draft.values["storage_gb_per_s"] = draft.values.pop("storage")
+    draft.values["loader_tokens_per_s"] = draft.settle("loader", None)
+    draft.values.pop("loader")
 
 
 def _screen_bytes(draft: Draft, match: Hardware, screen: ScreenShare) -> float:

@@ -20,6 +20,7 @@ from ..record import replace
 from ..scenario import Origin, Scenario, cached_across_batches
 from ..timing.training import layout_tokens_per_second
 from ..units import GIB, format_count
+from ..workload.text_tokens import bytes_per_token
 from .draft import Draft
 
 CHINCHILLA_TOKENS_PER_PARAMETER = 20
@@ -71,10 +72,21 @@ def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
     """Settle `tokens` of the whole job: published, else 20 a parameter (Hoffmann 2022); fine-tuning: examples, or 10M.
 
     Raises:
-        UsageError: tokens and examples that contradict each other.
+        UsageError: tokens, text and examples that contradict each other.
     """
+    draft.values["text_bytes"] = draft.settle("data_size", None)
+    draft.values.pop("data_size")
+    if draft.values["text_bytes"] is not None:
+        _settle_text(draft, model)
+        return
+    if draft.was_given("bytes_per_token"):
+        hint = "give --data-size, such as --data-size 40GB; --tokens are counted already"
+        raise UsageError("missing-option", "--bytes-per-token is about --data-size, and none is given", hint)
     if draft.values["task"] != "pretrain":
         _settle_examples(draft)
+    elif draft.was_given("epochs"):
+        hint = "give --data-size, such as --data-size 40GB; --tokens counts all passes already"
+        raise UsageError("missing-option", "--epochs is about --data-size, and none is given", hint)
     elif model.training_tokens is not None:
         draft.settle("tokens", model.training_tokens, "model")
     else:
@@ -91,8 +103,9 @@ def _settle_examples(draft: Draft) -> None:
         for name in ("epochs", "example_tokens"):
             if draft.was_given(name):
                 flag = flag_of(name)
+                what = "--examples or --data-size" if name == "epochs" else "--examples"
                 hint = "give --examples, such as --examples 5k; --tokens counts all passes already"
-                raise UsageError("missing-option", f"{flag} is about --examples, and none are given", hint)
+                raise UsageError("missing-option", f"{flag} is about {what}, and none are given", hint)
         draft.settle("tokens", FINETUNE_TOKENS)
         return
     seq_len = draft.values["seq_len"]
@@ -107,6 +120,25 @@ def _settle_examples(draft: Draft) -> None:
         counted = f"--examples, their tokens and --epochs come to {format_count(tokens)}"
         problem = f"--tokens {format_count(draft.given['tokens'])} contradicts --examples"
         raise UsageError("contradiction", problem, f"leave --tokens out: {counted}")
+    draft.override("tokens", max(1.0, tokens), "derived")
+
+
+def _settle_text(draft: Draft, model: Model) -> None:
+    """Settle what a training reads of a text: its bytes over those of a token x `epochs`.
+
+    Raises:
+        UsageError: examples or tokens beside the text that contradict it.
+    """
+    for name in ("examples", "example_tokens"):
+        if draft.was_given(name):
+            problem = f"{flag_of(name)} and --data-size both say how much is learned from"
+            raise UsageError("contradiction", problem, "give one of them")
+    each = draft.settle("bytes_per_token", bytes_per_token(model.architecture.vocab), "derived")
+    tokens = float(draft.values["text_bytes"] / each * draft.settle("epochs", 1.0))
+    if draft.was_given("tokens") and not isclose(draft.given["tokens"], tokens, rel_tol=1e-9):
+        problem = f"--tokens {format_count(draft.given['tokens'])} contradicts --data-size"
+        hint = f"leave --tokens out: at {each:.3g} bytes a token the text comes to {format_count(tokens)}"
+        raise UsageError("contradiction", problem, hint)
     draft.override("tokens", max(1.0, tokens), "derived")
 
 

@@ -10,11 +10,12 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
+from .loader import loading_seconds
 from .rates import training_rates
 from .regimes import Evidence, Interval, calibrated, interval, training_regime, unmeasured, weakest
 from .step import step_parts
 
-BoundBy = Literal["compute", "bandwidth", "host", "communication", "bubble"]
+BoundBy = Literal["compute", "bandwidth", "host", "communication", "bubble", "data"]
 
 KINDS: Mapping[str, BoundBy] = {
     "matrix": "compute",
@@ -50,6 +51,8 @@ class TrainingTime(Published):
     """What stands behind the range, and the kind of run."""
     own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the range."""
+    unwaited_tokens_per_second: float = hidden(default=0.0)
+    """What it were if data were always there."""
 
 
 def bound_by(parts: Mapping[str, float]) -> BoundBy:
@@ -105,14 +108,19 @@ def training_time(scenario: Scenario) -> TrainingTime:
         least = least_step_seconds(scenario, tokens)
         seconds = Range.around(sum(parts.values()) / found.factor, found.width).at_least(least)
         speed = seconds.inverted(tokens)
+    unwaited, loading = seconds.expected, loading_seconds(scenario, tokens)
+    if loading > seconds.low:
+        seconds = seconds.at_least(loading)
+        speed = seconds.inverted(tokens)
     return TrainingTime(
         step_seconds=seconds,
         tokens_per_second=speed,
         mfu=speed.scaled(flop / peak),
         total_seconds=speed.inverted(scenario.tokens or tokens),
-        bound_by=bound_by(parts),
+        bound_by="data" if loading > unwaited else bound_by(parts),
         parts=parts,
         regime=found.regime,
         evidence=weakest(found),
         own_rows=found.own_rows,
+        unwaited_tokens_per_second=tokens / unwaited,
     )

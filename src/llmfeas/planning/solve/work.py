@@ -30,7 +30,7 @@ def tokens(request: Request, catalog: Catalog) -> Answer:
         UsageError: without deadline and budget, without a price for a budget, or for inference.
     """
     _training_only("tokens", request)
-    request = without(request, "examples", "example_tokens", "epochs")
+    request = without(request, "examples", "example_tokens", "epochs", "data_size", "bytes_per_token")
     if request.get("deadline") is None and request.get("budget") is None:
         raise UsageError("missing-option", "solve tokens needs --deadline or --budget", "For example --deadline 30d.")
     return _with_ways(request, _tokens(request, catalog), catalog, _tokens, "tokens")
