@@ -71,6 +71,10 @@ class Range(Published):
 
         return Range(min(self.expected, end(TENTH)), self.expected, max(self.expected, end(1 - TENTH)))
 
+    def share_above(self, limit: float) -> float:
+        """The share of all cases that lie above a limit."""
+        return 1.0 - _passed(self._logs(), math.log(limit))
+
     def _logs(self) -> tuple[float, float, float]:
         """The logarithm of what is expected, and how far the ends are from it."""
         low, expected, high = math.log(self.low), math.log(self.expected), math.log(self.high)

@@ -30,6 +30,16 @@ MAX_SHARED = 64
 """Findings that scenarios share at most."""
 
 
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """What an engine that fits a model by itself leaves on the host where it needs more than is expected."""
+
+    settings: tuple[tuple[str, int], ...]
+    """`n_cpu_moe`, `gpu_layers`, with which it surely fits."""
+    share: float
+    """Of all runs, those that need more than the device has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """A fully decided question: one model on `num_devices` devices, with one recipe, and what it looks numbers up in.
@@ -127,6 +137,8 @@ class Scenario:
     """Tokens of prompts that llama.cpp takes through the layers at once; None: the engine has another way."""
     n_cpu_moe: int | None = None
     """The first so many layers keep their routed experts in the host's memory; None: none do."""
+    spill: Spill | None = None
+    """What the engine's own fit does where all is expected to fit, but may not; None: there is no such doubt."""
     context: int | None = None
     prompt: int = 0
     images: int = 0

@@ -8,7 +8,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate
-from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.solve.answer import lies_on_host
 from llmfeas.settle import resolution
 
@@ -43,7 +43,8 @@ def test_no_wider_usual_format_would_surely_fit(device: str) -> None:
         order = MLX if found.scenario.engine == "mlx" else GGUF
         for wider in order[: order.index(found.scenario.quant)]:
             as_said = served(model, device, quant=wider)
-            assert lies_on_host(as_said.scenario) or as_said.memory.verdict != "fits", (model, wider)
+            helped = lies_on_host(as_said.scenario) or as_said.scenario.spill is not None
+            assert helped or as_said.memory.verdict != "fits", (model, wider)
 
 
 def test_what_does_not_fit_in_4_bits_leaves_as_few_layers_on_the_host_as_do() -> None:
@@ -70,6 +71,36 @@ def test_what_does_not_fit_in_the_format_that_was_said_leaves_as_few_layers_on_t
     again = served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m", gpu_layers=layers)
     assert again.memory == found.memory
     assert served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m", gpu_layers=layers + 1).memory.verdict != "fits"
+
+
+@pytest.mark.parametrize(("model", "device"), [("qwen3.6-35b-a3b", "rtx-4090"), ("llama-2-70b", "2xrtx-3090")])
+def test_what_is_expected_to_fit_stays_whole_and_the_engine_itself_moves_what_does_not(model: str, device: str) -> None:
+    """As llama.cpp does, which sees the file and the free memory when it starts: that is no way to run out."""
+    found = served(model, device)
+    scenario, spill = found.scenario, found.scenario.spill
+    assert (scenario.quant, scenario.gpu_layers, scenario.n_cpu_moe) == ("q4_k_m", None, None)
+    assert found.verdict.status == "feasible" and spill is not None and 0 < spill.share < 0.5
+    assert found.memory.peak_bytes.high == found.memory.usable_bytes
+    assert "may-spill" in {note.code for note in found.warnings}
+    whole = served(model, device, gpu_layers=scenario.model.architecture.layers)
+    assert whole.verdict.status == "tight" and whole.scenario.spill is None
+    left = served(model, device, quant="q4_k_m", **dict(spill.settings))
+    assert left.verdict.status == "feasible"
+    assert left.speed.low <= found.speed.low <= whole.speed.low
+    assert found.speed.expected == whole.speed.expected
+
+
+def test_no_rung_of_8_bits_is_surer_than_the_usual_4() -> None:
+    rungs = {
+        rung.quant: rung.status
+        for rung in answer({"model": "qwen3.6-35b-a3b", "device": "rtx-4090", "task": "inference"}).ladder
+    }
+    assert (rungs["q8_0"], rungs["q4_k_m"]) == ("feasible", "feasible")
+
+
+def test_where_main_memory_has_no_room_either_nothing_is_moved() -> None:
+    found = served("llama-2-70b", "2xrtx-3090", host_memory="200MiB")
+    assert (found.scenario.spill, found.verdict.status) == (None, "tight")
 
 
 def test_a_host_that_is_too_small_is_what_lacks() -> None:

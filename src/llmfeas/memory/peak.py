@@ -222,9 +222,8 @@ def _serving_of(scenario: Scenario, _concurrency: int, _seqs: int | None) -> Cou
         found = _served(scenario, tensors)
     else:
         found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
-    return CountedMemory(
-        found, stack_notes(scenario), None if served is None else doubted_by_releases(scenario, served.room)
-    )
+    notes = (*stack_notes(scenario), *_may_spill(scenario))
+    return CountedMemory(found, notes, None if served is None else doubted_by_releases(scenario, served.room))
 
 
 def _on_parts(scenario: Scenario, machine: Joined) -> CountedMemory:
@@ -236,13 +235,30 @@ def _on_parts(scenario: Scenario, machine: Joined) -> CountedMemory:
         for part, held in found
     )
     part, worst = max(found, key=lambda each: each[1].peak_bytes.high / each[1].usable_bytes)
-    return CountedMemory(replace(worst, parts=parts, device=part.name), stack_notes(scenario))
+    notes = (*stack_notes(scenario), *_may_spill(scenario))
+    return CountedMemory(replace(worst, parts=parts, device=part.name), notes)
+
+
+def _may_spill(scenario: Scenario) -> Iterator[Note]:
+    """Say what the engine's own fit does where weights and buffers turn out larger than expected."""
+    if scenario.spill is None:
+        return
+    left, layers = dict(scenario.spill.settings), scenario.model.architecture.layers
+    what = f"{layers - left['gpu_layers']} of {layers} layers" if "gpu_layers" in left else ""
+    if "n_cpu_moe" in left:
+        what = " and ".join(filter(None, (f"the experts of {left['n_cpu_moe']} of {layers} layers", what)))
+    name = scenario.engine_record.name or scenario.engine
+    text = f"a file that is larger than most may not fit as a whole: by itself {name} then leaves up to {what} "
+    yield Note("may-spill", f"{text}on the host, and the ranges of speed hold that")
 
 
 def _served(scenario: Scenario, tensors: InferenceMemory) -> Memory:
-    runtime = runtime_memory(scenario, tensors.components)
+    """Where the engine fits a model by itself, it takes no more than there is."""
+    runtime, usable = runtime_memory(scenario, tensors.components), usable_bytes(scenario)
     peak = runtime.shifted(tensors.bytes)
-    return _found(scenario, tensors, runtime.expected, peak, usable_bytes(scenario))
+    if scenario.spill is not None:
+        peak = peak.at_most(usable)
+    return _found(scenario, tensors, runtime.expected, peak, usable)
 
 
 def _found(scenario: Scenario, tensors: InferenceMemory, beside: float, peak: Range, usable: float) -> Memory:

@@ -150,8 +150,10 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits
     """
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
-    text = f"{listed}; --explain tells why. {_meaning({warning['code'] for warning in warnings})}"
-    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=memory == "fits"), text)
+    codes = {warning["code"] for warning in warnings}
+    text = f"{listed}; --explain tells why. {_meaning(codes)}"
+    sure = memory == "fits" and "may-spill" not in codes
+    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=sure), text)
     return Topic(label="Assumed", paragraphs=tuple((Phrase(sentence, "dim"),) for sentence in sentences))
 
 
@@ -180,7 +182,7 @@ def _chosen_to_fit(inputs: Json, *, sure: bool) -> Iterator[str]:
         else:
             yield f"{weights}: the best usual format that surely fits; as published they do not (--quant)."
     if moved:
-        whose = f"The experts of {moved} layers"
+        whose = f"The experts of {moved} layer{'s' if moved > 1 else ''}"
         yield f"{glued(whose)} stay in main memory, no more than do not fit on the device (--n-cpu-moe)."
     if placed:
         where = f"{layers['value']} layers on the device"

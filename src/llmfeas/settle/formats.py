@@ -8,7 +8,7 @@ from typing import Any
 from ..catalog.quantization import Quantization
 from ..memory.peak import memory, on_machine_bytes
 from ..record import replace
-from ..scenario import Origin, Scenario, cached_across_batches
+from ..scenario import Origin, Scenario, Spill, cached_across_batches
 from ..workload.serving import shares_memory
 from .draft import Draft
 
@@ -74,8 +74,10 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
         last = _with(scenario, "quant", quant) if quant != published else scenario
         if fits(last):
             return last
-    placed = _place_is_open(draft) and may_be_placed(last) and not _stays_whole(last)
-    return _placed(last) if placed else last
+    if not (_place_is_open(draft) and may_be_placed(last)):
+        return last
+    placed = _placed(last)
+    return _may_spill(last, placed) if last.tp == 1 and _stays_whole(last) else placed
 
 
 def fits(scenario: Scenario) -> bool:
@@ -89,6 +91,17 @@ def _stays_whole(scenario: Scenario) -> bool:
     found = memory(scenario).memory
     margin = scenario.engine_record.serving.fit_margin_bytes
     return found.peak_bytes.expected + margin <= found.usable_bytes
+
+
+def _may_spill(whole: Scenario, placed: Scenario) -> Scenario:
+    """All on the device, as is expected; and what the engine's own fit leaves on the host where that is not enough."""
+    if not fits(placed):
+        return whole
+    names = ("n_cpu_moe", "gpu_layers")
+    left = tuple((name, value) for name in names if (value := getattr(placed, name)) != getattr(whole, name))
+    found = memory(whole).memory
+    spill = Spill(left, found.peak_bytes.share_above(found.usable_bytes))
+    return replace(whole, spill=spill).in_batch_of(whole)
 
 
 def _with(scenario: Scenario, name: str, value: object) -> Scenario:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from ..catalog.joined import Joined
 from ..contract import Added, Published, hidden, published
@@ -159,11 +159,26 @@ EITHER = ("prefill_tokens_per_second", "decode_tokens_per_second", "tokens_per_s
 
 
 def inference_time(scenario: Scenario) -> InferenceTime:
-    """The speed of inference; where nobody named the release, with ranges that hold the one before too."""
-    found, before = _inference_time(scenario), earlier(scenario)
-    if before is None or found.own_rows or scenario.model.architecture.encoder:
+    """The speed of inference; where the engine may leave something on the host, with ranges that hold that too."""
+    found, spill = _of_releases(scenario), scenario.spill
+    if spill is None:
         return found
-    other, share = _inference_time(before), scenario.tables.efficiency.value("release.earlier")
+    left: dict[str, Any] = dict(spill.settings)
+    return _mixed(scenario, found, _of_releases(replace(scenario, spill=None, **left)), spill.share)
+
+
+def _of_releases(scenario: Scenario) -> InferenceTime:
+    """Where nobody named the release, with ranges that hold the one before too."""
+    found, before = _inference_time(scenario), earlier(scenario)
+    if before is None:
+        return found
+    return _mixed(scenario, found, _inference_time(before), scenario.tables.efficiency.value("release.earlier"))
+
+
+def _mixed(scenario: Scenario, found: InferenceTime, other: InferenceTime, share: float) -> InferenceTime:
+    """Speeds whose ranges hold those of another run too, in a share of all; what was measured here says it itself."""
+    if found.own_rows or scenario.model.architecture.encoder:
+        return found
     names = (*EITHER, "time_to_first_token_seconds")
     mixed = {name: getattr(found, name).mixed(getattr(other, name), share) for name in names}
     each, first = mixed["tokens_per_second_per_sequence"], mixed["time_to_first_token_seconds"]

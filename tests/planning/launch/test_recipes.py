@@ -273,6 +273,17 @@ def test_llama_cpp_gets_slots_layers_and_cache() -> None:
     assert (value(several, "--split-mode"), value(several, "--n-gpu-layers")) == ("layer", "all")
 
 
+def test_llama_cpp_fits_by_itself_what_may_not_fit() -> None:
+    """Its fit stands aside where layers or their split are said."""
+    ask = {"model": "llama-2-70b", "task": "inference", "engine": "llama.cpp"}
+    for device in ("2xrtx-3090", "rtx-3090+rtx-4090"):
+        launch = launched("llama.cpp", **ask, device=device)
+        assert value(launch, "--fit") == "on"
+        assert (value(launch, "--n-gpu-layers"), value(launch, "--tensor-split")) == (None, None)
+    said = launched("llama.cpp", **ask, device="2xrtx-3090", gpu_layers=70)
+    assert (value(said, "--fit"), value(said, "--n-gpu-layers")) == ("off", "70")
+
+
 def test_vllm_gets_lengths_layout_and_formats() -> None:
     asked = {"context": 8192, "concurrency": 32, "kv_dtype": "fp8", "quant": "fp8", "tp": 4, "pp": 1}
     launch = launched("vllm", **SERVED, device="8xh100-sxm", **asked)

@@ -34,6 +34,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     slots = scenario.concurrency
     several = scenario.num_devices > 1
     layers: Word = "all" if scenario.gpu_layers is None else scenario.gpu_layers
+    fits_itself = scenario.spill is not None  # which it does where neither layers nor their split are said
     # Nobody asked for bf16: f16 is its default and as large; builds of 2025 run fused attention on a bf16 cache on the
     # processor (ggml-org/llama.cpp pull request 15261).
     unasked = scenario.kv_dtype == "bf16" and not scenario.was_given("kv_dtype")
@@ -43,9 +44,9 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--ctx-size", (scenario.context or 1) * slots),
             ("--parallel", slots),
             ("--no-kv-unified", slots > 1),
-            ("--n-gpu-layers", 0 if scenario.device.backend == "cpu" else layers),
+            ("--n-gpu-layers", 0 if scenario.device.backend == "cpu" else None if fits_itself else layers),
             ("--n-cpu-moe", scenario.n_cpu_moe or None),
-            ("--fit", "off"),
+            ("--fit", "on" if fits_itself else "off"),
             ("--flash-attn", "on" if scenario.attention == "flash" else "off"),
             ("--batch-size", scenario.ubatch if (scenario.ubatch or 0) > LOGICAL_BATCH else None),
             ("--ubatch-size", scenario.ubatch if scenario.was_given("ubatch") else None),
@@ -59,8 +60,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
 
 
 def dealt_layers(scenario: Scenario) -> list[int]:
-    """The layers on each of unequal devices, the head as one more; nothing where they are equal."""
-    if not isinstance(scenario.device, Joined):
+    """The layers on each of unequal devices, the head as one more; nothing of equal ones, or where the engine deals."""
+    if not isinstance(scenario.device, Joined) or scenario.spill is not None:
         return []
     layers = scenario.model.architecture.layers
     kept = layers if scenario.gpu_layers is None else min(layers, scenario.gpu_layers)
@@ -90,7 +91,8 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
         texts += model_notes(scenario)
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
-    if isinstance(scenario.device, Joined):
+    if dealt_layers(scenario):
+        assert isinstance(scenario.device, Joined)
         order = ", ".join(part.name for part in scenario.device.parts)
         texts.append(
             f"--tensor-split counts layers in the order in which llama-server --list-devices names the cards: {order}"
