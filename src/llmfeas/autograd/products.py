@@ -98,14 +98,16 @@ def matmul(recorder: Recorder, a: Tensor, b: Tensor, n: int) -> Tensor:
     return recorder.new(n, a.width, node)
 
 
-def stacked_product(recorder: Recorder, x: Tensor, weight: Parameter) -> Tensor:
-    """Batched product of activations with stacked weights."""
+def stacked_product(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None = None) -> Tensor:
+    """Batched product of activations with stacked weights (+ b)."""
     w: Tensor = weight
+    b: Tensor | None = bias
     n = x.n // weight.shape[-1] * weight.shape[-2]
     if recorder.autocast:
+        b = copied_weight(recorder, bias) if bias is not None else None
         w = copied_weight(recorder, weight)
         x = cast(recorder, x, 2)
-    node = recorder.open(made, (x, w))
+    node = recorder.open(made, (x, w, b))
     if node is not None:
         recorder.keep(node, x if w.node is not None else None, w if x.node is not None else None)
     return recorder.new(n, w.width, node)

@@ -63,6 +63,8 @@ class Recorder:
         """Dropout multiplies by a mask of its input's type: PyTorch fuses it on accelerators alone."""
         self.named: Tensor | None = None
         """What the training loop has a name for until its step is over."""
+        self.outliving: dict[int, dict[int, Storage]] = {}
+        """What modules hold beyond their backward, by the layer."""
         self.narrow_activations = False
         """A gate and what it gates are kept in one byte."""
 
@@ -136,6 +138,11 @@ class Recorder:
                 node.saved.append(x.storage.copied(HOST))
             else:
                 node.saved.append(x.storage)
+
+    @property
+    def kept_in_replay(self) -> dict[int, Storage]:
+        """What a checkpointed block that runs again has kept so far, by number."""
+        return {} if self.replay is None else dict(self.replay.kept or {})
 
     def checkpoint(self, run: Callable[[], Tensor]) -> Tensor:
         """Run a block without keeping what its backward needs; `run` holds the block's arguments."""

@@ -8,12 +8,16 @@ from .recorder import Recorder
 from .rules import made
 
 
-def short_convolution(recorder: Recorder, x: Tensor, weight: Parameter, n: int) -> Tensor:
+def short_convolution(
+    recorder: Recorder, x: Tensor, weight: Parameter, n: int, bias: Parameter | None = None
+) -> Tensor:
     """A convolution along the sequence, a channel at a time: keeps input and weight."""
     w: Tensor = weight
+    b: Tensor | None = bias
     if recorder.autocast:
+        b = copied_weight(recorder, bias) if bias is not None else None
         w, x = copied_weight(recorder, weight), cast(recorder, x, 2)
-    node = recorder.open(made, (x, w))
+    node = recorder.open(made, (x, w, b))
     recorder.keep(node, x, w)
     return recorder.new(n, w.width, node)
 
@@ -83,4 +87,19 @@ def delta_kernel(recorder: Recorder, parts: list[Tensor], pairs: int, states: in
     node = recorder.open(_delta_back, parts, (states,))
     out = recorder.new(n, parts[0].width, node)
     recorder.keep(node, *parts, recorder.new(pairs, parts[0].width))
+    return out
+
+
+def _token_loop_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """Gradients of all tokens, grown in place by pieces as large as they; the output's is copied at each token."""
+    _cut, _piece = recorder.new(g.n, g.width), recorder.new(g.n, g.width)
+    return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
+
+
+def token_loop(recorder: Recorder, decay: Tensor, x: Tensor) -> Tensor:
+    """A linear recurrence one token after the other, in fp32: keeps every state and decay."""
+    node = recorder.open(_token_loop_back, (decay, x))
+    out = recorder.new(x.n, x.width, node)
+    if node is not None:
+        recorder.keep(node, recorder.new(x.n, 4), decay if decay.width == 4 else recorder.new(decay.n, 4))
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain, groupby
 from typing import Any, ClassVar, Literal
@@ -13,6 +13,7 @@ from .parts import (
     CompressedAttention,
     Dropout,
     Experts,
+    GatedRecurrence,
     HeadShape,
     ImageEncoder,
     Indexer,
@@ -27,7 +28,6 @@ from .parts import (
     StateSpace,
     Window,
 )
-from .records import Entry, LikeError, merged
 from .types import STRICT, Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive
 
 QkNorm = Literal["none", "head", "full", "l2"]
@@ -38,9 +38,12 @@ Activation = Literal["gelu", "gelu_new", "gelu_tanh", "relu", "relu2", "silu", "
 two learned numbers a layer."""
 
 
+# fmt: off
 Mixer = Literal[
-    "attention", "linear_attention", "state_space", "hybrid", "short_convolution", "compressed_attention", "none"
+    "attention", "linear_attention", "state_space", "hybrid", "short_convolution", "gated_recurrence",
+    "compressed_attention", "none",
 ]
+# fmt: on
 """What mixes the tokens in a layer; all but `attention`, `hybrid` (attention and a state space side by side) and `none`
 name the field of the architecture that describes them.
 """
@@ -157,6 +160,7 @@ class Architecture:
     `first_dense_layers` and `layer_step`, `no_rope_every`)."""
     state_space: StateSpace | None = None
     short_convolution: ShortConvolution | None = None
+    gated_recurrence: GatedRecurrence | None = None
     compressed_attention: CompressedAttention | None = None
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
@@ -372,29 +376,3 @@ class Model:
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
-
-
-_OWN = "id name aliases default_for like released published_parameters training_tokens"
-OF_ITS_OWN = frozenset((*_OWN.split(), "training_tokens_source", "notes", "sources", "unverified"))
-"""What a model does not take from the one that it is like."""
-
-
-def completed_model(
-    entry: Entry, families: Entry, written: Callable[[str], Entry | None], seen: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """An entry over its family, or over the model that it is `like`: the same weights trained otherwise.
-
-    Raises:
-        LikeError: naming the model that it cannot be like.
-    """
-    like = entry.get("like")
-    if like is None:
-        base = families.get(str(entry.get("family")))
-        return merged(base, entry) if isinstance(base, Mapping) else dict(entry)
-    other = written(like) if isinstance(like, str) and like not in seen else None
-    if other is None:
-        raise LikeError(like)
-    whole = completed_model(other, families, written, (*seen, str(like)))
-    result = merged({key: value for key, value in whole.items() if key not in OF_ITS_OWN}, entry)
-    del result["like"]
-    return result

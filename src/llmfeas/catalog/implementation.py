@@ -76,6 +76,7 @@ class Implementation:
     rotary_tables: CountOrZero = 1
     scales_residual: bool = False
     scales_logits: bool = False
+    caps_logits: bool = False
     positions_per_sequence: bool = False
     passes_places: bool = True
     transposes_weights: bool = False

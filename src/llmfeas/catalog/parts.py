@@ -91,6 +91,16 @@ class ShortConvolution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatedRecurrence:
+    """Linear recurrences of one number a channel, whose decay and input are gated by blocks of channels (Griffin)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    width: Count
+    blocks: Count
+    conv_kernel: Count = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedAttention:
     """Attention of one key-value head, whose keys are its values, to a window and to older tokens pressed together
     (DeepSeek-V4). A windowed layer sees its window only; one that indexes presses `rate` tokens into one entry, of

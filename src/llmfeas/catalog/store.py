@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass
-from .architecture import Model, completed_model
+from .architecture import Model
 from .backend import Backend
 from .device import Device, Offer
 from .engine import Engine, completed
+from .likeness import completed_model
 from .processor import with_rule
 from .records import EntryKind, LikeError, built, merged
 

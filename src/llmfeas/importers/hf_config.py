@@ -30,6 +30,7 @@ from .hf_pairs import PAIRS
 from .hf_parts import COLUMNS, COMMON, Family
 from .hf_pressed import PRESSED
 from .hf_recent import RECENT
+from .hf_recurrent import RECURRENT
 from .hf_side import SIDE
 from .hf_towers import towers_beside
 from .hf_within import WITHIN
@@ -45,6 +46,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **MOE,
     **LATENT,
     **RECENT,
+    **RECURRENT,
     **HYBRID,
     **MAMBA,
     **HEADS,

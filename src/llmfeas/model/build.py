@@ -208,6 +208,12 @@ def _convolution(architecture: Architecture, kind: LayerKind) -> Operator:
     return gated_convolution(architecture, kind)
 
 
+def _recurrence(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .gated_recurrence import gated_recurrence
+
+    return gated_recurrence(architecture, kind)
+
+
 def _compressed(architecture: Architecture, kind: LayerKind) -> Operator:
     from .compressed import compressed_attention
 
@@ -242,6 +248,7 @@ MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "state_space": _state_space,
     "hybrid": _hybrid,
     "short_convolution": _convolution,
+    "gated_recurrence": _recurrence,
     "compressed_attention": _compressed,
 }
 

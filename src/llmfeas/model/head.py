@@ -91,7 +91,7 @@ class HeadProgram:
             # Part of the loss's kernels.
             return logits
         before, recorder.component = recorder.component, LOGITS
-        if self.softcap:
+        if self.softcap or context.traits.caps_logits:
             logits = softcapped(recorder, logits)
         if context.traits.scales_logits:
             logits = scaled(recorder, logits)

@@ -120,7 +120,7 @@ class _Sums:
         self.held = list(accumulate(held, initial=0))
         """In backward, by the same: without what goes with autocast's region."""
         self.left = list(accumulate(reversed(left), initial=0))[::-1]
-        """By the layers from each one on, once their backward is done: their gradients."""
+        """By the layers from each one on, once their backward is done: their gradients, and what outlives it."""
 
     def before(self, backward: bool, layers: int, done: int) -> int:
         """What stands where `layers` were passed and, in backward, all from `done` on are done."""
@@ -132,13 +132,15 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
 
     In between they are linear, and in forward the last is the highest. What a walked layer adds is told by the levels
     around it: to those before the step by being made, to those of the forward pass by what it keeps, and once its own
-    backward is done by its gradients. A place of the stage has more of these layers before and behind it than the same
-    place of the walk; the difference is its shift.
+    backward is done by its gradients and by what outlives it. A place of the stage has more of these layers before and
+    behind it than the same place of the walk; the difference is its shift.
     """
     like, depth = outline.like, len(outline.walked)
     left = [0] * (depth + 1)
     for weight in walk.weights:
         left[max(0, weight.place)] += weight.gradient
+    for layer, packed in walk.outlived.items():
+        left[layer] += packed
     added = (
         [after - before for before, after in pairwise(walk.built)],
         [after - before for before, after in pairwise(walk.entered)],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..autograd.graph import AccumulateGrad, Parameter
 from ..autograd.recorder import Recorder
-from ..autograd.storage import Ledger, Sizes
+from ..autograd.storage import WEIGHTS, Ledger, Sizes, Storage
 from ..model.context import Context
 from ..model.decoder import Decoder
 from ..model.setup import Setup
@@ -35,6 +35,8 @@ class Walked:
     """Packed level where the forward pass enters each layer, and where it leaves the last one."""
     reached: list[int]
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
+    outlived: dict[int, int]
+    """What modules hold beyond the backward pass, packed, by the layer."""
 
 
 def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
@@ -86,7 +88,12 @@ def walked_step(
         model.built,
         [ledger.entered[place] for place in range(1, depth + 2)],
         [reached := ledger.entered.get(~place, reached) for place in range(depth + 1)],
+        {place: _outlived(kept.values()) for place, kept in recorder.outliving.items()},
     )
+
+
+def _outlived(storages: Iterable[Storage]) -> int:
+    return sum(storage.size for storage in set(storages) if storage.component != WEIGHTS)
 
 
 def _left(weight: Parameter) -> RankWeight:

@@ -37,6 +37,8 @@ ROLES = {
     "router": "router",
     "shared_gate": "router",
     "conv": "vector",
+    "input_gate": "vector",
+    "decay_gate": "vector",
     "positions": "vector",
     "relative": "vector",
     "decay": "vector",
