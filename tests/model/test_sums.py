@@ -38,6 +38,30 @@ def test_a_causal_block_sees_half_of_the_square_and_a_window_less(tokens: int, w
     assert narrow.cached_values(tokens) == min(tokens, window)
 
 
+@given(st.integers(1, LONG), st.integers(1, LONG), st.sampled_from((1, 2, 4, 8, 16)))
+def test_ranks_divide_the_heads_of_a_cache_and_read_copies_of_what_is_left(
+    tokens: int, window: int, ranks: int
+) -> None:
+    span = AttentionSpan(blocks=3, width=1.0, cached=8, window=window, parts=4, reading_flop=10.0)
+    assert span.cached_values(tokens, ranks) == 24 * min(tokens, window) / min(ranks, 4)
+    assert span.decode_flop(tokens) == 30 * min(tokens, window)
+
+
+def test_a_decoding_token_multiplies_all_heads_with_latents_as_they_are_cached(models: dict[str, Model]) -> None:
+    sums = architecture_sums(models["deepseek-v3"].architecture)
+    assert sums.decode_flop(1000) == 61 * 128 * 2 * (512 + 64 + 512) * 1000
+    assert sums.cached_values(1000, 8) == sums.cached_values(1000)
+    grouped = architecture_sums(models["qwen3-235b-a22b"].architecture)
+    assert grouped.cached_values(1000, 8) == grouped.cached_values(1000) / 4
+    sparse = architecture_sums(models["deepseek-v3.2"].architecture)
+    assert sparse.cached_values(100_000) == 61 * (2048 * 576 + 100_000 * 128)
+    assert sparse.decode_flop(100_000) == 61 * 2 * (128 * (512 + 64 + 512) * 2048 + 64 * 128 * 100_000)
+    assert sparse.prompt_flop(100_000) < sums.prompt_flop(100_000) / 2
+    assert sparse.prompt_flop(2048) > sums.prompt_flop(2048) == sums.attention_flop(2048)
+    hybrid = architecture_sums(models["falcon-h1-0.5b"].architecture)
+    assert hybrid.decode_flop(1000) == 36 * 8 * 4 * 64 * 1000
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [

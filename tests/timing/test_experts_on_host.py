@@ -52,8 +52,21 @@ def test_experts_in_slower_memory_are_slower_and_fewer_of_them_are_faster() -> N
 
 
 def test_more_memory_than_two_channels_hold_is_that_of_a_server() -> None:
-    desk, server = (written(served(n_cpu_moe=36, host_memory=size)) for size in ("256GiB", "512GiB"))
+    desk, server = (written(served(n_cpu_moe=36, host_memory=size)) for size in ("192GiB", "512GiB"))
     assert server > 1.3 * desk
+
+
+def test_an_engine_for_servers_and_experts_that_no_desk_holds_are_beside_the_memory_of_a_server() -> None:
+    assert written(served(engine="ktransformers")) > 1.3 * written(served(n_cpu_moe=36))
+    large = {"model": "deepseek-r1", "device": "rtx-5090", "quant": "q2_k", "n_cpu_moe": 58, "host_memory": None}
+    assert 12 < written(served(**large)) < 24  # ik_llama.cpp discussion 258: 18 beside eight channels
+
+
+def test_many_heads_on_one_latent_wait_for_their_products_behind_a_long_cache() -> None:
+    asked = {"model": "deepseek-r1", "device": "rtx-5090", "quant": "q2_k", "n_cpu_moe": 58, "host_bandwidth": 358}
+    short, long = (served(**asked, prompt=tokens, context=tokens + 128) for tokens in (128, 32256))
+    more = 1 / written(long) - 1 / written(short)
+    assert 0.008 < more < 0.04  # the same discussion: 26 ms, where the bytes of the cache take 2
 
 
 def test_a_prompt_brings_the_experts_over() -> None:

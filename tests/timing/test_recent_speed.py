@@ -27,6 +27,19 @@ def written(model: str, device: str, **more: Any) -> float:
     return timed(model, device, **more).decode_tokens_per_second.expected
 
 
+def test_an_indexer_leaves_little_of_a_long_cache_to_read() -> None:
+    short, long = (
+        [
+            timed(name, "8xh200", engine="vllm", quant="fp8", prompt=tokens, context=tokens + 1)
+            for name in ("deepseek-v3", "deepseek-v3.2")
+        ]
+        for tokens in (1024, 128_000)
+    )
+    assert long[1].decode_parts["cache"] < long[0].decode_parts["cache"] / 2
+    assert short[1].decode_parts["cache"] > short[0].decode_parts["cache"]
+    assert long[1].prefill_parts["attention"] < long[0].prefill_parts["attention"] / 2
+
+
 def waits(cards: int, device: str, engine: str) -> float:
     asked: dict[str, Any] = {"num_devices": cards, "tp": cards, "pp": 1, "engine": engine, "quant": "none"}
     return timed("llama-3.1-8b", device, **asked).decode_parts["link"]

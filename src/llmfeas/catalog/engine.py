@@ -174,6 +174,8 @@ class ServingTraits:
     """What it leaves free on a device where it decides by itself what stays on the host."""
     experts_on_host: bool = False
     """Keeps all routed experts on the host where nobody says."""
+    server_host: bool = False
+    """It is made for the processors of servers: their main memory where nobody states one."""
     streams: bool = False
     """Can serve with weights that lie on the host and pass through the device (`--offload all`)."""
     usual: tuple[Identifier, ...] = ()

@@ -61,7 +61,7 @@ class Prefill:
 
     def attention(self) -> Written:
         """Scores and values."""
-        flop = self.sums.attention_flop(prompt_tokens(self.scenario))
+        flop = self.sums.prompt_flop(prompt_tokens(self.scenario))
         inputs = (
             number("attention_flop", flop, "FLOP a token", "model"),
             *self._rate(flop / self.parts["attention"] / float(str(self.gain.value))),

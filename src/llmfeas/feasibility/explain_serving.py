@@ -199,19 +199,20 @@ class _Decode:
         return "the weights of a step, read once", "weights * on_device / (bandwidth * efficiency) / tp", inputs
 
     def cache(self) -> Written:
-        tokens = cached_tokens(self.scenario)
-        cached, on_device = cache_bytes(self.scenario, self.sums, tokens), 1 - host_share(self.scenario)
-        rate = cached * self.sequences * on_device / self.scenario.tp / self.parts["cache"]
-        inputs = (
-            number("cached", cached, "bytes a sequence", "model"),
-            number("sequences", self.sequences),
-            self.stays,
-            self.bandwidth,
-            number("efficiency", rate / self.bandwidth.value, "", EFFICIENCY),  # type: ignore[operator]
-            self.tp,
-        )
-        formula = "cached * sequences * on_device / (bandwidth * efficiency) / tp"
-        return f"keys and values of {tokens:g} tokens, read once", formula, inputs
+        tokens, tp = cached_tokens(self.scenario), self.scenario.tp
+        cached = cache_bytes(self.scenario, self.sums, tokens, tp)
+        read = self.sequences * (1 - host_share(self.scenario)) / self.parts["cache"]
+        shared = (number("sequences", self.sequences), self.stays)
+        flop = self.sums.decode_flop(tokens) / tp
+        if flop / self.rates.attention > cached / self.rates.cache:
+            rate = number("rate", flop * read, "FLOP/s", EFFICIENCY)
+            text = f"all heads on the latents of {tokens:g} tokens, on each device"
+            attended = number("attention_flop", flop, "FLOP a sequence", "model")
+            return text, "attention_flop * sequences * on_device / rate", (attended, *shared, rate)
+        efficiency = number("efficiency", cached * read / self.bandwidth.value, "", EFFICIENCY)  # type: ignore[operator]
+        inputs = (number("cached", cached, "bytes a sequence", "model"), *shared, self.bandwidth, efficiency)
+        text = f"keys and values of {tokens:g} tokens, read once by each device that holds them"
+        return text, "cached * sequences * on_device / (bandwidth * efficiency)", inputs
 
     def compute(self) -> Written:
         scenario, rates, sums = self.scenario, self.rates, self.sums

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass
-from .operator import Operator
+from .operator import Operator, SpanShape
 from .weight import Weight, column_linear, vector
 
 
@@ -42,6 +42,11 @@ class TokenIndexer(Operator):
     def decode_flop(self, cached: float) -> float:
         """FLOPs of one token's index scores."""
         return 2.0 * (cached + 1) * self.heads * self.head_dim
+
+    @property
+    def span(self) -> SpanShape:
+        """All heads over one key a token; it has no values."""
+        return self.heads * self.head_dim / 2, self.head_dim, None
 
 
 def indexer(architecture: Architecture, kind: LayerKind) -> tuple[TokenIndexer, ...]:

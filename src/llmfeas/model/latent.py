@@ -34,6 +34,7 @@ class LatentAttention(Operator):
     qkv_bias: bool = False
     out_bias: bool = False
     norm: NormKind = "rms"
+    chosen: int | None = None
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -225,4 +226,5 @@ def latent_attention(architecture: Architecture, kind: LayerKind) -> LatentAtten
         architecture.qkv_bias,
         architecture.out_bias,
         architecture.norm,
+        architecture.indexer.top_k if architecture.indexer is not None and kind.indexes else None,
     )

@@ -84,6 +84,11 @@ class Operator:
         return None
 
     @property
+    def chosen(self) -> int | None:
+        """Of the tokens in its cache as many as it reads for one more, where an indexer picks them; None: all."""
+        return None
+
+    @property
     def stream_width(self) -> float:
         """Elements a token that its pointwise parts read and write: 2 of q, k, v that are rotated, 3 of each tensor
         inside a feed-forward.

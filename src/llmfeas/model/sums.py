@@ -25,6 +25,12 @@ class AttentionSpan:
     cached: int
     """Values that a block caches for a token."""
     window: int | None
+    parts: int = 1
+    """Of a block's cache that tensor-parallel ranks can divide; more ranks read copies."""
+    reading_flop: float = 0.0
+    """FLOP of a block for each token that a decoding one reads, without weights: on latents as they are cached."""
+    chosen: int | None = None
+    """Tokens that are read at most, whichever an indexer picks."""
 
     def seen(self, tokens: float) -> float:
         """Mean number of earlier tokens that a causal block sees, over a sequence of `tokens`."""
@@ -32,9 +38,23 @@ class AttentionSpan:
             return tokens / 2
         return self.window * (1 - self.window / (2 * tokens))
 
-    def cached_values(self, tokens: float) -> float:
-        """Values that the blocks read from their caches when `tokens` went before."""
-        return self.blocks * self.cached * (tokens if self.window is None else min(tokens, self.window))
+    def cached_values(self, tokens: float, ranks: int = 1) -> float:
+        """Values that one of `ranks` reads from the blocks' caches when `tokens` went before."""
+        return self.blocks * self.cached * self._before(tokens) / min(ranks, self.parts)
+
+    def decode_flop(self, tokens: float) -> float:
+        """FLOP of all ranks for one token when `tokens` went before, without weights."""
+        return self.blocks * self.reading_flop * self._before(tokens)
+
+    def prompt_flop(self, tokens: float) -> float:
+        """FLOP for one token of a prompt: of all that it sees, or of what is chosen, as that is cached."""
+        written_out = 4 * self.blocks * self.width * self.seen(tokens)
+        if self.chosen is None or self.chosen >= tokens:
+            return written_out
+        return min(written_out, self.blocks * self.reading_flop * self.chosen * (1 - self.chosen / (2 * tokens)))
+
+    def _before(self, tokens: float) -> float:
+        return min(tokens, self.window or tokens, self.chosen or tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +112,25 @@ class Sums:
             return 4 * sum(span.blocks * span.width * count for span, count in seen) + self.linear_flop
         return 4 * sum(span.blocks * span.width * span.seen(tokens) for span in self.spans) + self.linear_flop
 
+    def prompt_flop(self, tokens: float) -> float:
+        """The same of a prompt, whose tokens see no more than an indexer picks."""
+        if self.both_sides:
+            return self.attention_flop(tokens)
+        return sum(span.prompt_flop(tokens) for span in self.spans) + self.linear_flop
+
     def attention_square_flop(self, tokens: float) -> float:
         """The same over the full square, as FLOP counters and most published MFU count it."""
         return 4 * tokens * sum(span.blocks * span.width for span in self.spans) + self.linear_flop
 
-    def cached_values(self, tokens: float) -> float:
-        """Values that decoding one token reads from the cache after `tokens` tokens, without a recurrent state."""
-        return sum(span.cached_values(tokens) for span in self.spans) + self.source_values
+    def cached_values(self, tokens: float, ranks: int = 1) -> float:
+        """Values that one of `ranks` reads from the cache to decode a token after `tokens` tokens, without a recurrent
+        state.
+        """
+        return sum(span.cached_values(tokens, ranks) for span in self.spans) + self.source_values / ranks
+
+    def decode_flop(self, tokens: float) -> float:
+        """FLOP of all ranks for one token on the cache of `tokens` tokens."""
+        return sum(span.decode_flop(tokens) for span in self.spans)
 
 
 @lru_cache(maxsize=1024)
@@ -110,10 +142,11 @@ def architecture_sums(architecture: Architecture) -> Sums:
     routed = [(weight, repeat) for weight, repeat in products if weight.split == "expert"]
     heads = [weight for weight, _ in products if weight.name == "head"]
     experts = next((weight for weight, _ in routed), None)
-    spans: Counter[tuple[float, int, int | None]] = Counter()
+    spans: Counter[tuple[float, int, int | None, int, float, int | None]] = Counter()
     for operator, repeat in tape.operators:
         if operator.span is not None:
-            spans[operator.span] += repeat
+            seen_flop = operator.decode_flop(1.0) - operator.decode_flop(0.0)
+            spans[(*operator.span, operator.cache_parts, seen_flop, operator.chosen)] += repeat
     return Sums(
         layers=len(tape.layers),
         moe_layers=sum(n for layer, n in tape.kinds if any(w.split == "expert" for w in layer.weights)),

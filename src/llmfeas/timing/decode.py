@@ -56,6 +56,8 @@ class DecodeRates:
     """Operations a second that turn stored bits into numbers; 0: the engine's kernels hide it."""
     expand: float
     """Weights a second that are written out before products of several tokens; 0: kernels read them as they are."""
+    attention: float
+    """FLOP a second of decoding tokens' attention to what is cached."""
     ahead: bool
     """Whether the host launches kernels while the device works on those before."""
     work: float
@@ -127,6 +129,7 @@ def decode_rates(
     read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
     if path.family == "server" and quant.startswith(PACKED):
         read *= value("decode.server_packed")
+    attention = efficiency.first(f"decode.attention.{path.family}", "decode.attention")
     layer = value(fixed)
     if path.family == "eager":
         layer *= _eager_factor(efficiency, device, quant)
@@ -140,6 +143,7 @@ def decode_rates(
     return DecodeRates(
         read=read,
         cache=read * value(_cache_name(path, fused=fused)),
+        attention=product_flop_per_s(device, precision) * value(attention),
         unpack=_unpack_rate(efficiency, device, path),
         expand=_expand_rate(efficiency, device, quant, read) if path.family == "eager" else 0.0,
         ahead=path.family == "eager",
@@ -194,9 +198,11 @@ def is_low(quant: str) -> bool:
     return quant.startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
 
 
-def cache_bytes(scenario: Scenario, sums: Sums, tokens: float) -> float:
-    """Cache bytes that one sequence reads for one token after `tokens` tokens, and its recurrent state, both ways."""
-    return sums.cached_values(tokens) * cached_value_bytes(scenario) + 2 * sums.state_bytes
+def cache_bytes(scenario: Scenario, sums: Sums, tokens: float, ranks: int = 1) -> float:
+    """Cache bytes that one of `ranks` reads for one token of a sequence after `tokens` tokens, and its recurrent state,
+    both ways.
+    """
+    return sums.cached_values(tokens, ranks) * cached_value_bytes(scenario) + 2 * sums.state_bytes / ranks
 
 
 def cache_passes(scenario: Scenario, rates: DecodeRates) -> float:
@@ -273,8 +279,10 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     apart = host_experts_bytes(scenario, positions)
     weights = weights_read_bytes(scenario, positions) - apart
     read = weights * (1 - on_host) / rates.read / tp
-    cache = cache_bytes(scenario, sums, tokens) * sequences * (1 - on_host) / rates.cache / tp
+    cache = cache_bytes(scenario, sums, tokens, tp) * sequences * (1 - on_host) / rates.cache
     cache *= cache_passes(scenario, rates)
+    # all heads on one latent: more products than its bytes take to read
+    cache = max(cache, sums.decode_flop(tokens) * sequences * (1 - on_host) / rates.attention / tp)
     row = 2 * step.matrices / rates.work / tp
     alone = max(read, row * filled_rows(rates, 1.0))
     work = min(row * filled_rows(rates, positions), positions * alone)  # no later than one after the other

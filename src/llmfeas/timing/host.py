@@ -17,8 +17,8 @@ from ..workload.stages import stages_by_memory
 from ..workload.weights import WeightBytes, decode_read_bytes, distinct_experts, native_bytes, weight_bytes
 from .links import pcie_bytes_per_s
 
-TWO_CHANNELS_BYTES = 256 * GIB
-"""The largest main memory of a board with two channels: four slots of 64 GiB."""
+TWO_CHANNELS_BYTES = 192 * GIB
+"""The largest main memory that boards with two channels have as a rule: four slots of 48 GiB."""
 
 
 def host_share(scenario: Scenario) -> float:
@@ -129,10 +129,12 @@ def products_flop_per_s(scenario: Scenario) -> float:
 def _of_host(scenario: Scenario, name: str) -> float:
     """A default of the data for a board with two channels of memory, or for a server.
 
-    Boards with two channels have four slots: what is more than 256 GiB, or must be to hold the experts, is a server's.
+    Boards with two channels have four slots: what is more than 192 GiB, or must be to hold the experts, is a server's.
+    So is the host of an engine that is made for servers.
     """
     size = max(scenario.host_memory_bytes, held_experts_bytes(scenario))
-    server = "_server" if scenario.device.kind == "datacenter" or size > TWO_CHANNELS_BYTES else ""
+    made_for = scenario.device.kind == "datacenter" or scenario.engine_record.serving.server_host
+    server = "_server" if made_for or size > TWO_CHANNELS_BYTES else ""
     return scenario.tables.efficiency.value(f"host.{name}{server}")
 
 

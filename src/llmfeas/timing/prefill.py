@@ -209,7 +209,7 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
     sums, rates, launch = _steady(scenario)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
-    attention = sums.attention_flop(length) / rates.attention
+    attention = sums.prompt_flop(length) / rates.attention
     weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
     work = matrix + attention
