@@ -52,7 +52,7 @@ def test_experts_in_slower_memory_are_slower_and_fewer_of_them_are_faster() -> N
 
 
 def test_more_memory_than_two_channels_hold_is_that_of_a_server() -> None:
-    desk, server = (written(served(n_cpu_moe=36, host_memory=size)) for size in ("192GiB", "512GiB"))
+    desk, server = (written(served(n_cpu_moe=36, host_memory=size)) for size in ("256GiB", "512GiB"))
     assert server > 1.3 * desk
 
 

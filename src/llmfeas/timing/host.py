@@ -17,8 +17,10 @@ from ..workload.stages import stages_by_memory
 from ..workload.weights import WeightBytes, decode_read_bytes, distinct_experts, native_bytes, weight_bytes
 from .links import pcie_bytes_per_s
 
-TWO_CHANNELS_BYTES = 192 * GIB
-"""The largest main memory that boards with two channels have as a rule: four slots of 48 GiB."""
+TWO_CHANNELS_BYTES = 256 * GIB
+"""The largest main memory of a board with two channels: four slots of 64 GiB."""
+DESK_EXPERTS_BYTES = 192 * GIB
+"""Experts that people keep beside two channels at most: published runs with more of them have eight and twelve."""
 
 
 def host_share(scenario: Scenario) -> float:
@@ -129,12 +131,12 @@ def products_flop_per_s(scenario: Scenario) -> float:
 def _of_host(scenario: Scenario, name: str) -> float:
     """A default of the data for a board with two channels of memory, or for a server.
 
-    Boards with two channels have four slots: what is more than 192 GiB, or must be to hold the experts, is a server's.
-    So is the host of an engine that is made for servers.
+    A server's is the memory that no board with two channels holds, that of an engine which is made for servers, and
+    what keeps more experts than people keep on a desk.
     """
-    size = max(scenario.host_memory_bytes, held_experts_bytes(scenario))
     made_for = scenario.device.kind == "datacenter" or scenario.engine_record.serving.server_host
-    server = "_server" if made_for or size > TWO_CHANNELS_BYTES else ""
+    large = scenario.host_memory_bytes > TWO_CHANNELS_BYTES or held_experts_bytes(scenario) > DESK_EXPERTS_BYTES
+    server = "_server" if made_for or large else ""
     return scenario.tables.efficiency.value(f"host.{name}{server}")
 
 
