@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz.agreement import asked
 from llmfeas.catalog.store import catalog
 from llmfeas.contract import plain
 from llmfeas.errors import UsageError
@@ -58,6 +59,24 @@ ASKS: list[dict[str, object]] = [
         "transformers": "4",
     },
     {"model": "qwen3-8b", "device": "h20", "task": "inference", "engine": "vllm", "quant": "none"},
+    {"model": "llama-3.2-1b", "task": "embed", "micro_batch": 4},
+    {"model": "llama-3.2-1b", "task": "reward"},
+    {"model": "qwen3-8b", "task": "distill", "teacher": "qwen3-14b", "device": "h100-sxm"},
+    {"task": "lora", "lora_kind": "dora"},
+    {"task": "lora", "lora_kind": "prompt"},
+    {"model": "bert-base", "task": "inference", "prompt": 300},
+    {"model": "flan-t5-large", "task": "inference", "prompt": 300, "concurrency": 2},
+    {"model": "byt5-small", "device": "rtx-2080", "task": "inference", "gpu_layers": 0, "concurrency": 8},
+    {"model": "kimi-k3", "device": "8xb200", "task": "inference"},
+    {"model": "deepseek-v3.2", "device": "64xh100-sxm", "task": "finetune"},
+    {"model": "qwen3.6-35b-a3b", "task": "inference"},
+    {"model": "qwen3-next-80b-a3b", "task": "inference", "host_memory": "128GiB", "prompt": 2000},
+    {"model": "mamba-2.8b", "task": "finetune", "device": "h100-sxm"},
+    {"model": "ouro-1.4b", "task": "finetune", "device": "h100-sxm"},
+    {"model": "zamba2-1.2b", "task": "lora", "device": "h100-sxm"},
+    {"model": "nanbeige4.2-3b", "task": "inference"},
+    {"model": "llama-3.1-8b", "device": "2xh100-sxm", "task": "inference", "rate": 4, "prompt": 500, "engine": "vllm"},
+    {"model": "llama-3.1-8b", "device": "4xrtx-4090", "task": "inference", "rate": 4, "engine": "sglang", "tp": 2},
 ]
 
 
@@ -119,6 +138,28 @@ def test_every_formula_of_any_question_gives_its_value(
         assert_recomputable({"model": model, "device": device, "task": task, "num_devices": devices, **more})
     except UsageError:
         return
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_every_formula_of_what_people_ask_gives_its_value(seed: int) -> None:
+    """Any model, device, task and engine, with a few settings."""
+    try:
+        assert_recomputable(asked(seed))
+    except UsageError:
+        return
+
+
+def test_memory_beside_tensors_has_names_of_its_own() -> None:
+    """Weights gathered for a block, other micro-batches in flight, models beside, graphs, logits of a pass."""
+    sharded = terms(device="4xrtx-4090", task="finetune", zero=3)
+    assert {"gathered", "gathered_backward"} & inputs(sharded["memory.workspace_bytes"]).keys()
+    assert {"context", "fixed", "gaps", "moving"} <= inputs(sharded["memory.runtime_bytes"]).keys()
+    stages = terms(device="64xh100-sxm", task="pretrain", pp=4, tp=2, engine="megatron", global_batch=512)
+    assert {"waiting", "kept"} <= inputs(stages["memory.activations_bytes"]).keys()
+    assert "graphs" in inputs(terms(task="inference", engine="vllm")["memory.runtime_bytes"])
+    logits = terms(task="inference", quant="q4_k_m")["memory.logits_bytes"]
+    assert inputs(logits) == {"tokens": 512, "vocabulary": 128256, "element_bytes": 4.0}
 
 
 @pytest.mark.parametrize("ask", ASKS, ids=str)

@@ -85,7 +85,13 @@ def _flop_terms(estimate: Estimate) -> Iterator[Term]:
         return
     tokens = setting(scenario, "tokens", scenario.tokens, "tokens")
     rule = "6 * active * tokens"
-    yield term("flops.rule_of_thumb", "6 N D (Kaplan 2020)", rule, (active, tokens), flops.rule_of_thumb, "FLOP")
+    learned = scenario.pass_tokens - scenario.seq_len
+    if learned:  # before each sequence
+        rule = "6 * active * tokens * (seq_len + virtual_tokens) / seq_len"
+        length = setting(scenario, "seq_len", scenario.seq_len, "tokens")
+        lengths = (length, setting(scenario, "virtual_tokens", learned, "tokens"))
+    rule_of_thumb = (active, tokens, *(lengths if learned else ()))
+    yield term("flops.rule_of_thumb", "6 N D (Kaplan 2020)", rule, rule_of_thumb, flops.rule_of_thumb, "FLOP")
     attention = number("attention", forward - 2 * weights, "FLOP a token", "model")
     matrices = number("weights", weights, "", "model")
     text = "matrix products, and attention over the full square"

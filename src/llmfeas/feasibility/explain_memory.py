@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from ..contract import ABSENT
-from ..memory.training import training_plan
+from ..memory.inference import logits_of
+from ..memory.models_beside import models_beside
+from ..memory.training import fullest_rank
 from ..memory.usable import usable_part
 from ..scenario import Scenario
 from ..timing.decode import sequences_per_replica
 from ..walk.live import live_tensors
 from ..workload.kernels import runs_compiled, runs_fused, runs_patched
+from ..workload.serving import pool_of
+from .explain_runtime import Summands, runtime_formula
 from .result import Estimate, TensorGroup, Term, TermInput
 from .terms import number, setting, term
 
@@ -32,8 +37,10 @@ SERVING_TEXTS: Mapping[str, str] = {
 COUNTED: Mapping[str, str] = {"weights_bytes": "total", "gradients_bytes": "trainable", "optimizer_bytes": "trainable"}
 """Components that are so many bytes for each of these parameters."""
 MOST_LAYERS = 130
-MOST_GROUPS = 10
-"""Groups of tensors that are told apart; the rest is one number."""
+FEW_GROUPS, MOST_GROUPS = 10, 40
+"""Groups of tensors that are told apart: more than a few where these are a part alone; the rest is one number."""
+MOST_OF_IT = 0.95
+"""Share of a component that is told in groups."""
 
 
 def memory_terms(estimate: Estimate) -> Iterator[Term]:
@@ -91,7 +98,7 @@ def _component(estimate: Estimate, name: str, value: float, groups: tuple[Tensor
     scenario = estimate.scenario
     text = TEXTS[name] if scenario.is_training else {**TEXTS, **SERVING_TEXTS}[name]
     if name == "runtime_bytes":
-        return text, "measured", (number("measured", value, "bytes", "data/runtime.yaml, data/engines.yaml"),), ()
+        return text, *runtime_formula(scenario, estimate.memory), ()
     if name == "kv_cache_bytes":
         sequences = sequences_per_replica(scenario)
         each = number("bytes_a_sequence", value / sequences, "bytes", "model")
@@ -101,11 +108,62 @@ def _component(estimate: Estimate, name: str, value: float, groups: tuple[Tensor
         if count:
             each = number("bytes_each", value / count, "bytes on this device", "derived")
             return text, "parameters * bytes_each", (number("parameters", count, "", "model"), each), ()
+    summands = list(_beside_tensors(estimate, name) if scenario.is_training else _of_pass(scenario, name, value))
+    rest = value - sum(math.prod(float(str(entry.value)) for entry in entries) for _, entries in summands)
     told = sum(group.bytes for group in groups)
-    rest = number("rest", value - told, "bytes")
-    if not groups:
-        return text, "rest", (rest,), ()
-    return text, "tensors + rest", (number("tensors", told, "bytes"), rest), groups
+    if told > 1.001 * rest:  # another moment was watched
+        told, groups = 0.0, ()
+    if groups:
+        summands.insert(0, ("tensors", (number("tensors", told, "bytes"),)))
+        rest -= told
+    if not summands or abs(rest) > 1e-9 * value:
+        name = "rest" if scenario.is_training else "widest"
+        summands.append((name, (number(name, rest, "bytes"),)))
+    formula = " + ".join(each for each, _ in summands)
+    return text, formula, tuple(entry for _, entries in summands for entry in entries), groups
+
+
+def _beside_tensors(estimate: Estimate, name: str) -> Summands:
+    """Yield what a rank holds beside its own step: gathered weights, other micro-batches, other models."""
+    scenario, moment = estimate.scenario, estimate.memory.peak_moment
+    if scenario.offload_layers is not None:
+        return
+    rank = fullest_rank(scenario)
+    held, stays = rank.held, moment != "optimizer"
+    if name == "workspace_bytes" and stays and held.gathered:
+        yield "gathered", (number("gathered", held.gathered, "bytes", "data/engines.yaml"),)
+    if name == "workspace_bytes" and stays and moment != "forward" and held.gathered_backward:
+        yield "gathered_backward", (number("gathered_backward", held.gathered_backward, "bytes", "data/engines.yaml"),)
+    if name == "workspace_bytes" and not stays and held.temporaries:
+        yield "temporaries", (number("temporaries", held.temporaries, "bytes", "derived"),)
+    if name == "activations_bytes" and stays and held.other_micro_batches:
+        kept = rank.moments.kept_bytes(-(-scenario.sequences_together // rank.parts), _length(scenario), held)
+        waiting = number("waiting", held.other_micro_batches, "micro-batches", "derived")
+        yield "waiting * kept", (waiting, number("kept", kept, "bytes", "derived"))
+    if other := models_beside(scenario).get(name):
+        yield "other_models", (number("other_models", other, "bytes", "model"),)
+
+
+def _of_pass(scenario: Scenario, name: str, value: float) -> Summands:
+    """Yield the logits of a pass of serving, those of ranks that share the vocabulary or of one that gathers it."""
+    if name != "logits_bytes":
+        return
+    width, fixed = logits_of(scenario)
+    served = pool_of(scenario) is not None
+    vocabulary = scenario.model.architecture.vocab / (1 if served else scenario.tp)
+    rows = (value - fixed) / (width * vocabulary)
+    if abs(rows - round(rows)) > 1e-6 * rows:
+        return
+    each = number("element_bytes", width, "bytes", "data/engines.yaml")
+    counted = number("sequences" if served else "tokens", round(rows), "", "derived")
+    yield f"{counted.name} * vocabulary * element_bytes", (counted, number("vocabulary", vocabulary, "", "model"), each)
+    if fixed:
+        yield "sampler", (number("sampler", fixed, "bytes", "data/engines.yaml"),)
+
+
+def _length(scenario: Scenario) -> int:
+    """Tokens of a sequence on one rank."""
+    return -(-scenario.pass_tokens // scenario.cp)
 
 
 def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
@@ -115,12 +173,11 @@ def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
         return {}
     if estimate.memory.peak_moment == "optimizer" or scenario.model.architecture.layers > MOST_LAYERS:
         return {}
-    length = -(-scenario.seq_len // scenario.cp)
-    ranks = training_plan(scenario).ranks
-    rank = max(ranks, key=lambda rank: rank.peak(scenario.sequences_together, length).bytes)
+    rank, length = fullest_rank(scenario), _length(scenario)
     share = 0.0 if rank.held.gradients is not None else rank.held.gradient_share
     found: dict[str, list[TensorGroup]] = {}
-    for group in live_tensors(rank.setup, scenario.sequences_together, length, estimate.memory.peak_moment, share):
+    batch = -(-scenario.sequences_together // rank.parts)
+    for group in live_tensors(rank.setup, batch, length, estimate.memory.peak_moment, share):
         component = {"arriving": "gradients"}.get(group.component, group.component)
         if component in ("activations", "logits", "workspace"):
             found.setdefault(f"{component}_bytes", []).append(
@@ -132,9 +189,14 @@ def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
                     bytes=float(group.bytes),
                 )
             )
-    return {name: _fitting(groups[:MOST_GROUPS], estimate.memory.components[name]) for name, groups in found.items()}
+    return {name: tuple(_told(groups)) for name, groups in found.items()}
 
 
-def _fitting(groups: list[TensorGroup], whole: float) -> tuple[TensorGroup, ...]:
-    """The groups, or none where they are more than there is: then another moment was watched."""
-    return tuple(groups) if sum(group.bytes for group in groups) <= 1.001 * whole else ()
+def _told(groups: list[TensorGroup]) -> Iterator[TensorGroup]:
+    """The largest groups, as many as make up most of it."""
+    whole, told = sum(group.bytes for group in groups), 0.0
+    for place, group in enumerate(groups[:MOST_GROUPS]):
+        if place >= FEW_GROUPS and told >= MOST_OF_IT * whole:
+            return
+        told += group.bytes
+        yield group

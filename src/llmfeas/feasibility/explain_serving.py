@@ -32,7 +32,7 @@ from ..timing.host import (
     parts_with_shares,
     weights_read_bytes,
 )
-from ..timing.inference import InferenceTime
+from ..timing.inference import InferenceTime, reader_of
 from ..timing.prefill import (
     prefill_parts,
     prompt_tokens,
@@ -48,10 +48,11 @@ from .terms import EFFICIENCY, number, setting, term
 def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
     """Derive the speed of decoding, of the prompt, and the time to the first token."""
     step, token = sum(serving.decode_parts.values()), sum(serving.prefill_parts.values())
+    writes = bool(serving.decode_parts)  # encoders do not
     for kind, parts, whole, written in (
         ("decode", serving.decode_parts, step, _of_decode(scenario, serving)),
         ("prefill", serving.prefill_parts, token, _of_prefill(scenario, serving)),
-    ):
+    )[0 if writes else 1 :]:
         for name, seconds in parts.items():
             if seconds:
                 text, formula, inputs = written(name)
@@ -64,7 +65,8 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
             whole,
             "s",
         )
-    yield from _decode_speeds(scenario, serving, step)
+    if writes:
+        yield from _decode_speeds(scenario, serving, step)
     yield _prefill_speed(scenario, serving, token)
     if scenario.prompt:
         yield _first_token(scenario, serving, step)
@@ -78,8 +80,8 @@ def _of_decode(scenario: Scenario, serving: InferenceTime) -> Callable[[str], Wr
 
 
 def _of_prefill(scenario: Scenario, serving: InferenceTime) -> Callable[[str], Written]:
-    """What writes the parts of a prompt token."""
-    prompt = prompt_tokens(scenario)
+    """What writes the parts of a prompt token, which an encoder reads where there is one."""
+    prompt, scenario = prompt_tokens(scenario), reader_of(scenario)
     waiting = prompt * sequences_per_replica(scenario)
     unequal = unequal_read_parts(scenario, waiting, prompt)
     if not unequal:
@@ -150,19 +152,19 @@ def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> 
 
 def _first_token(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
     one = sequences_per_replica(scenario) == 1
-    alone = sum((serving.prefill_parts if one else prefill_parts(scenario, scenario.prompt, 1.0)).values())
-    measured = serving.tokens_per_second_per_sequence.expected * step / scenario.tokens_a_step
+    alone = serving.prefill_parts if one else prefill_parts(reader_of(scenario), prompt_tokens(scenario), 1.0)
     read = serving.prefill_tokens_per_second.expected * sum(serving.prefill_parts.values()) / readers(scenario)
-    inputs = (
+    inputs = [
         setting(scenario, "prompt", scenario.prompt, "tokens"),
-        number("token_seconds", alone, "s"),
+        number("token_seconds", sum(alone.values()), "s"),
         number("measured_prompt", read),
-        number("step_seconds", step, "s"),
-        number("measured_step", measured),
-    )
-    formula = "prompt * token_seconds / measured_prompt + step_seconds / measured_step"
+    ]
+    formula, text = "prompt * token_seconds / measured_prompt", "the prompt of one request alone"
+    if step:
+        measured = serving.tokens_per_second_per_sequence.expected * step / scenario.tokens_a_step
+        inputs += [number("step_seconds", step, "s"), number("measured_step", measured)]
+        formula, text = f"{formula} + step_seconds / measured_step", f"{text}, and one step"
     value = serving.time_to_first_token_seconds.expected
-    text = "the prompt of one request alone, and one step"
     return term("time.time_to_first_token_seconds", text, formula, inputs, value, "s")
 
 

@@ -19,6 +19,7 @@ from ..timing.offload import (
 from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
+    NORM_BYTES,
     device_links_of,
     gathered_weights,
     host_seconds,
@@ -141,12 +142,12 @@ class _Step:
             self.tokens,
             number("stream_width", self.sums.stream_width * work.stage, "", "model"),
             self.again,
-            number("vocabulary", self.sums.vocab * work.head, "", "model"),
+            number("logits", self.sums.logits * work.head, "a token", "model"),
             self._bandwidth(),
             number("efficiency", rates.stream / self.bandwidth, "", EFFICIENCY),
             self.sharing,
         )
-        moved = "element_bytes * tokens * (stream_width * (3 + replayed) + 10 * vocabulary)"
+        moved = "element_bytes * tokens * (stream_width * (3 + replayed) + 10 * logits)"
         text = "norms, residuals, activations and loss, which wait for the memory"
         return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
 
@@ -166,17 +167,29 @@ class _Step:
 
     def merging(self) -> Written:
         work, rates = self.work, self.rates
-        inputs = (
+        inputs = [
             self.steps,
-            number("merged_weights", work.merged * work.stage, "", "model"),
-            number("merged_bytes", rates.merged_bytes, "bytes", EFFICIENCY),
             self.again,
             self._bandwidth(),
             number("efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
             self.sharing,
-        )
-        formula = "micro_steps * merged_weights * merged_bytes * (2 + replayed) / (bandwidth * efficiency) / sharing"
-        return "adapters merged into the stacked experts in each pass", formula, inputs
+        ]
+        moved: list[str] = []
+        if work.merged:
+            inputs += [
+                number("merged_weights", work.merged * work.stage, "", "model"),
+                number("merged_bytes", rates.merged_bytes, "bytes", EFFICIENCY),
+            ]
+            moved.append("merged_weights * merged_bytes * (2 + replayed)")
+        if work.normed:
+            inputs += [
+                number("normed_weights", work.normed * work.stage, "", "model"),
+                number("norm_bytes", NORM_BYTES, "bytes"),
+            ]
+            moved.append("normed_weights * norm_bytes * (1 + replayed)")
+        formula = f"micro_steps * ({' + '.join(moved)}) / (bandwidth * efficiency) / sharing"
+        done = [("adapters merged into the stacked experts", work.merged), ("norms of weights taken", work.normed)]
+        return " and ".join(text for text, there in done if there) + " in each pass", formula, tuple(inputs)
 
     def host(self) -> Written:
         scenario, sharded = self.scenario, self.scenario.zero >= 3 and self.ranks > 1

@@ -265,6 +265,14 @@ def _cache_bytes(s: Serving, operator: Operator, tokens: int, *, windowed: bool)
     return (values * s.value + operator.state_bytes) / min(s.tp, operator.cache_parts)
 
 
+def logits_of(scenario: Scenario) -> tuple[float, float]:
+    """Bytes of a logit with the copies that a sampler makes of it, and what that sampler holds in any case."""
+    s = serving_of(scenario)
+    if s.pool is not None:
+        return s.native + s.pool.sampler_bytes, s.pool.sampler_fixed_bytes
+    return s.behaviour.logit_bytes or s.behaviour.value_bytes or s.native, 0.0
+
+
 def _moments(s: Serving, part: Part, sequences: int) -> dict[str, dict[str, float]]:
     """Components of the two moments on one device."""
     if s.pool is not None:

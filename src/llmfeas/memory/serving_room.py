@@ -137,7 +137,7 @@ class _Held:
             widest=sum(parts.values()) - cache - parts["weights_bytes"],
             outside=pool.outside_bytes + buffers,
             graphs=graphs,
-            counted=graphs if pool.counts_graphs or pool.share_of != "device" else 0.0,
+            counted=counted_graph_bytes(scenario),
             cache=cache,
             sequences=sequences_of(scenario),
             has_states=any(operator.state_bytes for operator, _ in build(scenario.model.architecture).operators),
@@ -171,6 +171,14 @@ def _graphs(scenario: Scenario, pool: ServingPool) -> float:
     widest = min(step_value(pool.captured, gib), 2 * (scenario.max_num_seqs or 1))
     layers = max(stage.layers for stage in stages(scenario.model.architecture.layers, scenario.pp))
     return pool.graph_bytes * layers * (3 + widest // GRAPH_STEP)
+
+
+def counted_graph_bytes(scenario: Scenario) -> float:
+    """Bytes of captured graphs that a server takes off its share."""
+    pool = pool_of(scenario)
+    if pool is None or not (pool.counts_graphs or pool.share_of != "device"):
+        return 0.0
+    return _graphs(scenario, pool)
 
 
 def _usable(held: _Held, pool: ServingPool, share: float, base: float) -> float:

@@ -143,7 +143,7 @@ def _seconds_alone(scenario: Scenario, prompt: int) -> float:
     return sum(prefill_parts(scenario, prompt, 1.0).values())
 
 
-def _reader(scenario: Scenario) -> Scenario:
+def reader_of(scenario: Scenario) -> Scenario:
     """The question to what reads prompts: the encoder of an encoder-decoder, else the model itself."""
     return scenario if scenario.model.architecture.reader is None else _encoder(scenario).in_batch_of(scenario)
 
@@ -193,7 +193,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     has no meaning here.
     """
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
-    sequences, reader = sequences_per_replica(scenario), _reader(scenario)
+    sequences, reader = sequences_per_replica(scenario), reader_of(scenario)
     decoding = decode_parts(scenario, cached, sequences)
     step, made = sum(decoding.values()), scenario.tokens_a_step
     reading = prefill_parts(reader, prompt, sequences)

@@ -139,6 +139,11 @@ class PeakCandidates:
         others = state.other_micro_batches
         return others * (kept[0] - start[0] - state.shared_kept), others * (kept[1] - start[1])
 
+    def kept_bytes(self, micro_batch: int, seq_len: int, state: RankState) -> float:
+        """What each other micro-batch in flight keeps."""
+        fixed, each = self._stacked(seq_len, state)
+        return (fixed + each * micro_batch) / state.other_micro_batches if state.other_micro_batches else 0.0
+
     def _final_gradients(self, state: RankState) -> float:
         """Gradients alive at the optimizer's step."""
         if state.final_gradients is not None:
