@@ -76,6 +76,27 @@ def test_a_prompt_brings_the_experts_over() -> None:
     assert slow < fast / 2
 
 
+def prompts(**changes: object) -> float:
+    """Prompt tokens a second."""
+    found = served(**changes).time
+    assert isinstance(found, InferenceTime)
+    return found.prefill_tokens_per_second.expected
+
+
+def test_the_host_computes_the_experts_of_prompts_too_short_for_their_way() -> None:
+    parts = {n: served(n_cpu_moe=36, prompt=n).time.prefill_parts["offload"] * n for n in (31, 32)}  # type: ignore[union-attr]
+    assert parts[31] < parts[32] / 2  # all experts cross from 32 tokens on
+    large = {"model": "deepseek-v3", "device": "rtx-5090", "quant": "q2_k", "n_cpu_moe": 58, "engine": "ik_llama.cpp"}
+    assert 80 < prompts(**large, prompt=512) < 160  # ik_llama.cpp discussion 258: 118 where eight channels are
+
+
+def test_ranks_fetch_experts_together_as_fast_as_the_host_brings_them() -> None:
+    large = {"model": "kimi-k2", "device": "rtx-4090", "memory": "48GB", "engine": "ktransformers", "prompt": 8192}
+    one, two, eight = (prompts(**large, quant="gptq-int4", host_memory="1TB", num_devices=n) for n in (1, 2, 8))
+    assert one < two < 2 * one
+    assert two < eight < 3 * two
+
+
 def test_main_memory_can_be_what_does_not_fit() -> None:
     found = served(cpu_moe=True, host_memory="32GiB")
     assert found.verdict.status == "infeasible"

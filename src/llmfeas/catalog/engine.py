@@ -174,6 +174,10 @@ class ServingTraits:
     """What it leaves free on a device where it decides by itself what stays on the host."""
     experts_on_host: bool = False
     """Keeps all routed experts on the host where nobody says."""
+    crossing_tokens: PositiveOrZero = 0.0
+    """Tokens of a pass from which experts that lie on the host come to the device; of fewer the host computes them."""
+    crossing_by_expert: bool = False
+    """As many tokens for each expert, on average, not in all."""
     server_host: bool = False
     """It is made for the processors of servers: their main memory where nobody states one."""
     streams: bool = False

@@ -159,12 +159,34 @@ def streamed_seconds(scenario: Scenario, tokens: float) -> float:
 
 
 def sent_seconds(scenario: Scenario, weights: float, tokens: float) -> float:
-    """Seconds of one batch to send the host's layers and experts to the device, which multiplies them too."""
-    experts = host_experts_bytes(scenario, tokens)
-    sent = (weights - experts) * host_share(scenario) + experts
-    if not sent:
-        return 0.0
-    return sent / (pcie_bytes_per_s(scenario.device) * scenario.tables.efficiency.value("link.offload"))
+    """Seconds of one batch to send the host's layers and experts to the devices, which multiply them too.
+
+    Tensor-parallel ranks fetch their parts at once, no faster than the host fills the buffers that devices copy. It
+    computes the experts of a batch that is too small to be worth their way.
+    """
+    experts, value = host_experts_bytes(scenario, tokens), scenario.tables.efficiency.value
+    layers, computed = (weights - experts) * host_share(scenario), 0.0
+    if experts and not experts_cross(scenario, tokens):
+        computed, experts = host_experts_seconds(scenario, tokens) + host_products_seconds(scenario, tokens), 0.0
+    if not layers + experts:
+        return computed
+    rate = min(pcie_bytes_per_s(scenario.device) * value("link.offload") * scenario.tp, value("host.staging"))
+    return (layers + experts) / rate + computed
+
+
+def experts_cross(scenario: Scenario, tokens: float) -> bool:
+    """Whether a batch of so many tokens brings the experts of the host to the device."""
+    serving, experts = scenario.engine_record.serving, scenario.model.architecture.experts
+    if experts is None or not serving.crossing_by_expert:
+        return bool(tokens >= serving.crossing_tokens)
+    return bool(tokens * experts.top_k >= experts.count * serving.crossing_tokens)
+
+
+def host_products_seconds(scenario: Scenario, tokens: float) -> float:
+    """What the host's products of a batch with its experts take beyond those of one token, which reading hides."""
+    routed = architecture_sums(scenario.model.architecture).routed_active * experts_share(scenario)
+    rate = products_flop_per_s(scenario) * scenario.tables.efficiency.value("host.prompts")
+    return 2 * routed * (tokens - 1) / rate
 
 
 def host_layer_seconds(scenario: Scenario, weights: float) -> float:
