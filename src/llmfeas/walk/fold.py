@@ -42,14 +42,11 @@ the gradients up to the one that counts experts.
 MOST_TRIES = 16
 """With how many others a level is compared: one too many does less harm than the search for what hides it."""
 
-SEARCHED = 1536
-"""Stages that are kept: a search over the layouts of hundreds of counts comes back to each of them again and again."""
-
 Levels = dict[int, int]
 """Packed levels by what decides of each of them."""
 
 
-@lru_cache(maxsize=SEARCHED)
+@lru_cache(maxsize=384)
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
@@ -102,7 +99,7 @@ class _Folded:
         )
 
 
-@lru_cache(maxsize=SEARCHED // 4)
+@lru_cache(maxsize=96)
 def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)
