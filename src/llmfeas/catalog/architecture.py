@@ -151,6 +151,8 @@ class Architecture:
     """Attention scores and logits pass through a scaled tanh (Gemma 2)."""
     window: Window | None = None
     mla: Mla | None = None
+    windowed_mla: Mla | None = None
+    """That of windowed layers, where it differs."""
     linear_attention: LinearAttention | None = None
     experts: Experts | None = None
     ngram: NgramEmbedding | None = None

@@ -18,6 +18,8 @@ class Mla:
     nope_head_dim: Count
     rope_head_dim: CountOrZero
     v_head_dim: Count
+    heads: CountOrZero = 0
+    """Its heads where they are not the architecture's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,8 @@ class SideWeights:
     """Inputs and outputs of each."""
     vectors: CountOrZero = 0
     """Numbers in vectors, all together."""
+    table: tuple[Count, Count] | None = None
+    """Rows and width of a look-up table, of which a token reads a few rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +279,8 @@ class Indexer:
     heads: Count
     head_dim: Count
     top_k: Count
+    block: Count = 1
+    """Tokens in a row whose keys are averaged, and chosen together (Qwen4-Exp)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from .hf_pressed import PRESSED
 from .hf_recent import RECENT
 from .hf_recurrent import RECURRENT
 from .hf_side import SIDE
+from .hf_streams import STREAMS
 from .hf_towers import towers_beside
 from .hf_within import WITHIN
 from .hub_cache import name_of
@@ -52,6 +53,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **HEADS,
     **GEMMA,
     **SIDE,
+    **STREAMS,
     **PRESSED,
     **IRREGULAR,
     **ENCODERS,

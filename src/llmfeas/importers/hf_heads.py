@@ -105,6 +105,46 @@ def _inkling_layers(config: Config, parts: Parts) -> Parts:
     }
 
 
+def _inkling2_layers(config: Config, parts: Parts) -> Parts:
+    """Read Inkling 2: as Inkling, with gates and sinks of each token, learned scales of heads, and queries that pick
+    from the sums of blocks of layers what a layer reads; layers that see everything norm their queries, keys and
+    values apart and mix neighbours by weights of each token."""
+    layers, hidden, width = parts["layers"], parts["hidden"], parts["head_dim"]
+    kinds = config.words("layer_types", 10_000) or tuple("" if (i + 1) % 6 else "hybrid" for i in range(layers))
+    windowed = [kind != "hybrid" for kind in kinds[:layers]]
+    window, rank = config.count("sliding_window_size", "tokens"), config.count("d_rel", "few")
+    kernel = config.optional_count("conv_kernel_size", "few") or config.count("sconv_kernel_size", "few")
+    whole = HeadShape(heads=parts["heads"], kv_heads=parts["kv_heads"], head_dim=width)
+    local = HeadShape(
+        heads=config.count("swa_num_attention_heads", "heads"),
+        kv_heads=config.count("swa_num_key_value_heads", "heads"),
+        head_dim=config.count("swa_head_dim"),
+    )
+    sides = []
+    for index, slides in enumerate(windowed):
+        shape, extent = (local, window) if slides else (whole, config.count("rel_extent", "tokens"))
+        heads, wide = shape.heads, shape.heads * shape.head_dim
+        mixing = [] if slides else [(hidden, shape.kv_heads * kernel)] * 2
+        picks = (0 if not index else 1 if slides else 3) + 1
+        vectors = rank * extent + 2 * kernel * (shape.kv_heads * shape.head_dim + hidden) + wide + heads * rank
+        sides.append(
+            SideWeights(
+                matrices=((hidden, heads * rank), (hidden, wide), (hidden, heads), *mixing),
+                vectors=vectors + (picks + (0 if slides else 2)) * hidden,
+            )
+        )
+    marks = ["local" if slides else "global" for slides in windowed]
+    return {
+        **read.pattern(config, "layer_types", marks, layers, window),
+        "whole_heads": whole,
+        "heads": local.heads,
+        "kv_heads": local.kv_heads,
+        "head_dim": local.head_dim,
+        "beside": sides,
+        "side": SideWeights(vectors=hidden),
+    }
+
+
 def _inkling_experts(config: Config, parts: Parts) -> Parts:
     dense = config.optional_count("dense_intermediate_size")
     fields = {"moe_intermediate_size": config.raw("intermediate_size"), "intermediate_size": dense} if dense else {}
@@ -141,6 +181,25 @@ HEADS: Final[Mapping[str, Family]] = {
         ),
         fixed={**QK_NORM, "embedding_norm": True, "rope_fraction": 0.0},
         parts=(_inkling_experts, _inkling_layers, ATTENTION_DROPOUT),
+    ),
+    "inkling2_text": Family(
+        implementation="hf-recent-side",
+        defaults=sizes(
+            *(48, 4608, 48, 8, 0, 201024, 1048576),
+            head_dim=128,
+            swa_num_attention_heads=48,
+            swa_num_key_value_heads=8,
+            swa_head_dim=128,
+            sliding_window_size=1024,
+            d_rel=16,
+            rel_extent=1024,
+            conv_kernel_size=4,
+            moe_intermediate_size=2304,
+            n_routed_experts=384,
+            num_experts_per_tok=8,
+        ),
+        fixed={"embedding_norm": True, "rope_fraction": 0.0},
+        parts=(read.experts(count=("n_routed_experts", "num_local_experts")), _inkling2_layers, ATTENTION_DROPOUT),
     ),
     "mimo_v2_flash": Family(
         implementation="hf-glm4-moe",

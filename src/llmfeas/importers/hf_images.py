@@ -79,7 +79,9 @@ def _in_tiles(whole: Config, config: Config) -> Seen:
 _TILES: Final = 9
 
 _RULES: Final[Mapping[str, Rule]] = {
-    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), _of_any_size),
+    **dict.fromkeys(
+        ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen4_exp"), _of_any_size
+    ),
     **dict.fromkeys(("glm4v", "glm46v", "glm4v_moe", "glm_ocr", "glm5_next", "exaone4_5"), _of_any_size),
     **dict.fromkeys(("mistral3", "pixtral", "mistral_large4", "lighton_ocr"), _by_rows),
     **dict.fromkeys(("llava", "paligemma", "gemma3"), _of_one_size),

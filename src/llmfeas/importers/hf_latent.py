@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..catalog.parts import Indexer, NgramEmbedding
+from ..catalog.parts import Indexer, Mla, NgramEmbedding, SideWeights
 from . import hf_parts as read
 from .config_file import Config
 from .hf_parts import ATTENTION_DROPOUT, BIASED, QKV_BIASED, ROUTED_EXPERTS, Family, Parts, sizes
@@ -100,6 +100,54 @@ def indexer(config: Config, parts: Parts) -> Parts:
     return found
 
 
+def _windowed_latent(config: Config) -> Mla:
+    """Read latent attention of windowed layers: older files mark its fields (`swa_`), newer ones keep them by layer."""
+    layered = config.nested("per_layer_config")
+    first = next(iter(layered.fields), None) if layered is not None else None
+    own, mark = (layered.nested(first), "") if layered is not None and first is not None else (None, "swa_")
+    source = config if own is None else own
+    nope, rope = source.count(f"{mark}qk_nope_head_dim"), source.optional_count(f"{mark}qk_rope_head_dim")
+    return Mla(
+        q_lora_rank=source.count(f"{mark}q_lora_rank"),
+        kv_lora_rank=source.count(f"{mark}kv_lora_rank"),
+        nope_head_dim=nope,
+        rope_head_dim=rope or source.count(f"{mark}head_dim") - nope,
+        v_head_dim=source.count(f"{mark}v_head_dim"),
+        heads=source.count(f"{mark}num_attention_heads", "heads"),
+    )
+
+
+def _dots_layers(config: Config, parts: Parts) -> Parts:
+    """Read dots3: windowed layers have latent attention of their own sizes, the others an indexer; all have a gate a
+    head and a norm of the rotated key."""
+    layers, hidden, mla = parts["layers"], parts["hidden"], parts["mla"]
+    kinds = config.words("layer_types", 10_000)
+    if kinds is None:
+        slides = config.raw("use_sliding_window") is not False
+        kinds = tuple(
+            "sliding_attention" if slides and i > 1 and i % 4 != 1 else "full_attention" for i in range(layers)
+        )
+    picks = config.raw("use_dsa")
+    if picks is None and config.raw("per_layer_config") is None:
+        picks = True
+    size = config.optional_count("sliding_window", "tokens") or config.count("sliding_window_size", "tokens")
+    plain = ["full_attention" if kind == "indexed_attention" else kind for kind in kinds]
+    found = read.pattern(config, "layer_types", plain, layers, size)
+    windowed = found.get("windowed", [False] * layers)
+    own = _windowed_latent(config)
+    shapes = [(own.heads, own.rope_head_dim) if local else (parts["heads"], mla.rope_head_dim) for local in windowed]
+    return {
+        **found,
+        **indexer(config, parts),
+        "windowed_mla": own,
+        "indexes": [
+            not local and (picks or (picks is None and kind == "indexed_attention"))
+            for kind, local in zip(kinds, windowed, strict=False)
+        ],
+        "beside": [SideWeights(matrices=((hidden, heads),), vectors=rope) for heads, rope in shapes],
+    }
+
+
 _LATENT_PARTS: Final = (BIASED, read.latent, ROUTED_EXPERTS, read.listed_experts, ATTENTION_DROPOUT)
 
 LATENT: Final[Mapping[str, Family]] = {
@@ -148,6 +196,30 @@ LATENT: Final[Mapping[str, Family]] = {
         fixed={"attention_blocks": 2, "norms_per_layer": 4},
         parts=(BIASED, read.latent, _LONGCAT_EXPERTS, _ngrams, ATTENTION_DROPOUT),
         only={"router_bias": (False, None)},
+    ),
+    "dots3_note_text": Family(
+        implementation="hf-recent-side",
+        defaults=sizes(
+            *(46, 5120, 128, 128, 13824, 152064, 524288),
+            moe_intermediate_size=1536,
+            moe_shared_expert_intermediate_size=1536,
+            n_shared_experts=1,
+            n_routed_experts=256,
+            num_experts_per_tok=8,
+            first_k_dense_replace=1,
+            **{**_LATENT, "q_lora_rank": 1024},
+            index_topk=2048,
+            index_head_dim=128,
+            index_n_heads=64,
+            sliding_window_size=512,
+            swa_num_attention_heads=64,
+            swa_q_lora_rank=1024,
+            swa_kv_lora_rank=1024,
+            swa_head_dim=256,
+            swa_qk_nope_head_dim=192,
+            swa_v_head_dim=128,
+        ),
+        parts=(*_LATENT_PARTS, _dots_layers),
     ),
     "glm4_moe_lite": Family(
         implementation="hf-deepseek-v3",

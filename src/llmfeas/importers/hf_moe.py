@@ -17,14 +17,14 @@ _MIXTRAL_EXPERTS: Final = read.experts(count=("num_local_experts",), width="inte
 _QWEN3_EXPERTS: Final = read.experts(
     count=("num_local_experts", "num_experts"), step="decoder_sparse_step", dense="intermediate_size"
 )
-_QWEN_SHARED_EXPERTS: Final = read.experts(
+SHARED_EXPERTS: Final = read.experts(
     count=("num_experts", "num_local_experts"),
     shared_width="shared_expert_intermediate_size",
     step="decoder_sparse_step",
     dense="intermediate_size",
     shared_gate=True,
 )
-_DELTA_RULE: Final[Mapping[str, Any]] = {
+DELTA_RULE: Final[Mapping[str, Any]] = {
     "head_dim": 256,
     "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 128,
@@ -33,7 +33,7 @@ _DELTA_RULE: Final[Mapping[str, Any]] = {
     "linear_num_value_heads": 32,
     "partial_rotary_factor": 0.25,
 }
-_GATED: Final = {"qk_norm": "head", "output_gate": True}
+GATED: Final = {"qk_norm": "head", "output_gate": True}
 
 
 def _llama4_norm(config: Config, _: Parts) -> Parts:
@@ -121,7 +121,7 @@ MOE: Final[Mapping[str, Family]] = {
         ),
         parts=(
             read.flags(qkv_bias="qkv_bias"),
-            _QWEN_SHARED_EXPERTS,
+            SHARED_EXPERTS,
             read.optional_window,
             ATTENTION_DROPOUT,
         ),
@@ -159,33 +159,33 @@ MOE: Final[Mapping[str, Family]] = {
         implementation="hf-qwen3-next",
         defaults=sizes(
             *(48, 2048, 16, 2, 5632, 151936, 32768),
-            **_DELTA_RULE,
+            **DELTA_RULE,
             num_experts=512,
             num_experts_per_tok=10,
             moe_intermediate_size=512,
             shared_expert_intermediate_size=512,
         ),
-        fixed=_GATED,
-        parts=(BIASED, read.linear_attention, _QWEN_SHARED_EXPERTS, read.rope_fraction, ATTENTION_DROPOUT),
+        fixed=GATED,
+        parts=(BIASED, read.linear_attention, SHARED_EXPERTS, read.rope_fraction, ATTENTION_DROPOUT),
     ),
     "qwen3_5_text": Family(
         implementation="hf-qwen3-5",
-        defaults=sizes(32, 4096, 16, 4, 12288, 248320, 32768, **_DELTA_RULE),
-        fixed=_GATED,
+        defaults=sizes(32, 4096, 16, 4, 12288, 248320, 32768, **DELTA_RULE),
+        fixed=GATED,
         parts=(BIASED, read.linear_attention_apart, read.rope_fraction, ATTENTION_DROPOUT),
     ),
     "qwen3_5_moe_text": Family(
         implementation="hf-qwen3-5",
         defaults=sizes(
             *(40, 2048, 16, 2, 0, 248320, 32768),
-            **_DELTA_RULE,
+            **DELTA_RULE,
             num_experts=256,
             num_experts_per_tok=8,
             moe_intermediate_size=512,
             shared_expert_intermediate_size=512,
         ),
-        fixed=_GATED,
-        parts=(BIASED, read.linear_attention_apart, _QWEN_SHARED_EXPERTS, read.rope_fraction, ATTENTION_DROPOUT),
+        fixed=GATED,
+        parts=(BIASED, read.linear_attention_apart, SHARED_EXPERTS, read.rope_fraction, ATTENTION_DROPOUT),
     ),
     "llama4_text": Family(
         implementation="hf-llama4",

@@ -273,6 +273,7 @@ ROWS: Final[Mapping[str, Beside]] = {
     "cohere_compass": Beside(vision="qwen3_vl_vision", see=_nothing),
     "qwen3_5": Beside(vision="qwen3_5_vision", see=_nothing),
     "qwen3_5_moe": Beside(vision="qwen3_5_vision", see=_nothing),
+    "qwen4_exp": Beside(vision="qwen3_5_vision", see=_nothing),
     "cosmos3_omni": Beside(vision="qwen3_vl_vision", see=_nothing),
     "exaone4_5": Beside(vision="exaone4_5_vision", see=_nothing),
     "hyperclovax_vision_v2": Beside(vision="qwen2_5_vl_vision", see=_one()),

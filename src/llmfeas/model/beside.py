@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ..catalog.architecture import Architecture, LayerKind
 from ..catalog.parts import SideWeights
-from ..record import dataclass
+from ..record import dataclass, replace
 from .operator import Operator
 from .weight import Weight, column_linear, row_linear, table, vector
 
@@ -117,24 +117,33 @@ class StreamProjections(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Side(Operator):
-    """Small matrices and vectors, whole on every rank."""
+    """Small matrices and vectors, whole on every rank, and a look-up table, which divides by its width."""
 
     matrices: tuple[tuple[int, int], ...]
     vectors: int
+    rows: int = 0
+    width: int = 0
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """The matrices, and the vectors as one."""
-        found = tuple(
-            weight
-            for place, (inputs, outputs) in enumerate(self.matrices)
-            for weight in column_linear(f"beside_{place}", inputs, outputs, split="none")
-        )
-        return (*found, vector("beside", self.vectors)) if self.vectors else found
+        """The matrices, the table, and the vectors as one."""
+        found = [table("ngram", self.rows, self.width)] if self.rows else []
+        for place, (inputs, outputs) in enumerate(self.matrices):
+            found += column_linear(f"beside_{place}", inputs, outputs, split="none")
+        return (*found, vector("beside", self.vectors)) if self.vectors else tuple(found)
+
+    @property
+    def idle_elements(self) -> int:
+        """The table: a token reads a few rows."""
+        return self.rows * self.width
+
+    def on_rank(self, tp: int, expert_tp: int) -> Self:
+        """Its part of the table."""
+        return replace(self, width=-(-self.width // tp)) if self.rows else self
 
 
 def _side(beside: SideWeights | None) -> tuple[Side, ...]:
-    return () if beside is None else (Side(beside.matrices, beside.vectors),)
+    return () if beside is None else (Side(beside.matrices, beside.vectors, *(beside.table or (0, 0))),)
 
 
 def held_beside(architecture: Architecture) -> tuple[Operator, ...]:

@@ -49,9 +49,42 @@ class TokenIndexer(Operator):
         return self.heads * self.head_dim / 2, self.head_dim, None
 
 
-def indexer(architecture: Architecture, kind: LayerKind) -> tuple[TokenIndexer, ...]:
-    """The indexer of an architecture's latent attention, if it has one."""
-    if architecture.indexer is None or architecture.mla is None or not kind.indexes:
+@dataclass(frozen=True, slots=True)
+class BlockIndexer(Operator):
+    """Scores of each token against the mean keys of blocks of those before it (Qwen4-Exp)."""
+
+    title: ClassVar[str] = "sparse-attention indexer"
+    hidden: int
+    heads: int
+    head_dim: int
+    block: int
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """One projection to queries and a key, and a norm of each."""
+        width = (self.heads + 1) * self.head_dim
+        joint = column_linear("index_qk", self.hidden, width, adapter="attention", split="none")
+        return (*joint, vector("index_q_norm", self.head_dim), vector("index_norm", self.head_dim))
+
+    def score_flop(self, tokens: int) -> float:
+        """FLOPs of one sequence's scores, over the full square."""
+        return 2.0 * tokens * (tokens // self.block) * self.heads * self.head_dim
+
+    def cached_values(self, tokens: int) -> int:
+        """One key a token, as it is before the mean."""
+        return self.head_dim * tokens
+
+    def decode_flop(self, cached: float) -> float:
+        """FLOPs of one token's scores."""
+        return 2.0 * ((cached + 1) // self.block) * self.heads * self.head_dim
+
+
+def indexer(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
+    """The indexer of an architecture's attention, if it has one."""
+    found = architecture.indexer
+    if found is None or not kind.indexes or kind.mixer != "attention":
         return ()
+    if architecture.mla is None:
+        return (BlockIndexer(architecture.hidden, found.heads, found.head_dim, found.block),)
     rank = architecture.mla.q_lora_rank or architecture.hidden
-    return (TokenIndexer(architecture.hidden, rank, architecture.indexer.heads, architecture.indexer.head_dim),)
+    return (TokenIndexer(architecture.hidden, rank, found.heads, found.head_dim),)

@@ -35,6 +35,7 @@ class LatentAttention(Operator):
     out_bias: bool = False
     norm: NormKind = "rms"
     chosen: int | None = None
+    window: int | None = None
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -71,11 +72,13 @@ class LatentAttention(Operator):
 
     def decode_flop(self, cached: float) -> float:
         """FLOPs of one token in the absorbed form: scores and sums in the latent space."""
-        return softmax_flop(cached + 1, self.heads, self.kv_rank + self.rope, self.kv_rank)
+        seen = cached + 1 if self.window is None else min(cached + 1, self.window)
+        return softmax_flop(seen, self.heads, self.kv_rank + self.rope, self.kv_rank)
 
     def cached_values(self, tokens: int) -> int:
-        """The latent and the rotated key."""
-        return (self.kv_rank + self.rope) * tokens
+        """The latent and the rotated key; a windowed layer keeps `window - 1` tokens."""
+        held = tokens if self.window is None else min(tokens, self.window - 1)
+        return (self.kv_rank + self.rope) * held
 
     def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
         """Queries before and behind their rotation, keys and values of all tokens seen, written out, and the result."""
@@ -86,7 +89,7 @@ class LatentAttention(Operator):
     @property
     def span(self) -> SpanShape:
         """All heads, written out, over the latent."""
-        return self.heads * (self.nope + self.rope + self.v_dim) / 2, self.kv_rank + self.rope, None
+        return self.heads * (self.nope + self.rope + self.v_dim) / 2, self.kv_rank + self.rope, self.window
 
     @property
     def stream_width(self) -> float:
@@ -97,6 +100,10 @@ class LatentAttention(Operator):
     def rotary_width(self) -> int:
         """The part of a head that rotates."""
         return self.rope
+
+    def without_window(self) -> Self:
+        """The same without its window."""
+        return self if self.window is None else replace(self, window=None)
 
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its heads; the latent is whole."""
@@ -212,12 +219,13 @@ LATENT_ROTATIONS = {
 
 
 def latent_attention(architecture: Architecture, kind: LayerKind) -> LatentAttention:
-    """The latent attention of an architecture."""
-    mla = architecture.mla
+    """The latent attention of a layer of an architecture."""
+    window = architecture.window if kind.windowed else None
+    mla = (architecture.windowed_mla if window else None) or architecture.mla
     assert mla is not None
     return LatentAttention(
         architecture.hidden,
-        architecture.heads,
+        mla.heads or architecture.heads,
         mla.q_lora_rank,
         mla.kv_lora_rank,
         mla.nope_head_dim,
@@ -227,4 +235,5 @@ def latent_attention(architecture: Architecture, kind: LayerKind) -> LatentAtten
         architecture.out_bias,
         architecture.norm,
         architecture.indexer.top_k if architecture.indexer is not None and kind.indexes else None,
+        window.size if window else None,
     )
