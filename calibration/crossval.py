@@ -27,7 +27,10 @@ SHRINKAGE = 1.5
 """Groups' worth of the mean over all regimes that each regime is shrunk with."""
 
 INSIDE = 0.78
-"""Share of left-out rows that the intervals hold: of unseen runs of known sources they hold nearly nine in ten."""
+"""Share of left-out rows that all intervals together hold: of unseen runs of known sources nearly nine in ten."""
+HELD = 0.8
+"""Share of the left-out trainings of a kind that its interval holds at least, run by run and with each source alike. Of
+other speeds it is the share above, with each source alone alike: their tables have a row for each format or batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ def regimes_of(
     Mean square of each group's log errors, averaged over the groups (sources) of a regime and shrunk to the mean over
     all (of one alone: to that of kinds that nobody measured); width = exp(t(0.9; groups + 2) sigma), all of a kind of
     speed then scaled by one factor so that they hold what they shall of the left-out rows; where one regime holds fewer
-    of its own, it is widened until it does. `unknown` stands for a kind of run without measurements.
+    of its own, it is widened until it does. `unknown` stands for a kind of run without
+    measurements.
     """
     by = LEFT_OUT_BY[observations[0].kind]
     squares: dict[str, dict[str, list[float]]] = {}
@@ -173,16 +177,26 @@ def regimes_of(
 def _holding(
     numbers: Efficiency, observations: Sequence[Observation], errors: Mapping[str, float], name: str, regime: Regime
 ) -> Regime:
-    """A regime, widened where it holds fewer of its left-out rows than it shall; each source weighs alike."""
+    """A regime, widened where it holds fewer of its left-out rows than it shall: all alike, or each source alike."""
     own: dict[str, list[float]] = {}
     for item in observations:
         if regime_of(numbers, item) == name:
             own.setdefault(item.source, []).append(abs(errors[item.id]))
-    weighted = sorted((error, 1 / len(each)) for each in own.values() for error in each)
-    held = accumulate(weight for _, weight in weighted)
-    bound = next(error for (error, _), share in zip(weighted, held, strict=True) if share >= INSIDE * len(own) - 1e-9)
-    width = max(regime.width, math.exp(min(LARGEST_ERROR, bound)))
-    return replace(regime, width=round(width, 3), sources=len(own))
+    runs = [(error, 1.0) for each in own.values() for error in each]
+    sources = [(error, 1 / len(each)) for each in own.values() for error in each]
+    trained = observations[0].kind == "training"
+    bound = max(_held(runs, HELD), _held(sources, HELD)) if trained else _held(sources, INSIDE)
+    width = math.exp(min(LARGEST_ERROR, bound))
+    width = max(regime.width, math.ceil(1000 * width) / 1000 if trained else round(width, 3))
+    return replace(regime, width=width, sources=len(own))
+
+
+def _held(weighted: Sequence[tuple[float, float]], share: float) -> float:
+    """The error below which a share of rows lies, from errors and weights."""
+    ordered = sorted(weighted)
+    least = share * sum(weight for _, weight in ordered) - 1e-9
+    held = accumulate(weight for _, weight in ordered)
+    return next(error for (error, _), so_far in zip(ordered, held, strict=True) if so_far >= least)
 
 
 def _scaled(regimes: Mapping[str, Regime], ratios: Sequence[float]) -> dict[str, Regime]:

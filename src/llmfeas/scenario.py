@@ -171,7 +171,7 @@ class Scenario:
     engine: str = "pytorch"
     engine_version: str | None = None
     """Release of the engine; None: today's."""
-    transformers: Literal["4", "5"] = "5"
+    transformers: Literal["4", "4.48", "5"] = "5"
     """Release that public code runs under."""
     mfu: float | None = None
     price_usd_per_hour: float | None = None

@@ -91,3 +91,22 @@ def test_a_model_that_transformers_wrote_says_its_layers_otherwise(tmp_path: Pat
     names = ["full_attention" if index and index % 4 == 0 else "linear_attention" for index in range(27)]
     saved = read(tmp_path, {"model_type": "kimi_linear", "layer_types": names, "linear_head_dim": 128})
     assert own.architecture == saved.architecture == read(tmp_path, {"model_type": "kimi_linear"}).architecture
+
+
+@pytest.mark.parametrize(
+    ("layers", "hidden", "heads", "width", "vocab", "total"),
+    [
+        (24, 2048, 16, 11008, 151936, 1_836_828_672),
+        (32, 4096, 32, 22016, 151936, 7_721_324_544),
+        (40, 5120, 40, 27392, 152064, 14_167_290_880),
+    ],
+    ids=["1.8b", "7b", "14b"],
+)
+def test_the_first_qwen_is_counted_as_published(
+    tmp_path: Path, layers: int, hidden: int, heads: int, width: int, vocab: int, total: int
+) -> None:
+    """Its feed-forward's two halves are said as one width."""
+    sizes = {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads, "vocab_size": vocab}
+    model = read(tmp_path, {"model_type": "qwen", "intermediate_size": width, "no_bias": True, **sizes})
+    assert parameters(model).total == total
+    assert model.architecture.qkv_bias and not model.architecture.out_bias

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.memory.training import training_plan
+from llmfeas.memory.training import training_memory, training_plan
 from llmfeas.settle import resolution
 from llmfeas.workload.kernels import traits_of
-from llmfeas.workload.parameters import parameters
+from llmfeas.workload.parameters import parameters, parameters_of
 
 
 @pytest.mark.parametrize("targets", ["all-linear", "attention"])
@@ -38,3 +38,23 @@ def test_unsloth_has_a_fused_kernel_for_cards_without_bf16() -> None:
     shape = {"micro_batch": 2, "seq_len": 4096, "checkpointing": "none", "optimizer": "adamw-8bit"}
     found = resolution({**ask, **shape}, catalog())
     assert found.scenario.attention == "flash"
+
+
+def test_before_transformers_5_each_expert_was_a_module_that_adapters_reach() -> None:
+    """Of three matrices each; gate and up are counted with one factor for both, 7 % too few."""
+    ask = {"model": "mixtral-8x7b", "device": "8xh100-sxm", "task": "lora", "lora_rank": 16, "transformers": "4"}
+    layers, experts, hidden, width, keys = 32, 8, 4096, 14336, 1024
+    of_experts = layers * experts * 16 * 3 * (hidden + width)
+    of_attention = layers * 16 * (2 * 2 * hidden + 2 * (hidden + keys))
+    found = parameters_of(resolution(ask, catalog()).scenario)
+    assert found.trainable == pytest.approx(of_experts + of_attention, rel=0.08)
+
+
+def test_frozen_experts_that_run_one_after_the_other_make_less_at_once() -> None:
+    ask = {"model": "mixtral-8x7b", "device": "a100-sxm-80gb", "task": "qlora", "lora_targets": "attention"}
+    ask |= {"quant": "nf4", "seq_len": 4096, "checkpointing": "full", "micro_batch": 8, "global_batch": 8}
+    loop, stack = (
+        training_memory(resolution({**ask, "transformers": name}, catalog()).scenario).components["workspace_bytes"]
+        for name in ("4", "5")
+    )
+    assert loop < 0.7 * stack

@@ -48,11 +48,14 @@ def test_nothing_is_said_where_the_format_reaches_all(asked: dict[str, object]) 
 
 
 def test_a_release_decides_what_experts_hold_in_figures_verdict_and_ladder() -> None:
-    """Under transformers 5 bitsandbytes leaves stacked experts in 16 bits: weights, verdict and ladder say so."""
+    """Under transformers 5 bitsandbytes leaves stacked experts in 16 bits: weights, verdict and ladder say so.
+
+    Adapters of stacks take 0.5 GiB more than those of experts that are modules.
+    """
     ask = {"model": "mixtral-8x7b", "device": "h100-sxm", "task": "qlora", "micro_batch": 1}
     older, newer = (bare_answer({**ask, "transformers": release}) for release in ("4", "5"))
     more = newer.memory.components["weights_bytes"] - older.memory.components["weights_bytes"]
-    assert more / 2**30 == pytest.approx(62.3, abs=0.1)
+    assert more / 2**30 == pytest.approx(62.3 + 0.5, abs=0.1)
     assert (older.verdict.memory, newer.verdict.memory) == ("fits", "exceeds")
     assert bare_answer(ask).memory == older.memory
     ladder = {rung.task: rung.status for rung in answer({**ask, "task": "lora", "transformers": "5"}).ladder}

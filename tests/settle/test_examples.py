@@ -55,7 +55,7 @@ def test_what_was_resolved_can_be_said_again() -> None:
         ({"data_size": "1GB", "bytes_per_token": 0}, "bad-quantity", "--bytes-per-token"),
         ({"data_size": "1GB", "examples": 10}, "contradiction", "--examples and --data-size both"),
         ({"data_size": "1GB", "tokens": 5000}, "contradiction", "--tokens 5 k contradicts --data-size"),
-        ({"task": "pretrain", "epochs": 2}, "missing-option", "--epochs is about --data-size"),
+        ({"task": "pretrain", "epochs": 2}, "missing-option", "--epochs is about --examples or --data-size"),
         ({"loader": 0}, "bad-quantity", "--loader"),
     ],
 )

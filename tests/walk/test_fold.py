@@ -37,6 +37,9 @@ RECIPES = {
     "pure, checkpointed": Recipe(weight_bytes=2, autocast=False, checkpointing="full"),
     "selective": Recipe(weight_bytes=2, autocast=False, checkpointing="selective"),
     "adapters": Recipe(weight_bytes=2, autocast=True, adapters=16, checkpointing="full"),
+    "adapters, inputs held": Recipe(
+        weight_bytes=2, autocast=True, adapters=16, checkpointing="full", holds_inputs=True
+    ),
     "eager": Recipe(weight_bytes=4, autocast=False, eager=True),
     "eager, checkpointed": Recipe(weight_bytes=2, autocast=True, eager=True, adapters=16, checkpointing="full"),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .graph import Node, Parameter, Tensor, view
 from .recorder import Recorder
 from .rules import amid, fresh, made, passed
-from .storage import WORKSPACE
+from .storage import WORKSPACE, Storage
 
 
 def cast(recorder: Recorder, x: Tensor, width: int) -> Tensor:
@@ -22,6 +24,16 @@ def cast(recorder: Recorder, x: Tensor, width: int) -> Tensor:
     if shared:
         x.recast = out
     return out
+
+
+def hooked(recorder: Recorder, x: Tensor) -> Tensor:
+    """The tensor itself; in backward it and its gradient stay until the step ends."""
+    return view(x.storage, x.n, x.width, recorder.open(partial(_holding, x.storage), (x,)))
+
+
+def _holding(storage: Storage, recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    recorder.held += [storage, g.storage]
+    return [g]
 
 
 def copied(recorder: Recorder, x: Tensor) -> Tensor:

@@ -35,6 +35,10 @@ class Scheme:
     """Each of the optimizer's moments."""
     gathers: bool = False
     """FSDP and DDP: 16-bit copies of fp32 shards, gradients in reduction buckets."""
+    bucket: CountOrZero = 0
+    """Elements in 16 bits that gradients are collected in from ZeRO 2 on, on one device too."""
+    joins_gradients: bool = False
+    """Up to ZeRO 2 a rank's gradients are joined in one copy before the optimizer's step, and that is widened."""
     whole_gradients: bool = False
     """Gradients live in one buffer from the start."""
     sequence_parallel: bool = False
@@ -138,6 +142,8 @@ class TrainingTraits:
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     wide_base: bool = False
     """Under autocast it holds a frozen base in fp32, and copies it for each product; so adapters train in 16 bits."""
+    trainer: bool = False
+    """Fine-tuning runs in transformers' own Trainer, whose checkpoints are the models'."""
     splits_experts: bool = True
     """Tensor-parallel ranks share an expert's matrices where expert parallelism leaves them."""
     clusters: tuple[BackendId, ...] = ()

@@ -1,5 +1,5 @@
-"""Rows of decoders of a few well-known models: the first GPT, CTRL, Persimmon, DBRX, GPT-NeoX in Japanese, ModernBERT
-as a decoder.
+"""Rows of decoders of a few well-known models: the first GPT and Qwen, CTRL, Persimmon, DBRX, GPT-NeoX in Japanese,
+ModernBERT as a decoder.
 
 `defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
 """
@@ -91,6 +91,12 @@ def _dbrx(config: Config, parts: Parts) -> Parts:
     }
 
 
+def _first_qwen(config: Config, parts: Parts) -> Parts:
+    """Read the first Qwen's feed-forward, whose two halves are said as one width, and the biases of its products."""
+    biased = config.raw("no_bias") is False
+    return {"ffn": config.count("intermediate_size") // 2, "out_bias": biased, "mlp_bias": biased}
+
+
 OLDER: Final[Mapping[str, Family]] = {
     "openai-gpt": Family(
         implementation="hf-first-gpt",
@@ -163,6 +169,12 @@ OLDER: Final[Mapping[str, Family]] = {
         },
         fixed={"norm": "layer", "fused_gate_up": True},
         parts=(BIASED, MLP_BIASED, _written_modern, ATTENTION_DROPOUT),
+    ),
+    "qwen": Family(
+        implementation="hf-qwen",
+        defaults={**sizes(32, 4096, 32, None, 22016, 151936, 8192), "hidden_act": "silu", "emb_dropout_prob": 0.0},
+        fixed={"kv_heads": 0, "fused_qkv": True, "qkv_bias": True},
+        parts=(_first_qwen, read.dropout(embedding="emb_dropout_prob")),
     ),
     "dbrx": Family(
         implementation="hf-dbrx",

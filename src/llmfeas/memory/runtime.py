@@ -10,7 +10,7 @@ from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..ranges import Range
 from ..scenario import Scenario
-from ..workload.kernels import runs_fused, runs_public_code
+from ..workload.kernels import runs_fused
 from ..workload.parameters import parameters_of
 from .usable import usable_bytes
 
@@ -84,24 +84,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
         expected, width = expected * own.factor, own.width
     usable = usable_bytes(scenario)
     squeezed = expected if expected <= usable else max(usable, expected - allocator)
-    high = max(expected * width, expected + unexplained_bytes(scenario)) if own is None else expected * width
-    return Range(squeezed / width, squeezed, high).shifted(-tensors)
-
-
-def unexplained_bytes(scenario: Scenario) -> float:
-    """Bytes that adapters on a base that public code divides may hold beyond what is computed: block inputs once more.
-
-    Tensors of fms-acceleration's runs on two A100 (refs/a100_80gb.csv, mem_peak_torch_mem_alloc_in_bytes; torch 2.4)
-    grow with the batch as if each stood twice in the backward pass: Llama 2 70B by 12.7e9 bytes a sequence, Mistral 7B
-    by 3.3e9, Mixtral by 3.5e9. Those of fsdp_qlora do not, nor did FSDP of torch 2.13 where it was tracked: no cause
-    was found, so the high end counts it and the expected value does not.
-    """
-    kept = scenario.method in ("lora", "qlora") and scenario.zero >= 3 and scenario.checkpointing == "full"
-    if not kept or scenario.dp * scenario.cp == 1 or not runs_public_code(scenario):
-        return 0.0
-    a = scenario.model.architecture
-    tokens = scenario.sequences_together * scenario.seq_len / scenario.cp
-    return 2.0 * a.hidden * a.layers / scenario.pp * tokens * (1 + overhead_of(scenario).gaps)
+    return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
 
 
 def own_memory(scenario: Scenario) -> Own | None:

@@ -18,7 +18,7 @@ from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
 from ..workload.kernels import has_host, kernels_of, runs_fused, runs_public_code, runs_wide, traits_of
 from ..workload.stages import Stage, stages
-from .training_layout import Layout, host_bytes, layout_of, rank_state, reference_of
+from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
 
 _MAX_PLANS = 384
 _MAX_BATCHES = 32
@@ -277,7 +277,7 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
 
 
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
-    """Types and switches of the walk for a scenario."""
+    """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
     a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
     full = precision in ("fp32", "tf32")
     adapted, mixed = scenario.method in ("lora", "qlora"), precision.endswith("-mixed")
@@ -288,7 +288,6 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
-        # Only written out do adapters leave the choice of types to autocast.
         autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=fp8,
         adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
@@ -313,6 +312,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         wide_masks=scenario.device.backend == "cpu" and runs_public_code(scenario),
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
+        holds_inputs=holds_inputs(scenario, layout),
         loss=_loss(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )

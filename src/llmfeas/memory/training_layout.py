@@ -72,6 +72,23 @@ def layout_of(scenario: Scenario) -> Layout:
     )
 
 
+CHECKPOINTS_AROUND: Final = "4.48"
+"""The release of those asked for whose models checkpoint around a layer; until 4.51 they did."""
+
+
+def holds_inputs(scenario: Scenario, layout: Layout) -> bool:
+    """Whether a checkpoint stands around what FSDP divides, and nothing in it trains but adapters.
+
+    FSDP lays a hook on the inputs of a frozen block, to divide it again behind its backward, and keeps it until the
+    whole pass has ended; where the block is run again, its input is a leaf of that hook, and keeps its gradient too
+    (torch 2.13, fsdp/_runtime_utils.py; tracked on two ranks). transformers checkpoints within the layer since 4.52
+    (pull request 37223), FSDP2 has no such hook, nor have blocks that train.
+    """
+    outside = scenario.transformers == CHECKPOINTS_AROUND and scenario.engine_record.training.trainer
+    frozen = scenario.method in ("lora", "qlora") and layout.sharded and layout.scheme.gathers
+    return outside and frozen and layout.checkpointing == "full"
+
+
 def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup, others: float) -> RankState:
     """What the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
     spread, part = shards(scenario) > 1, _trained_part(scenario, moments)
@@ -88,7 +105,7 @@ def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
         weights *= _weights_part(scenario, moments)
     weights *= copies_of(scenario)
     by_block = layout.sharded or scenario.offload == "all" or (copied and layout.scheme.compiled)
-    gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else 0.0
+    gathered = _gathered(scenario, moments, setup, layout.scheme) if by_block else _bucket(scenario, layout)
     if copied and not by_block:
         weights += _gathered_until_backward(scenario, moments.inventory)
     if spread and zero <= 1 and layout.scheme.gathers and not layout.scheme.compiled:
@@ -196,6 +213,11 @@ def _adds_late(scenario: Scenario) -> bool:
     return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
 
 
+def _bucket(scenario: Scenario, layout: Layout) -> float:
+    """Bytes that gradients are collected in on one device; those of several count with what is sharded."""
+    return 2.0 * layout.scheme.bucket if scenario.zero >= 2 and shards(scenario) == 1 else 0.0
+
+
 def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme: Scheme) -> float:
     """Gathered weights: two blocks, those of few bits as they are, and what lies outside them for the whole step."""
     inventory, width = moments.inventory, setup.recipe.weight_bytes
@@ -222,7 +244,8 @@ def rank_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     weights = float(moments.weight_bytes)
     if setup.recipe.quantized:
         weights = _quantized_bytes(scenario, moments, setup)
-    if setup.recipe.adapters and setup.implementation.adapters == "parallel" and scenario.precision.endswith("-mixed"):
+    cast = setup.implementation.adapters in ("parallel", "native") and layout.scheme.weight == 2
+    if setup.recipe.adapters and cast and scenario.precision.endswith("-mixed"):
         # The framework trains them as it trains a model: 16-bit weights, its gradients, masters.
         states = optimizer.states(inventory, layout.scheme.state) + layout.scheme.master * inventory.trained
         return weights, float(layout.scheme.gradient * inventory.trained), states
@@ -242,7 +265,9 @@ def _quantized_bytes(scenario: Scenario, moments: PeakCandidates, setup: Setup) 
 
 def _temporaries(scenario: Scenario, layout: Layout, moments: PeakCandidates) -> float:
     width = 4 if layout.pure else moments.inventory.trained_width
-    return OPTIMIZERS[scenario.optimizer].temporaries(moments.inventory, width)
+    joined = (2.0 + layout.scheme.master) * moments.inventory.trained
+    more = joined if layout.scheme.joins_gradients and scenario.zero <= 2 else 0.0
+    return OPTIMIZERS[scenario.optimizer].temporaries(moments.inventory, width) + more
 
 
 def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..autograd.basic import add, copied, dropout, scaled
+from ..autograd.basic import add, copied, dropout, hooked, scaled
 from ..autograd.graph import Parameter, Tensor, view
 from ..autograd.products import embedding
 from ..autograd.recorder import Recorder
@@ -293,6 +293,8 @@ class Decoder:
             if streams or recorder.offloads:
                 # The stream itself lives as long as it has a name.
                 x = view(x.storage.copied(HOST), x.n, x.width, x.node)
+            if self.context.recipe.holds_inputs:
+                x = hooked(recorder, x)
             return recorder.checkpoint(Replay(layer, x, around, None if streams else recorder))
         return layer(x, around)
 

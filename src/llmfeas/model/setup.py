@@ -56,6 +56,8 @@ class Recipe:
     """The program of the head and what follows it; empty: as the implementation has it."""
     reference: bool = False
     """After the forward pass the model as it was, or the base without its adapters, sees the same tokens."""
+    holds_inputs: bool = False
+    """Inputs of checkpointed blocks and their gradients stay until the backward pass has ended."""
     offloads: bool = False
     """What backward needs waits in the memory of the host."""
 

@@ -85,8 +85,8 @@ def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
     if draft.values["task"] != "pretrain":
         _settle_examples(draft)
     elif draft.was_given("epochs"):
-        hint = "give --data-size, such as --data-size 40GB; --tokens counts all passes already"
-        raise UsageError("missing-option", "--epochs is about --data-size, and none is given", hint)
+        hint = "give --data-size, such as --data-size 40GB, or --task finetune and --examples; --tokens counts passes"
+        raise UsageError("missing-option", "--epochs is about --examples or --data-size, and none are given", hint)
     elif model.training_tokens is not None:
         draft.settle("tokens", model.training_tokens, "model")
     else:

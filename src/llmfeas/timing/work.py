@@ -7,7 +7,7 @@ from functools import lru_cache
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..workload.kernels import loops_over_experts, merges_into_experts, runs_wide, traits_of
+from ..workload.kernels import adapts_experts, loops_over_experts, merges_into_experts, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 
 ADAPTER_TASKS = ("lora", "qlora")
@@ -126,7 +126,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
         merged=sums.routed_weights / scenario.ep if adapted and not looped else 0.0,
         normed=float(sums.dense_weights) if kind is not None and kind.magnitudes else 0.0,
-        expert_calls=sums.moe_layers * sums.experts / scenario.ep * (1 + adapted) if looped else 0.0,
+        expert_calls=sums.moe_layers * sums.experts / scenario.ep * (1 + adapts_experts(scenario)) if looped else 0.0,
     )
 
 

@@ -51,8 +51,9 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
     # layers look at a source: the first gradient of that comes from the last one.
-    # So it is where a norm follows it in each loop.
+    # So it is where a norm follows it in each loop, and where gradients stay: its own comes from none that does.
     alike = setup.heads and setup.architecture.source is None and not setup.architecture.held_layers
+    alike = alike and not setup.recipe.holds_inputs
     outline = outline_of(setup, tail=1 if alike else 2)
     common, layers = common_setup(setup, outline)
     experts = experts_of(setup)
@@ -104,6 +105,7 @@ def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
+    end -= walk.stays * (len(outline.like) - len(outline.walked))
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
     return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts)
 
@@ -141,6 +143,7 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
         left[max(0, weight.place)] += weight.gradient
     for layer, packed in walk.outlived.items():
         left[layer] += packed
+    left[1:] = [gradients + walk.stays for gradients in left[1:]]
     added = (
         [after - before for before, after in pairwise(walk.built)],
         [after - before for before, after in pairwise(walk.entered)],

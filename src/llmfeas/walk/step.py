@@ -37,6 +37,8 @@ class Walked:
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
     outlived: dict[int, int]
     """What modules hold beyond the backward pass, packed, by the layer."""
+    stays: int = 0
+    """Packed level that a layer's backward leaves behind, beside gradients of weights, until the pass has ended."""
 
 
 def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
@@ -45,7 +47,7 @@ def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
     recorder.selective = setup.recipe.checkpointing == "selective"
     recorder.compiled = setup.implementation.compiled
     recorder.overwrites = setup.implementation.compiled or setup.implementation.patched
-    recorder.reentrant = setup.implementation.streams_inputs
+    recorder.reentrant = setup.implementation.streams_inputs or setup.recipe.holds_inputs
     # Adapters run in 16 bits, and nothing else trains beside them.
     recorder.bytes_kept = 1 if setup.recipe.fp8 and not setup.recipe.adapters else 2
     recorder.offloads = setup.recipe.offloads
@@ -79,6 +81,8 @@ def walked_step(
     recorder.named = None
     ledger.mark()
     depth, reached = len(model.layers), ledger.level  # what needs no gradient is not entered
+    stays = sum(storage.size for storage in recorder.held) // depth
+    recorder.held.clear()
     return Walked(
         ledger.marks,
         start,
@@ -89,6 +93,7 @@ def walked_step(
         [ledger.entered[place] for place in range(1, depth + 2)],
         [reached := ledger.entered.get(~place, reached) for place in range(depth + 1)],
         {place: _outlived(kept.values()) for place, kept in recorder.outliving.items()},
+        stays,
     )
 
 

@@ -61,7 +61,26 @@ def traits_of(scenario: Scenario) -> Implementation:
     kind = scenario.adapter_kind
     if kind is not None and not kind.pairs and traits.expert_adapters != "none":
         traits = replace(traits, expert_adapters="none")
+    if scenario.method in ("lora", "qlora"):
+        traits = _adapted(scenario, traits)
     return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)
+
+
+def _adapted(scenario: Scenario, traits: Implementation) -> Implementation:
+    """How adapters and what is frozen beside them run.
+
+    Who holds a model in 16 bits beside masters casts adapters to them too, and has no autocast (DeepSpeed:
+    runtime/engine.py; accelerator.py of Accelerate leaves autocast out under it). Before release 5 of transformers each
+    expert was a module of its own, which adapters reach.
+    """
+    scheme = scenario.engine_record.training.scheme
+    if traits.adapters == "written" and scheme.weight == 2 and scenario.precision.endswith("-mixed"):
+        traits = replace(traits, adapters="native")
+    if scenario.transformers == "5" or not runs_stacks(scenario) or traits.every_expert:
+        return traits
+    if scenario.lora_targets == "all-linear":
+        return traits if traits.expert_adapters == "none" else replace(traits, expert_adapters="each")
+    return replace(traits, experts_one_by_one=True)
 
 
 def loops_over_experts(scenario: Scenario) -> bool:
@@ -81,6 +100,13 @@ def merges_into_experts(scenario: Scenario) -> bool:
     if scenario.model.architecture.experts is None or scenario.method not in ("lora", "qlora"):
         return False
     return traits_of(scenario).expert_adapters == "merged" and scenario.lora_targets == "all-linear"
+
+
+def adapts_experts(scenario: Scenario) -> bool:
+    """Whether experts have adapters, merged into their stacks or each beside its own."""
+    if scenario.method not in ("lora", "qlora") or scenario.lora_targets != "all-linear":
+        return False
+    return traits_of(scenario).expert_adapters != "none"
 
 
 def runs_stacks(scenario: Scenario) -> bool:
