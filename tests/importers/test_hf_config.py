@@ -50,6 +50,7 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         "deepseek",
         "longcat_flash",
         "longcat_flash_ngram",
+        "rwkv7",
         "mimo",
         "exaone",
         "internlm2",

@@ -26,6 +26,7 @@ from .parts import (
     SideWeights,
     SourceEncoder,
     StateSpace,
+    TimeMixing,
     Window,
 )
 from .types import STRICT, Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive
@@ -41,7 +42,7 @@ two learned numbers a layer."""
 # fmt: off
 Mixer = Literal[
     "attention", "linear_attention", "state_space", "hybrid", "short_convolution", "gated_recurrence",
-    "compressed_attention", "none",
+    "time_mixing", "compressed_attention", "none",
 ]
 # fmt: on
 """What mixes the tokens in a layer; all but `attention`, `hybrid` (attention and a state space side by side) and `none`
@@ -163,6 +164,7 @@ class Architecture:
     state_space: StateSpace | None = None
     short_convolution: ShortConvolution | None = None
     gated_recurrence: GatedRecurrence | None = None
+    time_mixing: TimeMixing | None = None
     compressed_attention: CompressedAttention | None = None
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is

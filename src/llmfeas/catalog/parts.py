@@ -103,6 +103,15 @@ class GatedRecurrence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeMixing:
+    """Recurrent layers of RWKV: a state of `head_dim` numbers a channel (RWKV 7), or of three (RWKV 4: 0)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    width: Count
+    head_dim: CountOrZero = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedAttention:
     """Attention of one key-value head, whose keys are its values, to a window and to older tokens pressed together
     (DeepSeek-V4). A windowed layer sees its window only; one that indexes presses `rate` tokens into one entry, of

@@ -24,6 +24,7 @@ from .hf_latent import LATENT
 from .hf_llama import LLAMA
 from .hf_looped import LOOPED
 from .hf_mamba import MAMBA
+from .hf_mixing import MIXING
 from .hf_moe import MOE
 from .hf_older import OLDER
 from .hf_pairs import PAIRS
@@ -48,6 +49,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **LATENT,
     **RECENT,
     **RECURRENT,
+    **MIXING,
     **HYBRID,
     **MAMBA,
     **HEADS,
@@ -113,6 +115,7 @@ _ACTIVATIONS: Final = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
     "relu2": "relu2",
+    "sqrelu": "relu2",
     "xielu": "xielu",
     "silu": "silu",
     "swish": "silu",

@@ -214,6 +214,12 @@ def _recurrence(architecture: Architecture, kind: LayerKind) -> Operator:
     return gated_recurrence(architecture, kind)
 
 
+def _time_mixing(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .time_mixing import time_mixing
+
+    return time_mixing(architecture, kind)
+
+
 def _compressed(architecture: Architecture, kind: LayerKind) -> Operator:
     from .compressed import compressed_attention
 
@@ -249,6 +255,7 @@ MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "hybrid": _hybrid,
     "short_convolution": _convolution,
     "gated_recurrence": _recurrence,
+    "time_mixing": _time_mixing,
     "compressed_attention": _compressed,
 }
 
