@@ -144,12 +144,22 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("Model GiB", "✓ qwen3-8b", "not Speed as a multiple"),
     ),
-    # what may run out does not surely fit
+    # what may not fit as a whole llama.cpp fits by itself, and the screen says so
     (
         "estimate -m llama-3.3-70b -d 2xrtx-3090 -t inference",
         0,
-        ("! tight", "not surely fits", "smallest usual format"),
+        ("✓ feasible", "not surely fits", "smallest usual format", "llama.cpp then leaves up to", "on the host"),
     ),
+    ("estimate -m qwen3.6-35b-a3b -d rtx-4090 -t inference", 0, ("✓ feasible", "q4_k_m", "inference, 8 bits ✓")),
+    # a way that surely does, of two small changes, before one of much slower steps
+    (
+        "estimate -m qwen2.5-0.5b -d rtx-3060 -t finetune",
+        0,
+        ("--engine pytorch-liger --checkpointing full ✓",),
+    ),
+    # whole experts on each device, where kernels would pad their parts
+    ("estimate -m kimi-k3 -d 8xb300 -t inference", 0, ("✗ does not fit", "--ep 8 ✓", "need no padding")),
+    ("estimate -m kimi-k3 -d 8xb300 -t inference --ep 8", 0, ("✓ feasible",)),
     # work as people count it
     ("estimate -m gpt2 -d t4 -t lora --examples 5k --epochs 3", 0, ("5 k examples", "x 3 epochs")),
     ("estimate -m gpt2 -d t4 -t inference --prompt 0", 0, ("not first token", "reads prompts at")),
@@ -162,7 +172,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt2 -d t4 --gpus 3", 2, ("--num-devices",)),
     ("estimate -m gpt2 -d t4 --users 3", 2, ("--concurrency",)),
     ("estimate -m gpt2 -d t4 --learning-rate 1e-4", 2, ("changes neither memory nor time", "not Did you mean")),
-    ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --examples",)),
+    ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --data-size", "in fine-tuning --examples")),
 )
 
 

@@ -96,6 +96,16 @@ def test_layers_are_padded_to_groups_as_logs_count_blocks() -> None:
     assert found.request_bytes == pytest.approx(10 * blocks * 16 * 2 * 16 * 128 * 2)
 
 
+def test_kernels_pad_the_parts_of_an_expert_and_no_whole_one() -> None:
+    """vLLM's kernels for mxfp4 want widths in steps of 256: of 3072 eight ranks have 384 each, which become 512."""
+    ask = {"model": "kimi-k3", "device": "8xb300", "task": "inference", "engine": "vllm"}
+    cut, whole = (asked(**ask, **more) for more in ({}, {"ep": 8}))
+    assert cut.verdict.status == "infeasible" and whole.verdict.status == "feasible"
+    routed = 92 * 896 * 3 * 3584 * 3072 * 4.25 / 8 / 8
+    more = cut.memory.components["weights_bytes"] - whole.memory.components["weights_bytes"]
+    assert more == pytest.approx(routed / 3, rel=0.01)
+
+
 def test_a_windowed_layer_has_room_for_its_window_and_a_pass() -> None:
     """gpt-oss-120b at 131072 tokens in passes of 1024: 4.54 GiB, as vLLM 0.11 prints (issue 27508)."""
     found = room(

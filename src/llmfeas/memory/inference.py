@@ -20,7 +20,7 @@ from ..workload.stages import Stage, stages, stages_by_memory
 from ..workload.weights import WeightBytes, native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
-from .profile_pass import WidestPass, rank_parts, widest_bytes
+from .profile_pass import WidestPass, widest_bytes
 
 COPIED_FROM_TOKENS = 32
 """Tokens from which on llama.cpp multiplies on the device what lies on the host (op_offload_min_batch_size)."""
@@ -217,12 +217,17 @@ def _stages(s: Serving, layers: int, head: int) -> tuple[Stage, ...]:
     return stages_by_memory(layers, s.memories, head) if s.memories else stages(layers, s.pp, head)
 
 
+def pads_experts(scenario: Scenario) -> bool:
+    """Whether a server's kernels pad the routed experts of a rank."""
+    return scenario.task == "inference" and _padding(serving_of(scenario)) > 1
+
+
 def _padding(s: Serving) -> float:
     """By which factor a server's kernels pad the width of a rank's routed experts."""
     experts = s.architecture.experts
     if s.pool is None or experts is None or s.quant not in s.pool.padded:
         return 1.0
-    width = experts.width / rank_parts(s.tp, s.expert_ranks)
+    width = experts.width / s.expert_tp
     return -(-width // s.pool.padded_to) * s.pool.padded_to / width
 
 
@@ -316,7 +321,7 @@ def _profiled(s: Serving, pool: ServingPool, part: Part, sequences: int) -> dict
             value=s.native,
             quant=s.quant,
             tp=s.tp,
-            expert_ranks=s.expert_ranks,
+            expert_tp=s.expert_tp,
             samples=part.makes_logits and s.context <= (pool.whole_prompts or s.context),
         )
     )

@@ -24,7 +24,8 @@ class WidestPass:
     """Bytes of an activation."""
     quant: str
     tp: int
-    expert_ranks: int
+    expert_tp: int
+    """Ranks that share the width of one routed expert; the others share the experts."""
     samples: bool
     """Makes logits: the last stage of a pipeline."""
 
@@ -74,11 +75,6 @@ def _experts(p: WidestPass) -> tuple[float, float]:
     if experts is None:
         return 0.0, 0.0
     rows = p.tokens * (experts.expected_real or experts.top_k)
-    width = experts.width / rank_parts(p.tp, p.expert_ranks)
+    width = experts.width / p.expert_tp
     held = rows * (max(2 * width, p.architecture.hidden) + width) * p.value
     return (held, 0.0) if p.pool.keeps_workspace and p.quant not in WORKSPACE_FREE else (0.0, held)
-
-
-def rank_parts(tp: int, expert_ranks: int) -> int:
-    """Count the ranks that share the width of one routed expert; the others share the experts."""
-    return tp if expert_ranks <= tp else 1

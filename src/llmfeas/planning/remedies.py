@@ -142,16 +142,30 @@ def _by_tiers(search: Search, axes: Sequence[Axis], end: int) -> list[Way]:
         own = list(_of_tiers(axes, (tier,)))
         if not own:
             continue
+        within = list(_of_tiers(axes, range(tier + 1)))
         if ways:
             ways += search.ways(own, 1)
+            if not (_any_sure(ways) or is_followed(search.requested)):
+                ways += _sure_pairs(search, within)
         else:
-            within = list(_of_tiers(axes, range(tier + 1)))
             ways = _fewest(search, within)
-            if not any(way.estimate.verdict.status == "feasible" for way in ways):
+            if not _any_sure(ways):
                 ways += [way for way in _leanest(search, within) if len(way.changes) <= MOST_TOGETHER]
         if len(ways) >= ENOUGH:
             break
     return worth_showing(ways) if ways else []
+
+
+def _any_sure(ways: Sequence[Way]) -> bool:
+    return any(way.estimate.verdict.status == "feasible" for way in ways)
+
+
+def _sure_pairs(search: Search, axes: Sequence[Axis]) -> list[Way]:
+    """The first ways of two changes that surely do, where single ones may just do."""
+    asked, search.wanted = search.wanted, SURELY
+    ways = list(islice(search.ways(axes, 2), SHOWN))
+    search.wanted = asked
+    return ways
 
 
 def _fewest(search: Search, axes: Sequence[Axis]) -> list[Way]:

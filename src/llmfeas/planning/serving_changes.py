@@ -8,6 +8,7 @@ from ..catalog.backend import default_engine, support
 from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate
+from ..memory.inference import pads_experts
 from ..scenario import Scenario
 from ..workload.serving import replicas, shares_memory
 from .change import AUTO, Change, Source, change
@@ -180,6 +181,16 @@ def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
             yield change(scenario, "server-share", both, text, more=0.5)
 
 
+def experts_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield whole experts on each device, where kernels pad the parts that tensor parallelism cuts them into."""
+    scenario = estimate.scenario
+    tp, experts = scenario.tp, scenario.model.architecture.experts
+    cut = experts is not None and tp > 1 == scenario.ep and experts.count % tp == 0
+    if cut and pads_experts(scenario):
+        text = "each device holds whole experts, which need no padding"
+        yield change(scenario, "layout", {"ep": tp}, text)
+
+
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield shorter contexts, down to 1024 tokens; of a server that is followed no shorter ones than its requests."""
     scenario = estimate.scenario
@@ -227,6 +238,7 @@ def host_pain(kept: int, layers: int) -> float:
 
 SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
     ("max_num_seqs", server_changes),
+    ("ep", experts_changes),
     ("concurrency", concurrency_changes),
     ("kv_dtype", kv_dtype_changes),
     ("quant", quant_changes),

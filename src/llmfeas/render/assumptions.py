@@ -183,7 +183,7 @@ def _chosen_to_fit(inputs: Json, *, sure: bool) -> Iterator[str]:
             yield f"{weights}: the best usual format that surely fits; as published they do not (--quant)."
     if moved:
         whose = f"The experts of {moved} layer{'s' if moved > 1 else ''}"
-        yield f"{glued(whose)} stay in main memory, no more than do not fit on the device (--n-cpu-moe)."
+        yield f"{glued(whose)} stay in main memory, no more than must for the rest to fit surely (--n-cpu-moe)."
     if placed:
         where = f"{layers['value']} layers on the device"
         yield f"{glued(where)}, as many as surely fit; the rest runs on the host (--gpu-layers)."

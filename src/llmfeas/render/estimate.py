@@ -41,7 +41,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     unequal = result["memory"].get("parts")
     devices = glued(device if unequal else f"{inputs['num_devices']['value']} x {device}")
     title, verdict = f"{model}, {_size(result['parameters'])}, on {devices}", verdict_words(result["verdict"])
-    asked = context(inputs, result["parameters"], writes=_writes(result["time"]))
+    asked = context(inputs, result["parameters"], writes=writes(result["time"]))
     uses = result.get("uses")
     sections = (
         *_reasons(result["verdict"]),
@@ -199,7 +199,7 @@ def _limited(inputs: Json, time: Json, key: str) -> str:
     return f", limited by {'transfers from main memory' if alone else LIMITS.get(bound, bound)}"
 
 
-def _writes(time: Json) -> bool:
+def writes(time: Json) -> bool:
     """Whether the model writes; encoders only read."""
     written = time.get("decode_tokens_per_second")
     return written is None or bool(written["expected"])
@@ -207,7 +207,7 @@ def _writes(time: Json) -> bool:
 
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     written = _limited(inputs, time, "decode_bound_by")
-    if not _writes(time):
+    if not writes(time):
         read = f"reads {rate(time['prefill_tokens_per_second'])}{_limited(inputs, time, 'prefill_bound_by')}{condition}"
         return [read, f"a text is read in {figure(time['time_to_first_token_seconds'], format_duration)}"]
     requests = inputs.get("concurrency", {}).get("value") or 1

@@ -7,6 +7,8 @@ from typing import Any
 
 from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
+from .assumptions import context
+from .estimate import writes
 from .report import Column, Pair, Phrase, Report, Table, Topic, glued
 from .words import figure, flags, judged, sentence, setting, verdict_words
 
@@ -63,7 +65,7 @@ def report(envelope: Json, device: str) -> Report:
     blocks: list[Topic | Table] = [_answer(answer)]
     blocks += _tables(answer)
     if result["at"] is not None:
-        blocks.append(_there(result["at"]["result"], device))
+        blocks.append(_there(result["at"], device))
     if result.get("ways"):
         blocks.append(_ways(result["ways"], result["question"]))
     if result["beyond"]:
@@ -174,12 +176,15 @@ def _bid(bid: Json) -> tuple[Phrase, ...]:
     )
 
 
-def _there(result: Json, device: str) -> Topic:
+def _there(at: Json, device: str) -> Topic:
+    """The verdict at the answer, and with which settings: many were chosen for it."""
+    result = at["result"]
     memory = result["memory"]
     needed, usable = format_bytes(memory["peak_bytes"]["expected"]), format_bytes(memory["usable_bytes"])
     on = f" on {printable(device, 60)}" if device else ""
     text = Phrase(f": needs {needed} of {usable} usable{on}.")
-    return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text),))
+    settings = " · ".join(context(at["inputs"], result["parameters"], writes=writes(result["time"])))
+    return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text), (Phrase(settings, "dim"),)))
 
 
 def _ways(ways: Sequence[Json], question: str) -> Topic:

@@ -36,6 +36,8 @@ class Serving:
     fused: bool
     tp: int
     expert_ranks: int
+    expert_tp: int
+    """Of these, as many share the width of one expert; the others share the experts."""
     """Ranks that share the routed experts."""
     pp: int
     memories: tuple[float, ...] = ()
@@ -109,6 +111,7 @@ def _serving_of(scenario: Scenario, most: int | None) -> Serving:
         fused=scenario.attention == "flash",
         tp=scenario.tp,
         expert_ranks=scenario.ep * scenario.expert_tp,
+        expert_tp=scenario.expert_tp,
         pp=scenario.pp,
         memories=scenario.device.split if isinstance(scenario.device, Joined) else (),
         host_layers=layers - kept,

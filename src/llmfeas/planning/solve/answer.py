@@ -76,10 +76,12 @@ def may_run(request: Request, catalog: Catalog) -> bool:
     return software_support(known.scenario, known.backend)[0] != "unsupported"
 
 
-def is_feasible(request: Request, catalog: Catalog) -> bool:
-    """Whether a request works, be it tightly, on the device alone unless layers on the host were asked for."""
+def is_feasible(request: Request, catalog: Catalog, *, on_host: bool = False) -> bool:
+    """Whether a request works, be it tightly; on the device alone unless layers on the host are asked for, or allowed
+    with `on_host`.
+    """
     result = estimated(request, catalog)
-    return result is not None and result.verdict.status in FEASIBLE and not spills(result)
+    return result is not None and result.verdict.status in FEASIBLE and (on_host or not spills(result))
 
 
 def spills(result: Estimate) -> bool:
@@ -104,7 +106,7 @@ def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
         scenario, layers = result.scenario, result.scenario.model.architecture.layers
         reasons = f"only {scenario.gpu_layers} of {layers} layers stay on the device, the rest runs on the host"
         if scenario.gpu_layers is None:
-            reasons = f"the experts of {scenario.n_cpu_moe} of {layers} layers do not fit on the device"
+            reasons = f"the experts of {scenario.n_cpu_moe} of {layers} layers would stay in main memory"
     return {"status": result.verdict.status, "because": reasons}
 
 

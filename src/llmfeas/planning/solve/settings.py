@@ -10,6 +10,7 @@ from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.verdict import host_exceeds
 from ...memory.peak import memory
+from ...options import GROUPED
 from ...record import dataclass
 from ...settle import resolution
 from ...workload.parameters import parameters
@@ -18,6 +19,8 @@ from ..bisection import largest, smallest
 from .answer import Answer, Request, estimated, is_feasible, lies_on_host, may_run, outcome, without
 
 MEBIBYTE = 2**20
+ON_HOST = "the model does not fit on the device alone: what is more takes room from its layers, and speed with them"
+"""Said where all answers leave something on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,21 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
         flag = "--" + search.setting.replace("_", "-")
         raise UsageError("contradiction", f"solve {question} searches {flag}", f"Leave {flag} out.")
 
-    def holds(value: int) -> bool:
-        return is_feasible(request_at(value), catalog)
+    def found(*, on_host: bool) -> int | None:
+        def holds(value: int) -> bool:
+            return is_feasible(request_at(value), catalog, on_host=on_host)
+
+        if not search.grows_harder:
+            return smallest(holds, search.low, search.high)
+        return _largest(search, holds, lambda value: _fits(request_at(value), catalog, on_host=on_host))
 
     value: int | None = None
+    notes: tuple[str, ...] = ()
     # requests at once may choose another engine, no other setting does
     if search.setting == "concurrency" or may_run(request_at(search.low), catalog):
-        if search.grows_harder:
-            value = _largest(search, holds, lambda value: _fits(request_at(value), catalog))
-        else:
-            value = smallest(holds, search.low, search.high)
+        value = found(on_host=False)
+        if value is None and search.grows_harder and is_feasible(request_at(search.low), catalog, on_host=True):
+            value, notes = found(on_host=True), (ON_HOST,)
     if value is None:
         edge = search.low if search.grows_harder else search.high
         limit = {search.setting: edge * search.unit, **outcome(request_at(edge), catalog)}
@@ -60,7 +68,8 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
     beyond: dict[str, object] | None = None
     if search.low <= step <= search.high:
         beyond = {search.setting: step * search.unit, **outcome(request_at(step), catalog)}
-    return Answer(question, {search.setting: value * search.unit}, estimated(request_at(value), catalog), beyond)
+    there = estimated(request_at(value), catalog)
+    return Answer(question, {search.setting: value * search.unit}, there, beyond, notes)
 
 
 def _largest(search: SearchedSetting, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
@@ -79,7 +88,7 @@ def _largest(search: SearchedSetting, holds: Callable[[int], bool], fits: Callab
     return None
 
 
-def _fits(request: Request, catalog: Catalog) -> bool:
+def _fits(request: Request, catalog: Catalog, *, on_host: bool) -> bool:
     """Whether memory takes a request."""
     try:
         scenario = resolution(request, catalog).scenario
@@ -87,7 +96,7 @@ def _fits(request: Request, catalog: Catalog) -> bool:
         if error.code in REFUSALS:
             return False
         raise
-    if lies_on_host(scenario):
+    if lies_on_host(scenario) and not on_host:
         return False
     found = memory(scenario)
     if found.serving is not None and found.serving.refusal is not None:
@@ -117,7 +126,9 @@ def max_context(request: Request, catalog: Catalog) -> Answer:
     if _inference(request):
         low = max(1, int(str(request.get("prompt") or 1)))
         return inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog)
-    return inverted("max-context", SearchedSetting("seq_len", 1, 10**8), {"micro_batch": 1, **request}, catalog)
+    written = int(str(request.get("response_length") or (1 if request.get("task") in GROUPED else 0)))
+    search = SearchedSetting("seq_len", 1 + written, 10**8)
+    return inverted("max-context", search, {"micro_batch": 1, **request}, catalog)
 
 
 def max_rank(request: Request, catalog: Catalog) -> Answer:
