@@ -134,7 +134,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("--num-devices", "not --task qlora", "not --task lora"),
     ),
-    ("plan -m qwen3-30b-a3b -d rtx-4090 -t qlora", 0, ("Change --lora-targets attention", "experts stay as they are")),
+    (
+        "plan -m qwen3-30b-a3b -d rtx-4090 -t qlora",
+        0,
+        ("Change --engine unsloth --lora-targets attention ✓", "Or --lora-targets attention !"),
+    ),
     # searches skip what cannot be asked
     ("compare -m gpt2 -m llama-3-8b -d rtx-4090 -t inference --context 4096", 0, ("1 of the rows cannot be asked",)),
     ("solve deadline -m llama-3-8b -d 8xh100-sxm --tokens 100B", 0, ("Answer time", "not infeasible")),
@@ -172,7 +176,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt2 -d t4 --gpus 3", 2, ("--num-devices",)),
     ("estimate -m gpt2 -d t4 --users 3", 2, ("--concurrency",)),
     ("estimate -m gpt2 -d t4 --learning-rate 1e-4", 2, ("changes neither memory nor time", "not Did you mean")),
-    ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --data-size", "in fine-tuning --examples")),
+    ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --examples or --data-size",)),
 )
 
 

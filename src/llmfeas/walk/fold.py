@@ -100,7 +100,7 @@ class _Folded:
         )
 
 
-@lru_cache(maxsize=96)
+@lru_cache(maxsize=384)
 def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)
