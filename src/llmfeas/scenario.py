@@ -93,6 +93,8 @@ class Scenario:
     """Tokens of an answer that the model writes; None where it writes none."""
     colocate: Literal["true", "false"] | None = None
     """Answers are written on the devices that train; false: on as many of the same kind beside them."""
+    sleep: Literal["true", "false"] | None = None
+    """The server among them gives its memory back while weights train; None where there is none."""
     adapters: Literal["none", "lora", "qlora"] | None = None
     """What trains in a task with an objective; the others say it by their name."""
     tokens: float | None = None

@@ -33,6 +33,7 @@ Setting = Literal[
     "group_size",
     "response_length",
     "colocate",
+    "sleep",
     "teacher",
     "reward_model",
     "critic",
@@ -169,6 +170,8 @@ class Settings(TypedDict, total=False):
     """Tokens of an answer that the model writes; the rest of --seq-len is prompt."""
     colocate: bool | Literal["true", "false", "auto"]
     """Answers are written on the devices that train; false: on as many beside them."""
+    sleep: bool | Literal["true", "false", "auto"]
+    """A server that writes on the devices that train gives its memory back between."""
     teacher: str
     """Model that a student learns from."""
     reward_model: str

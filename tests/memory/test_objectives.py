@@ -89,6 +89,32 @@ def test_answers_are_written_beside_or_on_the_devices_that_train() -> None:
     assert beside["cost"]["usd"]["expected"] == pytest.approx(2 * here["cost"]["usd"]["expected"])
 
 
+def test_a_server_that_sleeps_leaves_the_fuller_of_two_moments() -> None:
+    """The update without it, or weights and states beside its share."""
+    ask = {"task": "grpo", "gpu_memory_utilization": 0.5, "micro_batch": 8}
+
+    def memory(**changes: Any) -> Any:
+        return asked(**{**ask, **changes})["result"]["memory"]
+
+    awake, alone = memory(), memory(colocate="false")
+    short, long = memory(sleep="true"), memory(sleep="true", gpu_memory_utilization=0.02)
+    assert short["peak_moment"] == "decode" and short["kv_cache_bytes"] == awake["kv_cache_bytes"]
+    assert short["components"]["gradients_bytes"] == short["components"]["activations_bytes"] == 0
+    assert short["components"]["weights_bytes"] == awake["components"]["weights_bytes"]
+    assert short["peak_bytes"]["expected"] < awake["peak_bytes"]["expected"]
+    assert long["peak_moment"] == alone["peak_moment"]
+    assert long["peak_bytes"] == alone["peak_bytes"]
+
+
+def test_verl_lets_its_server_sleep_and_trl_does_where_it_is_asked() -> None:
+    inputs = {engine: asked(task="grpo", engine=engine)["inputs"] for engine in ("verl", "trl")}
+    assert inputs["verl"]["sleep"] == {"value": "true", "origin": "backend"}
+    assert inputs["verl"]["gpu_memory_utilization"]["value"] == 0.5
+    assert inputs["trl"]["sleep"] == {"value": "false", "origin": "default"}
+    warned = asked(task="grpo", colocate="false", sleep="true")["warnings"]
+    assert "--sleep is about answers on the devices that train: ignored" in {note["message"] for note in warned}
+
+
 def test_longer_answers_take_longer_to_write() -> None:
     def seconds(**changes: Any) -> float:
         return asked(task="grpo", **changes)["result"]["time"]["step_seconds"]["expected"]

@@ -138,6 +138,10 @@ class TrainingTraits:
     """It lays states and weights on drives (ZeRO-Infinity)."""
     answers_beside: bool = False
     """Answers to learn from are written on devices of their own where nobody says."""
+    sleeps: bool = False
+    """A server that writes them on the devices that train gives its memory back between where nobody says."""
+    server_share: Fraction = 0.3
+    """Of each of these devices, which it takes where nobody says."""
     autocast: bool = True
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     wide_base: bool = False

@@ -162,17 +162,24 @@ def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term
     yield term("time.total_seconds", "", "tokens / tokens_per_second", (whole, rate), value, "s")
 
 
+def _paid(scenario: Scenario) -> TermInput:
+    """The devices of a job, those besides that write answers among them."""
+    if scenario.paid_devices == scenario.num_devices:
+        return setting(scenario, "num_devices", scenario.num_devices, "devices")
+    return number("paid_devices", scenario.paid_devices, "devices", "derived")
+
+
 def _cost_terms(estimate: Estimate) -> Iterator[Term]:
     scenario, cost = estimate.scenario, estimate.cost
     total = estimate.total_seconds
     if total is None:
         return
     seconds = number("seconds", total.expected, "s")
-    devices = setting(scenario, "num_devices", scenario.num_devices, "devices")
+    devices = _paid(scenario)
     power = scenario.device.power_w
     if cost.energy_kwh is not None and power is not None:
         energy = cost.energy_kwh.expected
-        drawn = energy * 3.6e6 / (total.expected * power * scenario.num_devices * scenario.pue)
+        drawn = energy * 3.6e6 / (total.expected * power * scenario.paid_devices * scenario.pue)
         inputs = (
             seconds,
             number("power", power, "W", "device"),
@@ -180,7 +187,7 @@ def _cost_terms(estimate: Estimate) -> Iterator[Term]:
             devices,
             setting(scenario, "pue", scenario.pue),
         )
-        formula = "seconds * power * drawn * num_devices * pue / 3600000"
+        formula = f"seconds * power * drawn * {devices.name} * pue / 3600000"
         yield term("cost.energy_kwh", "the power that the devices draw", formula, inputs, energy, "kWh")
     if cost.usd is None:
         return
@@ -189,11 +196,11 @@ def _cost_terms(estimate: Estimate) -> Iterator[Term]:
     if (bought := cost.purchase) is not None:
         wear = number("wear", bought.usd_per_device_hour, "USD/h", "purchase price over lifetime")
         priced += [seconds, devices, wear]
-        summands.append("seconds / 3600 * num_devices * wear")
+        summands.append(f"seconds / 3600 * {devices.name} * wear")
     elif (rent := cost.price) is not None:
         source = ", ".join(filter(None, (rent.provider, rent.as_of))) or scenario.origins.get("price", "device")
         priced += [seconds, devices, number("price", rent.usd_per_device_hour, "USD/h", source)]
-        summands.append("seconds / 3600 * num_devices * price")
+        summands.append(f"seconds / 3600 * {devices.name} * price")
     if scenario.electricity_usd_per_kwh is not None and cost.energy_kwh is not None:
         priced += [
             number("energy", cost.energy_kwh.expected, "kWh"),

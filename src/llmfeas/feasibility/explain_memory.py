@@ -171,7 +171,7 @@ def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
     scenario = estimate.scenario
     if scenario.offload_layers is not None:
         return {}
-    if estimate.memory.peak_moment == "optimizer" or scenario.model.architecture.layers > MOST_LAYERS:
+    if estimate.memory.peak_moment in ("optimizer", "decode") or scenario.model.architecture.layers > MOST_LAYERS:
         return {}
     rank, length = fullest_rank(scenario), _length(scenario)
     share = 0.0 if rank.held.gradients is not None else rank.held.gradient_share

@@ -53,5 +53,6 @@ def _critic(scenario: Scenario, model: Model) -> dict[str, float]:
         beside=(),
         response_length=None,
         colocate=None,
+        sleep=None,
     )
     return training_memory(alone).components

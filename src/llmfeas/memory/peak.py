@@ -16,7 +16,7 @@ from ..workload.serving import pool_of, replicas
 from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
-from .rollouts import beside_training
+from .rollouts import beside_training, fullest
 from .runtime import overhead_of, own_memory, runtime_memory
 from .server_releases import doubted_by_releases
 from .serving_room import ServingRoom, served_memory
@@ -108,9 +108,9 @@ def memory(scenario: Scenario) -> CountedMemory:
 
 
 def _training(scenario: Scenario) -> CountedMemory:
-    tensors = training_memory(scenario)
-    runtime = runtime_memory(scenario, tensors.components)
     server, notes = beside_training(scenario)
+    tensors, server = fullest(scenario, training_memory(scenario), server)
+    runtime = runtime_memory(scenario, tensors.components)
     others = models_beside(scenario)
     peak = _training_peak(tensors, runtime, server, others)
     components = {
@@ -288,9 +288,9 @@ def peak_bytes(scenario: Scenario) -> Range:
     """The peak alone, for searches over recipes."""
     if not scenario.is_training:
         return _serving(scenario).memory.peak_bytes
-    tensors = training_memory(scenario)
+    tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario)[0])
     runtime = runtime_memory(scenario, tensors.components)
-    return _training_peak(tensors, runtime, beside_training(scenario)[0], models_beside(scenario))
+    return _training_peak(tensors, runtime, server, models_beside(scenario))
 
 
 def on_machine_bytes(scenario: Scenario, memory: Memory) -> float:

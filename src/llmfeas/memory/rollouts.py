@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..contract import Note
+from ..record import replace
 from ..scenario import Scenario
 from ..workload.cache import kv_cache_bytes
 from ..workload.parameters import parameters
+from .training import TensorMemory
 
 SERVED_BYTES = 2.0
 """Of a weight that answers are written with: 16 bits, whatever the training computes in."""
@@ -13,6 +15,10 @@ ROOM_FOR_WEIGHTS = 0.8
 """Of the server's share at most; the rest is cache."""
 SHARE_BESIDE = 0.9
 """Of a device that does nothing but write answers (trl 1.16, trl vllm-serve)."""
+
+
+AT_REST = ("weights_bytes", "optimizer_bytes")
+"""Components that a training holds between two steps."""
 
 
 def rollout_tp(scenario: Scenario) -> int:
@@ -35,6 +41,27 @@ def answers_at_once(scenario: Scenario) -> int:
 
 def _weights(scenario: Scenario) -> float:
     return SERVED_BYTES * parameters(scenario.model.architecture).total
+
+
+def sleeps(scenario: Scenario) -> bool:
+    """Whether the server holds nothing while weights train (vLLM's sleep mode: weights and cache go)."""
+    return scenario.sleep == "true" and scenario.colocated_bytes > 0
+
+
+def while_writing(tensors: TensorMemory) -> TensorMemory:
+    """What the training holds while answers are written: weights and the states of their optimizer."""
+    held = {name: size if name in AT_REST else 0.0 for name, size in tensors.components.items()}
+    return replace(tensors, bytes=sum(held.values()), components=held, moment="decode", runner_up=tensors.moment)
+
+
+def fullest(
+    scenario: Scenario, tensors: TensorMemory, server: dict[str, float]
+) -> tuple[TensorMemory, dict[str, float]]:
+    """The fuller of both moments where the server sleeps between: tensors of the training, and those of the server."""
+    if not sleeps(scenario):
+        return tensors, server
+    writing = while_writing(tensors)
+    return (writing, server) if writing.bytes + sum(server.values()) > tensors.bytes else (tensors, {})
 
 
 def beside_training(scenario: Scenario) -> tuple[dict[str, float], tuple[Note, ...]]:

@@ -16,6 +16,7 @@ from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_bytes, format_count
 from ..workload.kernels import has_host, runs_public_code
 from .change import AUTO, Change, Source, change
+from .writer_changes import writer_changes
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
 FULL = ("pretrain", "finetune")
@@ -379,6 +380,7 @@ def usual_engine(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 RECIPE_SOURCES: tuple[tuple[str, Source], ...] = (
     ("attention", attention_changes),
     ("engine", engine_changes),
+    ("sleep", writer_changes),
     ("checkpointing", checkpointing_changes),
     ("micro_batch", micro_batch_changes),
     ("zero", zero_changes),

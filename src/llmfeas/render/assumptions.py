@@ -56,7 +56,8 @@ def _training(value: Any, total: float) -> Iterator[str]:
     if value("response_length"):
         several = value("group_size") or 1
         yield f"{several} answer{'s' * (several > 1)} of {value('response_length')} tokens a prompt"
-        yield "written on the same devices" if value("colocate") == "true" else "written on as many devices beside"
+        where = "by a server that sleeps between" if value("sleep") == "true" else "on the same devices"
+        yield f"written {where if value('colocate') == 'true' else 'on as many devices beside'}"
     if value("loss"):
         yield from ("reference computed before",) if value("reference") == "precomputed" else ()
         yield from (

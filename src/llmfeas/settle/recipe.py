@@ -17,6 +17,7 @@ from ..text import printable
 from ..workload.kernels import stacks_experts
 from ..workload.parameters import adapted_shapes, parameters
 from .draft import Draft
+from .writer import settle_writer
 
 MIXED = ("bf16-mixed", "fp16-mixed", *NARROW)
 TWICE, AS_FAST = 1.99, 0.99
@@ -101,15 +102,7 @@ def settle_rollouts(draft: Draft, engine: Engine) -> None:
             f"--response-length {length} leaves no room for a prompt in --seq-len {seq_len}",
             f"use --seq-len {length + 256}, the tokens of prompt and answer, or a shorter answer",
         )
-    beside = engine.training.answers_beside
-    if draft.settle("colocate", "false" if beside else "true", "backend" if beside else "default") == "true":
-        draft.settle("gpu_memory_utilization", COLOCATED_SHARE, "backend")
-    elif draft.was_given("gpu_memory_utilization"):
-        draft.warn("option-unused", "--gpu-memory-utilization is about answers on the devices that train: ignored")
-
-
-COLOCATED_SHARE = 0.3
-"""Of a device, which a server takes that writes answers beside a training (trl 1.16, vllm_gpu_memory_utilization)."""
+    settle_writer(draft, engine)
 
 
 def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine) -> None:

@@ -107,5 +107,6 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         mfu=None,
         response_length=None,
         colocate=None,
+        sleep=None,
         origins={"prompt": "given", "output": "given"},
     )

@@ -81,6 +81,7 @@ def _rollouts(scenario: Scenario) -> dict[str, object]:
     if scenario.colocate == "true":
         settings["vllm_gpu_memory_utilization"] = scenario.gpu_memory_utilization
         settings["vllm_tensor_parallel_size"] = rollout_tp(scenario)
+        settings |= {"vllm_enable_sleep_mode": True} if scenario.sleep == "true" else {}
     return settings
 
 
