@@ -11,7 +11,7 @@ from typing import Final
 from ..catalog.parts import Dropout
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import BIASED, Family, Parts, sizes
+from .hf_parts import BIASED, BIASED_LAYERS, Family, Parts, sizes
 
 _GPT2_NAMES: Final = {
     "layers": "n_layer",
@@ -21,15 +21,7 @@ _GPT2_NAMES: Final = {
     "context": "n_positions",
     "activation": "activation_function",
 }
-_GPT2_FIXED: Final = {
-    "gated": False,
-    "norm": "layer",
-    "norm_bias": True,
-    "qkv_bias": True,
-    "out_bias": True,
-    "mlp_bias": True,
-    "positions": "learned",
-}
+_GPT2_FIXED: Final = {**BIASED_LAYERS, "positions": "learned"}
 _GPT2: Final = {
     "n_layer": 12,
     "n_embd": 768,
@@ -82,17 +74,6 @@ _ONE_NORM: Final = {
 def _two_rows_more(config: Config, parts: Parts) -> Parts:
     """BioGPT's table of positions begins two rows late."""
     return {"learned_positions": parts["context"] + 2}
-
-
-_BIASED_LAYERS: Final = {
-    "gated": False,
-    "norm": "layer",
-    "norm_bias": True,
-    "kv_heads": 0,
-    "qkv_bias": True,
-    "out_bias": True,
-    "mlp_bias": True,
-}
 
 
 def _opt_block(config: Config, parts: Parts) -> Parts:
@@ -245,13 +226,13 @@ CLASSIC: Final[Mapping[str, Family]] = {
             "attention_dropout": 0.1,
             "tie_word_embeddings": True,
         },
-        fixed={**_BIASED_LAYERS, "rope_fraction": 0.0},
+        fixed={**BIASED_LAYERS, "rope_fraction": 0.0},
         parts=(read.dropout(attention="attention_dropout", residual="dropout"),),
     ),
     "biogpt": Family(
         implementation="hf-opt",
         defaults=sizes(24, 1024, 16, None, 4096, 42384, 1024, tie_word_embeddings=True) | {"hidden_act": "gelu"},
-        fixed={**_BIASED_LAYERS, "positions": "learned"},
+        fixed={**BIASED_LAYERS, "positions": "learned"},
         parts=(_two_rows_more,),
     ),
     "bloom": Family(

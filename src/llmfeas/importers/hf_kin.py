@@ -34,31 +34,49 @@ def _narrow(config: Config, parts: Parts, key: str = "embedding_size") -> tuple[
     return {"embedding_dim": narrow, "projects_late": True}, narrow, hidden
 
 
+def _predicted(parts: Parts, width: int, *, wide: int = 0) -> int:
+    """The head that predicts tokens: a product and a norm of a table's width, a bias a token; `wide`: a table too."""
+    hidden: int = parts["hidden"]
+    return hidden * width + 3 * width + int(parts["vocab"]) * (1 + wide)
+
+
+def _headed(config: Config, parts: Parts, heads: Mapping[str, int], beside: int) -> Parts:
+    """What stands beside the layers: these numbers and those of the class's head, by default a number a label."""
+    labels = labels_of(config) * (parts["hidden"] + 1)
+    last = heads.get(class_of(config), labels)
+    return {"side": SideWeights(vectors=beside + last), **dropout_of(config)}
+
+
+def _classified(config: Config, parts: Parts) -> int:
+    hidden: int = parts["hidden"]
+    return _square(hidden) + labels_of(config) * (hidden + 1)
+
+
 def _electra(config: Config, parts: Parts) -> Parts:
     """Read ELECTRA: `PreTraining` finds the tokens that `MaskedLM` replaced."""
-    hidden, vocab, kind = parts["hidden"], parts["vocab"], class_of(config)
     found, narrow, bias = _narrow(config, parts)
-    labels = labels_of(config) * (hidden + 1)
-    masked = hidden * narrow + 3 * narrow + vocab
-    heads = {"Model": 0, "MaskedLM": masked, "CausalLM": masked, "PreTraining": _square(hidden) + hidden + 1}
-    last = heads.get(kind, _square(hidden) + labels if kind == "SequenceClassification" else labels)
-    side = SideWeights(vectors=_kinds(config, narrow) + bias + last)
-    return {**found, "positions": "learned", "side": side, **dropout_of(config)}
+    return {**found, "positions": "learned", **_factored(config, parts, _kinds(config, narrow) + bias, narrow)}
+
+
+def _factored(config: Config, parts: Parts, beside: int, narrow: int) -> Parts:
+    masked, hidden = _predicted(parts, narrow), parts["hidden"]
+    heads = {
+        "Model": 0,
+        "MaskedLM": masked,
+        "CausalLM": masked,
+        "PreTraining": _square(hidden) + hidden + 1,
+        "SequenceClassification": _classified(config, parts),
+    }
+    return _headed(config, parts, heads, beside)
 
 
 def _roformer(config: Config, parts: Parts) -> Parts:
     """Read RoFormer: rotated queries and keys, whose angles its files hold."""
-    hidden, vocab, kind = parts["hidden"], parts["vocab"], class_of(config)
     if config.flag("rotary_value"):
         raise config.wrong("rotary_value", "is true: rotated values are not read yet")
     found, narrow, bias = _narrow(config, parts)
-    angles = parts["context"] * (hidden // parts["heads"])
-    labels = labels_of(config) * (hidden + 1)
-    masked = hidden * narrow + 3 * narrow + vocab
-    heads = {"Model": 0, "MaskedLM": masked, "CausalLM": masked}
-    last = heads.get(kind, _square(hidden) + labels if kind == "SequenceClassification" else labels)
-    side = SideWeights(vectors=_kinds(config, narrow) + bias + angles + last)
-    return {**found, "side": side, **dropout_of(config)}
+    angles = parts["context"] * (parts["hidden"] // parts["heads"])
+    return {**found, **_factored(config, parts, _kinds(config, narrow) + bias + angles, narrow)}
 
 
 def _rembert(config: Config, parts: Parts) -> Parts:
@@ -67,17 +85,18 @@ def _rembert(config: Config, parts: Parts) -> Parts:
     Raises:
         DataError: a table of tokens as wide as the stream.
     """
-    hidden, vocab, kind = parts["hidden"], parts["vocab"], class_of(config)
     found, narrow, bias = _narrow(config, parts, "input_embedding_size")
     if not found:
         raise config.wrong("input_embedding_size", "equals hidden_size, which is not supported for this model_type")
     wide = config.count("output_embedding_size")
-    masked = hidden * wide + 3 * wide + vocab * wide + vocab
-    labels = labels_of(config) * (hidden + 1)
-    pooled = _square(hidden)
-    heads = {"Model": pooled, "MaskedLM": masked, "CausalLM": masked, "SequenceClassification": pooled + labels}
-    side = SideWeights(vectors=_kinds(config, narrow) + bias + heads.get(kind, labels))
-    return {**found, "positions": "learned", "side": side, **dropout_of(config)}
+    masked = _predicted(parts, wide, wide=wide)
+    heads = {
+        "Model": _square(parts["hidden"]),
+        "MaskedLM": masked,
+        "CausalLM": masked,
+        "SequenceClassification": _classified(config, parts),
+    }
+    return {**found, "positions": "learned", **_headed(config, parts, heads, _kinds(config, narrow) + bias)}
 
 
 def _ernie(config: Config, parts: Parts) -> Parts:
@@ -117,6 +136,14 @@ def _kin(part: Part, fixed: Mapping[str, Any], size: Mapping[str, Any]) -> Famil
     )
 
 
+_BARE: Final = {**_AHEAD, "embedding_norm": False}
+
+
+def _changed(layers: int, hidden: int, heads: int, ffn: int, vocab: int) -> dict[str, int]:
+    names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
+    return dict(zip(names, (layers, hidden, heads, ffn, vocab), strict=True))
+
+
 KIN: Final[Mapping[str, Family]] = {
     "electra": _kin(
         _electra,
@@ -139,23 +166,11 @@ KIN: Final[Mapping[str, Family]] = {
     "bert-generation": _kin(_generator, {}, sizes(24, 1024, 16, None, 4096, 50358, 512)),
     "data2vec-text": bert_like(),
     "roberta-prelayernorm": bert_like("hf-bert-kin", fixed=_AHEAD, vocab_size=50265),
-    "megatron-bert": bert_like(
-        "hf-bert-kin",
-        fixed={**_AHEAD, "embedding_norm": False},
-        vocab_size=29056,
-        hidden_size=1024,
-        num_hidden_layers=24,
-        num_attention_heads=16,
-        intermediate_size=4096,
-    ),
+    "megatron-bert": bert_like("hf-bert-kin", fixed=_BARE, **_changed(24, 1024, 16, 4096, 29056)),
     "xlm-roberta-xl": bert_like(
         "hf-bert-kin",
-        fixed={**_AHEAD, "embedding_norm": False},
-        vocab_size=250880,
-        hidden_size=2560,
-        num_hidden_layers=36,
-        num_attention_heads=32,
-        intermediate_size=10240,
+        fixed=_BARE,
+        **_changed(36, 2560, 32, 10240, 250880),
         max_position_embeddings=514,
         type_vocab_size=1,
     ),

@@ -13,6 +13,7 @@ from typing import Final
 from ..catalog.parts import SharedBlock, SideWeights, StateSpace
 from .config_file import MOST_LAYERS, Config
 from .hf_encoder import ALBERT_FIXED, albert_behind
+from .hf_mamba import MAMBA_KEYS, first_space
 from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, Family, Part, Parts, mixers, optional_window, sizes
 
 
@@ -70,17 +71,8 @@ def _shared_block(config: Config, parts: Parts) -> Parts:
 def _zamba(config: Config, parts: Parts) -> Parts:
     """Read Zamba: heads of Mamba 1, each with projections of its own to step, in and out."""
     hidden = parts["hidden"]
-    rank = config.raw("mamba_dt_rank")
-    space = StateSpace(
-        heads=config.count("mamba_expand", "few") * hidden,
-        state=config.count("mamba_d_state"),
-        conv_kernel=config.count("mamba_d_conv", "few"),
-        conv_bias=config.raw("mamba_conv_bias") is not False,
-        bias=config.flag("mamba_proj_bias"),
-        step_rank=rank if type(rank) is int else -(-hidden // 16),
-        norm=False,
-        stacked_steps=True,
-    )
+    inner = config.count("mamba_expand", "few") * hidden
+    space = first_space(config, hidden, inner, MAMBA_KEYS, norm=False, stacked_steps=True)
     return {"state_space": space, "shared_block": SharedBlock(), "rope_fraction": 0.0}
 
 

@@ -6,37 +6,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from ..catalog.parts import Experts, StateSpace
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, Family, Parts, headless, sizes
+
+
+def first_space(config: Config, hidden: int, inner: int, keys: Mapping[str, str], **fixed: Any) -> StateSpace:
+    """Read a state space of Mamba 1, whose fields have these names."""
+    rank = config.raw(keys["step_rank"])
+    return StateSpace(
+        heads=inner,
+        state=config.count(keys["state"]),
+        conv_kernel=config.count(keys["conv_kernel"], "few"),
+        conv_bias=config.raw(keys["conv_bias"]) is not False,
+        bias=config.flag(keys["bias"]),
+        step_rank=rank if type(rank) is int else -(-hidden // 16),
+        **fixed,
+    )
+
+
+_OWN_KEYS: Final = {
+    "state": "state_size",
+    "conv_kernel": "conv_kernel",
+    "conv_bias": "use_conv_bias",
+    "bias": "use_bias",
+    "step_rank": "time_step_rank",
+}
+MAMBA_KEYS: Final = {
+    "state": "mamba_d_state",
+    "conv_kernel": "mamba_d_conv",
+    "conv_bias": "mamba_conv_bias",
+    "bias": "mamba_proj_bias",
+    "step_rank": "mamba_dt_rank",
+}
+"""Fields of a state space in a model that has more than those."""
+
+
+def _alone(parts: Parts, space: StateSpace) -> Parts:
+    """Every layer is one mixer."""
+    layers = parts["layers"]
+    kinds = {"mixer": ["state_space"] * layers, "feed_forward": ["none"] * layers}
+    return {"state_space": space, **kinds, "ffn": 1, **headless(parts["hidden"])}
 
 
 def _mamba(config: Config, parts: Parts) -> Parts:
     """Read Mamba 1, every layer of which is one mixer."""
     hidden: int = parts["hidden"]
     inner = config.optional_count("intermediate_size") or config.count("expand", "few") * hidden
-    rank = config.raw("time_step_rank")
-    space = StateSpace(
-        heads=inner,
-        state=config.count("state_size"),
-        conv_kernel=config.count("conv_kernel", "few"),
-        conv_bias=config.raw("use_conv_bias") is not False,
-        bias=config.flag("use_bias"),
-        step_rank=rank if type(rank) is int else -(-hidden // 16),
-        norm=False,
-    )
-    n = parts["layers"]
-    return {
-        "state_space": space,
-        "mixer": ["state_space"] * n,
-        "feed_forward": ["none"] * n,
-        "ffn": 1,
-        "heads": 1,
-        "kv_heads": 1,
-        "head_dim": hidden,
-    }
+    return _alone(parts, first_space(config, hidden, inner, _OWN_KEYS, norm=False))
 
 
 def _mamba2(config: Config, parts: Parts) -> Parts:
@@ -50,30 +69,13 @@ def _mamba2(config: Config, parts: Parts) -> Parts:
         conv_bias=config.raw("use_conv_bias") is not False,
         bias=config.flag("use_bias"),
     )
-    n = parts["layers"]
-    return {
-        "state_space": space,
-        "mixer": ["state_space"] * n,
-        "feed_forward": ["none"] * n,
-        "ffn": 1,
-        "heads": 1,
-        "kv_heads": 1,
-        "head_dim": parts["hidden"],
-    }
+    return _alone(parts, space)
 
 
 def _jamba_layers(config: Config, parts: Parts) -> Parts:
     """Read Jamba: attention and experts each so many layers apart, Mamba 1 and dense feed-forwards between."""
     layers, hidden = parts["layers"], parts["hidden"]
-    rank = config.raw("mamba_dt_rank")
-    space = StateSpace(
-        heads=config.count("mamba_expand", "few") * hidden,
-        state=config.count("mamba_d_state"),
-        conv_kernel=config.count("mamba_d_conv", "few"),
-        conv_bias=config.flag("mamba_conv_bias"),
-        bias=config.flag("mamba_proj_bias"),
-        step_rank=rank if type(rank) is int else -(-hidden // 16),
-    )
+    space = first_space(config, hidden, config.count("mamba_expand", "few") * hidden, MAMBA_KEYS)
     places = {name: _places(config, name, layers) for name in ("attn", "expert")}
     found: Parts = {
         "state_space": space,

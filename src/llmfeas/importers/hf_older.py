@@ -12,21 +12,13 @@ from typing import Any, Final
 from ..catalog.parts import Dropout, SideWeights
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, BIASED_LAYERS, MLP_BIASED, Family, Parts, sizes
 
 _GPT_NAMES: Final = {
     "layers": "n_layer",
     "hidden": "n_embd",
     "heads": "n_head",
     "context": "n_positions",
-}
-_BIASED: Final = {
-    "gated": False,
-    "norm": "layer",
-    "norm_bias": True,
-    "qkv_bias": True,
-    "out_bias": True,
-    "mlp_bias": True,
 }
 _FIRST_ACTIVATIONS: Final = {"gelu": "gelu_new", "relu": "relu", "silu": "silu", "swish": "silu"}
 
@@ -112,7 +104,13 @@ OLDER: Final[Mapping[str, Family]] = {
             "resid_pdrop": 0.1,
             "tie_word_embeddings": True,
         },
-        fixed={**_BIASED, "positions": "learned", "norm_position": "post", "final_norm": False, "fused_qkv": True},
+        fixed={
+            **BIASED_LAYERS,
+            "positions": "learned",
+            "norm_position": "post",
+            "final_norm": False,
+            "fused_qkv": True,
+        },
         parts=(
             _first_gpt,
             read.dropout(embedding="embd_pdrop", attention="attn_pdrop", residual="resid_pdrop"),
@@ -132,7 +130,7 @@ OLDER: Final[Mapping[str, Family]] = {
             "resid_pdrop": 0.1,
             "tie_word_embeddings": True,
         },
-        fixed={**_BIASED, "activation": "relu", "rope_fraction": 0.0, "head_bias": True},
+        fixed={**BIASED_LAYERS, "activation": "relu", "rope_fraction": 0.0, "head_bias": True},
         parts=(read.dropout(embedding="embd_pdrop", residual="resid_pdrop"),),
     ),
     "persimmon": Family(
@@ -141,7 +139,7 @@ OLDER: Final[Mapping[str, Family]] = {
             **sizes(36, 4096, 64, None, 16384, 262144, 16384, partial_rotary_factor=0.5),
             "hidden_act": "relu2",
         },
-        fixed={**_BIASED, "kv_heads": 0, "fused_qkv": True},
+        fixed={**BIASED_LAYERS, "fused_qkv": True},
         parts=(_persimmon, read.rope_fraction, read.dropout(attention="attention_dropout", residual="hidden_dropout")),
     ),
     "gpt_neox_japanese": Family(

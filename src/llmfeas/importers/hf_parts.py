@@ -352,6 +352,23 @@ COMMON: Final = {
     "activation": "hidden_act",
 }
 
+BIASED_LAYERS: Final = {
+    "gated": False,
+    "norm": "layer",
+    "norm_bias": True,
+    "kv_heads": 0,
+    "qkv_bias": True,
+    "out_bias": True,
+    "mlp_bias": True,
+}
+"""Layers before Llama's: two matrices in the feed-forward, biases everywhere, as many heads of keys as of queries."""
+
+
+def headless(hidden: int) -> Parts:
+    """Heads where no layer has attention."""
+    return {"heads": 1, "kv_heads": 1, "head_dim": hidden}
+
+
 ATTENTION_DROPOUT: Final = dropout(attention="attention_dropout")
 BIASED: Final = flags(qkv_bias="attention_bias", out_bias="attention_bias")
 QKV_BIASED: Final = flags(qkv_bias="attention_bias")

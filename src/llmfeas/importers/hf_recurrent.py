@@ -12,7 +12,7 @@ from typing import Final
 
 from ..catalog.parts import GatedRecurrence, LinearAttention, SideWeights, TimeMixing, Window
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, QKV_BIASED, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, QKV_BIASED, Family, Parts, headless, sizes
 
 
 def _griffin(config: Config, parts: Parts) -> Parts:
@@ -50,12 +50,8 @@ def _rwkv4(config: Config, parts: Parts) -> Parts:
         "time_mixing": TimeMixing(width=width),
         "mixer": ["time_mixing"] * layers,
         "beside": [first, *[side] * (layers - 1)],
-        **_headless(hidden),
+        **headless(hidden),
     }
-
-
-def _headless(hidden: int) -> Parts:
-    return {"heads": 1, "kv_heads": 1, "head_dim": hidden}
 
 
 def _rank(config: Config, key: str, factor: float, hidden: int) -> int:
@@ -90,7 +86,7 @@ def _rwkv7(config: Config, parts: Parts) -> Parts:
         "time_mixing": TimeMixing(width=hidden, head_dim=head_dim),
         "mixer": ["time_mixing"] * layers,
         "beside": [first, *[later] * (layers - 1)],
-        **_headless(hidden),
+        **headless(hidden),
     }
 
 
@@ -120,7 +116,7 @@ def _xlstm(config: Config, parts: Parts) -> Parts:
         ),
         "mixer": ["linear_attention"] * layers,
         "beside": [SideWeights(matrices=((hidden, heads), (hidden, heads)), vectors=2 * heads)] * layers,
-        **_headless(hidden),
+        **headless(hidden),
     }
 
 
