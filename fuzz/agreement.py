@@ -10,10 +10,16 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from llmfeas.catalog.store import catalog
+from llmfeas.check.run import findings
+from llmfeas.cli.scenario_items import ScenarioLine
+from llmfeas.cli.workers import SweepOptions
+from llmfeas.cli.workers import answered as answers_of
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate, Rung
@@ -25,6 +31,7 @@ from llmfeas.planning.ladder import GIVES_WAY
 from llmfeas.planning.launch import LAUNCHERS
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
+from llmfeas.units import GIB
 from llmfeas.workload.kernels import runs_fused
 
 Ask = Mapping[str, object]
@@ -179,6 +186,26 @@ def _compare(ask: Ask) -> Iterator[str]:
     yield from differences("a row of compare", _figures(row.estimate), ask)
 
 
+def _sweep(ask: Ask) -> Iterator[str]:
+    """As a line of NDJSON, as people pipe it."""
+    line = ScenarioLine((json.dumps({"id": 7, **ask}) + "\n").encode(), 1)
+    answered = json.loads(answers_of([line], SweepOptions("ndjson", frozenset())).text)
+    if answered != {"id": 7, **bare_answer(ask).to_dict()}:
+        yield f"a line of a sweep answers otherwise: {answered.get('error') or answered.get('result')}"
+
+
+def _check(ask: Ask) -> Iterator[str]:
+    """What the answer is, expected of it in a file."""
+    found = _figures(bare_answer(ask))
+    peak = f"{float(str(found['peak_bytes'])) / GIB:.9g} GiB +- 0.001 %"
+    block = {"id": "asked", **ask, "expect": {"status": found["status"], "peak_gib": peak}}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "expected.yaml")
+        path.write_text(json.dumps(block), encoding="utf-8")
+        result = findings([str(path)], catalog())
+    yield from (f"check: {each.expectation}, found {each.found}" for each in result.expectations if not each.ok)
+
+
 def _replay(ask: Ask) -> Iterator[str]:
     found = bare_answer(ask)
     stored = json.loads(json.dumps(inputs(found.scenario)))
@@ -278,6 +305,8 @@ AGREEMENTS: Sequence[Agreement] = (
     Agreement(name="a use", text="each use is the answer to its options", faults=_uses),
     Agreement(name="a size", text="each memory size is the answer with that memory", faults=_sizes),
     Agreement(name="a row", text="a row of compare is the estimate", faults=_compare),
+    Agreement(name="a line", text="a line of a sweep is the estimate", faults=_sweep),
+    Agreement(name="an expectation", text="a file that expects of a question what its answer is holds", faults=_check),
     Agreement(name="a replay", text="the inputs of an answer, asked again, give it again", faults=_replay),
     Agreement(name="a launch", text="what was settled by itself its engine's launcher writes as it is", faults=_launch),
     *(

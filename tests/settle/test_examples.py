@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.store import catalog
+from llmfeas.contract import plain
 from llmfeas.errors import UsageError
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.recipe_changes import tokens_changes
+from llmfeas.render.assumptions import context
 from llmfeas.scenario import Scenario
 
 ASK: dict[str, object] = {"model": "gpt2", "device": "rtx-3090", "task": "lora"}
@@ -106,3 +110,30 @@ def test_what_a_model_writes_itself_is_no_text_that_is_counted() -> None:
     found = bare_answer({**ASK, "task": "grpo", "data_size": "1GB", "loader": 5})
     assert [note.code for note in found.warnings].count("option-unused") == 2
     assert found.time.bound_by != "data"
+
+
+COUNTED = re.compile(
+    r"([\d.]+) k (examples|pairs|prompts)(?: x (\d+)(?: answers)?)? x (\d+) tokens = ([\d.]+) M tokens"
+)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        {"task": "lora"},
+        {"task": "dpo"},
+        {"task": "dpo", "loss": "kto"},
+        {"task": "grpo"},
+        {"task": "grpo", "group_size": 16},
+        {"task": "reward"},
+        {"task": "embed"},
+    ],
+    ids=str,
+)
+def test_what_the_screen_multiplies_gives_what_it_says(ask: dict[str, object]) -> None:
+    found = bare_answer({"model": "qwen2.5-1.5b", "device": "h200", "examples": 8000, **ask}).to_dict()
+    words = " ".join(context(plain(found["inputs"]), plain(found["result"]["parameters"]))).replace("\u00a0", " ")
+    counted = COUNTED.search(words)
+    assert counted is not None, words
+    number, _, several, each, tokens = counted.groups()
+    assert float(number) * 1000 * int(several or 1) * int(each) == pytest.approx(float(tokens) * 1e6, rel=0.01)

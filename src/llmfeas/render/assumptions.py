@@ -91,8 +91,10 @@ def _sequences(value: Any) -> int:
 def _examples(value: Any) -> str:
     epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
     each = min(value("example_tokens"), value("seq_len"))
-    several = _sequences(value)
+    several, answers = _sequences(value), value("group_size") or 1
     what = {1: "examples", 2: "pairs x 2"}.get(several, f"examples x {several}")
+    if answers > 1:
+        what = f"prompts x {answers} answers"
     return f"{format_count(value('examples'))} {what} x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
 
 
