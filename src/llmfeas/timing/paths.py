@@ -12,6 +12,10 @@ ACCELERATORS = ("hpu", "tpu", "npu", "neuron")
 """Backends whose serving stacks are compiled graphs, whatever the engine is called."""
 
 
+WIDE_BYTES_PER_S = 310e9
+"""Bandwidth from which a chip of Apple's has that of a Max or Ultra, of which its GPU reaches a smaller share."""
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """How a model runs: engine family, software backend, class of memory bandwidth."""
@@ -37,6 +41,8 @@ def inference_path(device: Device, speed: ServingSpeed) -> Path:
 def _bandwidth_class(device: Device, family: str, backend: str) -> str:
     if family == "mlx":
         return "mlx"
+    if backend == "metal" and device.bandwidth_bytes_per_s >= WIDE_BYTES_PER_S:
+        return "metal-wide"
     if backend in ("metal", "cpu", "hpu", "tpu", "vulkan", "sycl") and not (backend == "vulkan" and device.is_unified):
         return backend
     if device.is_unified:
