@@ -49,13 +49,12 @@ class Prefill:
 
     def matrix(self) -> Written:
         """Products."""
-        inputs = (
-            number("weights", self.sums.dense_weights, "", "model"),
-            number("expert_weights", self.sums.routed_active, "", "model"),
-            number("expert_share", expert_share(self.scenario, self.rates, self.batch), "", EFFICIENCY),
-            *self._rate(self.rates.matrix),
-            self.gain,
-        )
+        weights = number("weights", self.sums.dense_weights, "", "model")
+        rate = (*self._rate(self.rates.matrix), self.gain)
+        if not self.sums.routed_active:
+            return "matrix products of a token", "2 * weights / (peak * efficiency) / gain", (weights, *rate)
+        share = number("expert_share", expert_share(self.scenario, self.rates, self.batch), "", EFFICIENCY)
+        inputs = (weights, number("expert_weights", self.sums.routed_active, "", "model"), share, *rate)
         formula = "2 * (weights + expert_weights / expert_share) / (peak * efficiency) / gain"
         return "matrix products of a token", formula, inputs
 

@@ -44,6 +44,9 @@ from .explain_prompt import Prefill, Written
 from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, number, setting, term
 
+ROUNDING = 1e-12
+"""What is a smaller share of the whole is no part of it, but what differences of floats leave."""
+
 
 def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
     """Derive the speed of decoding, of the prompt, and the time to the first token."""
@@ -53,15 +56,15 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
         ("decode", serving.decode_parts, step, _of_decode(scenario, serving)),
         ("prefill", serving.prefill_parts, token, _of_prefill(scenario, serving)),
     )[0 if writes else 1 :]:
-        for name, seconds in parts.items():
-            if seconds:
-                text, formula, inputs = written(name)
-                yield term(f"time.{kind}.{name}", text, formula, inputs, seconds, "s", seconds / whole)
+        felt = {name: seconds for name, seconds in parts.items() if seconds > ROUNDING * whole}
+        for name, seconds in felt.items():
+            text, formula, inputs = written(name)
+            yield term(f"time.{kind}.{name}", text, formula, inputs, seconds, "s", seconds / whole)
         yield term(
             f"time.{kind}_seconds",
             "one step of all sequences" if kind == "decode" else "one token of the prompt",
-            " + ".join(parts),
-            [number(name, seconds, "s") for name, seconds in parts.items()],
+            " + ".join(felt),
+            [number(name, seconds, "s") for name, seconds in felt.items()],
             whole,
             "s",
         )
@@ -231,7 +234,7 @@ class _Decode:
             self.tp,
         ]
         row = "2 * weights / rate / tp"
-        work, unpack = f"min({row} * rows, positions * max(weights_seconds, {row} * rows_alone))", "0"
+        work, unpack = f"min({row} * rows, positions * max(weights_seconds, {row} * rows_alone))", ""
         if unpacks:
             inputs += [
                 self.stays,
@@ -242,17 +245,21 @@ class _Decode:
         elif rates.expand and self.positions > 1:
             inputs += [self.stays, number("written_out", rates.expand, "weights/s", EFFICIENCY)]
             unpack = "weights * on_device / written_out / tp"
-        formula = f"(max(read_seconds, {work}) ** 3 + ({unpack}) ** 3) ** (1 / 3) - read_seconds"
+        formula = f"max(read_seconds, {work}) - read_seconds"
+        if unpack:
+            formula = f"(max(read_seconds, {work}) ** 3 + ({unpack}) ** 3) ** (1 / 3) - read_seconds"
         return "work and unpacking that reading does not hide", formula, tuple(inputs)
 
     def fixed(self) -> Written:
         inputs = [
             number("seconds_a_layer", self.rates.layer_seconds, "s", EFFICIENCY),
             number("layers", self.sums.layers, "", "model"),
-            number("expert_factor", self.rates.moe_factor, "", EFFICIENCY),
-            number("expert_layers", self.sums.moe_layers, "", "model"),
         ]
-        layers, loop = "layers + (expert_factor - 1) * expert_layers", ""
+        layers, loop = "layers", ""
+        if self.sums.moe_layers:
+            factor = number("expert_factor", self.rates.moe_factor, "", EFFICIENCY)
+            inputs += [factor, number("expert_layers", self.sums.moe_layers, "", "model")]
+            layers += " + (expert_factor - 1) * expert_layers"
         latent = latent_layers(self.scenario, self.sums)
         looped, each = looped_experts(self.scenario, self.sums)
         if latent:
