@@ -91,6 +91,7 @@ _TEXT_OF: Final = {
     "minimax_m3": "minimax_m3_vl_text",
     "mllama": "mllama_text_model",
     "fuyu": "persimmon",
+    "emu3": "emu3_text_model",
     "cohere_compass": "cohere_compass_text",
     "inkling_mm_model": "inkling_text",
 }

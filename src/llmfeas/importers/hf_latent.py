@@ -100,19 +100,32 @@ def indexer(config: Config, parts: Parts) -> Parts:
     return found
 
 
+_LATENT_FIELDS: Final = (
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "v_head_dim",
+    "num_attention_heads",
+    "head_dim",
+)
+
+
 def _windowed_latent(config: Config) -> Mla:
-    """Read latent attention of windowed layers: older files mark its fields (`swa_`), newer ones keep them by layer."""
+    """Read latent attention of windowed layers: older files mark its fields (`swa_`), newer ones keep what differs by
+    layer."""
     layered = config.nested("per_layer_config")
     first = next(iter(layered.fields), None) if layered is not None else None
-    own, mark = (layered.nested(first), "") if layered is not None and first is not None else (None, "swa_")
+    same = {key: config.raw(key) for key in (*_LATENT_FIELDS, "qk_rope_head_dim")}
+    own, mark = (layered.nested(first, same), "") if layered is not None and first is not None else (None, "swa_")
     source = config if own is None else own
-    nope, rope = source.count(f"{mark}qk_nope_head_dim"), source.optional_count(f"{mark}qk_rope_head_dim")
+    queries, latent, nope, values = (source.count(f"{mark}{key}") for key in _LATENT_FIELDS[:4])
+    rope = source.optional_count(f"{mark}qk_rope_head_dim")
     return Mla(
-        q_lora_rank=source.count(f"{mark}q_lora_rank"),
-        kv_lora_rank=source.count(f"{mark}kv_lora_rank"),
+        q_lora_rank=queries,
+        kv_lora_rank=latent,
         nope_head_dim=nope,
         rope_head_dim=rope or source.count(f"{mark}head_dim") - nope,
-        v_head_dim=source.count(f"{mark}v_head_dim"),
+        v_head_dim=values,
         heads=source.count(f"{mark}num_attention_heads", "heads"),
     )
 

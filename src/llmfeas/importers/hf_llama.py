@@ -76,6 +76,11 @@ LLAMA: Final[Mapping[str, Family]] = {
         defaults=sizes(32, 4096, 32, None, 11008, 32000, 2048),
         parts=(BIASED, MLP_BIASED, ATTENTION_DROPOUT),
     ),
+    "emu3_text_model": Family(
+        implementation="hf-llama",
+        defaults=sizes(32, 4096, 32, 8, 14336, 184622, 9216, attention_dropout=0.1),
+        parts=(BIASED, MLP_BIASED, ATTENTION_DROPOUT),
+    ),
     "mistral": Family(
         implementation="hf-llama",
         defaults=sizes(32, 4096, 32, 8, 14336, 32000, 131072, sliding_window=4096),
