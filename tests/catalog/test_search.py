@@ -93,7 +93,6 @@ def test_names_that_begin_as_asked_come_first() -> None:
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("gpt9", "gpt2"),
         ("gtp2", "gpt2"),
         ("lama3", "llama-3-8b"),
         ("falcon9b", "falcon-7b"),
@@ -188,6 +187,44 @@ def test_search_lists_what_holds_every_word() -> None:
     assert all("407" in key for key in found)
     assert {"m3", "m3-pro", "m3-max-40c", "m3-ultra"} <= set(search(CATALOG.devices, "apple m3"))
     assert "mi300x" in search(CATALOG.devices, "rocm cdna3")
+
+
+@pytest.mark.parametrize(
+    ("asked", "maker", "instead"),
+    [
+        ("gpt-4o-mini", "OpenAI", "gpt-oss-20b"),
+        ("GPT 5.2", "OpenAI", "gpt-oss-20b"),
+        ("Claude Sonnet 4.5", "Anthropic", None),
+        ("gemini-3-pro", "Google", "gemma-4-31b"),
+        ("grok 4", "xAI", "grok-2"),
+    ],
+)
+def test_whose_maker_keeps_the_weights_is_told_so(asked: str, maker: str, instead: str | None) -> None:
+    with pytest.raises(UsageError, match=f"{maker} has not published the weights of") as caught:
+        find_model(asked, CATALOG)
+    assert caught.value.code == "unknown-model"
+    assert set(caught.value.candidates) <= set(CATALOG.models)
+    assert instead is None or instead in caught.value.candidates
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("qwen9", "qwen3."),
+        ("llama 7 70b", "llama-4"),
+        ("google/gemma-9-4b-it", "gemma-4"),
+        ("deepseek-v9", "deepseek-v4"),
+        ("kimi-k9", "kimi-k3"),
+        ("minimax m9", "minimax-m"),
+        ("glm9", "glm-5"),
+    ],
+)
+def test_a_version_later_than_all_is_told_the_last(asked: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model(asked, CATALOG)
+    assert caught.value.code == "unknown-model"
+    assert all(name.startswith(meant) for name in caught.value.candidates)
+    assert caught.value.candidates
 
 
 def test_search_without_a_hit_gives_what_is_spelled_alike() -> None:

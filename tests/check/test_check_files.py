@@ -71,7 +71,7 @@ def refusal(folder: Path, text: str) -> list[str]:
         (f"{HEAD}micro_batch: [1, 0]\nexpect: {{fits: true}}", "c.yaml:3:18: --micro-batch: '0' is below"),
         (f"{HEAD}micro_batch: []\nexpect: {{fits: true}}", "c.yaml:3:1: an empty list"),
         ("device: t4\nexpect: {fits: true}", "c.yaml:1:1: 'model' is missing"),
-        ("model: gpt9\ndevice: t4\nexpect: {fits: true}", "c.yaml:1:1: unknown model 'gpt9'"),
+        ("model: llama9\ndevice: t4\nexpect: {fits: true}", "c.yaml:1:1: unknown model 'llama9'"),
         ("model: gpt2\ndevice: rtx-409000\nexpect: {fits: true}", "c.yaml:2:1: unknown device 'rtx-409000'"),
         (f"{HEAD}task: pretrain\nquant: nf4\nexpect: {{fits: true}}", "c.yaml:4:1: "),
         (f"x: &x {{task: lora}}\n{HEAD}expect: {{fits: true}}", "c.yaml:1:1: unknown key 'x'"),

@@ -41,6 +41,8 @@ _SAME: Final = frozenset(_SAME_WORDS.split())
 _GENERIC_WORDS: Final = """large small mini base medium xl tiny flash air pro max plus nano super ultra micro"""
 GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 """Words that many families use: sharing one makes no kinship."""
+MOST_VERSION: Final = 20.0
+"""Numbers beyond are dates and sizes."""
 _WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"
 _MADE_OF: Final = "t"
@@ -199,6 +201,30 @@ def kindred(asked: Words, name: Words) -> bool:
         if min(len(one), len(other)) > 2
     )
     return close or any(one[:3] == other[:3] and min(len(one), len(other)) >= 3 for one in mine for other in theirs)
+
+
+def newest(names: Iterable[tuple[Words, str]], asked: Words) -> list[str]:
+    """The models of a family's last version that is known, of which a later one is asked for; none: it is not that."""
+    wanted = {word: number for word, number in _versions(asked) if len(word) > 2}
+    known: dict[str, dict[float, list[str]]] = {}
+    for name, key in names:
+        for word, number in _versions(name):
+            if word in wanted:
+                known.setdefault(word, {}).setdefault(number, []).append(key)
+    for word, models in known.items():
+        if wanted[word] > max(models):
+            return list(dict.fromkeys(models[max(models)]))[:2]
+    return []
+
+
+def _versions(words: Words) -> Iterator[tuple[str, float]]:
+    """Words of a family with the number of a version behind them: no size, no date."""
+    for index, (word, number) in enumerate(pairwise(words)):
+        behind = words[index + 2 : index + 3]
+        if word.isalpha() and word not in GENERIC and number[0].isdigit() and behind not in (("b",), ("m",), ("t",)):
+            version = float(number)
+            if version < MOST_VERSION:
+                yield words[index - 1] + word if len(word) == 1 and index else word, version
 
 
 def _family_words(words: Words) -> list[str]:

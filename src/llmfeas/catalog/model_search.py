@@ -33,7 +33,7 @@ def find_model(text: str, catalog: Catalog) -> Match[Model]:
 
 @functools.lru_cache(maxsize=1024)
 def _model_named(text: str, catalog: Catalog) -> Match[Model]:
-    from .model_names import chosen, dotted, kindred, typed
+    from .model_names import chosen, dotted, kindred, newest, typed
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
@@ -45,7 +45,11 @@ def _model_named(text: str, catalog: Catalog) -> Match[Model]:
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
     if key is None:
-        near = alike(index, text, kindred)
+        from .unpublished import unpublished
+
+        if kept := unpublished(text):
+            raise kept
+        near = newest(index.names, tokens_of(text)) or alike(index, text, kindred)
         raise unknown(index, "model", text, near)
     model = catalog.models[key]
     others = tuple(other for other in ids if other != key)
