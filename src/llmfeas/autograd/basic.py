@@ -36,6 +36,15 @@ def _holding(storage: Storage, recorder: Recorder, node: Node, g: Tensor) -> lis
     return [g]
 
 
+def _beside_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    return [view(g.storage, g.n, g.width), *(recorder.gradient(node, i, g.width) for i in range(1, len(node.edges)))]
+
+
+def passing(recorder: Recorder, x: Tensor, weights: list[Parameter]) -> Tensor:
+    """x itself beside weights that get gradients of their own and whose work is in no program."""
+    return view(x.storage, x.n, x.width, recorder.open(_beside_back, (x, *weights)))
+
+
 def copied(recorder: Recorder, x: Tensor) -> Tensor:
     """A copy that nothing is kept for."""
     out = recorder.new(x.n, x.width, recorder.open(passed, (x,)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from ..autograd.basic import add, added_in_place, dropout, scaled
-from ..autograd.graph import Tensor
+from ..autograd.basic import add, added_in_place, dropout, passing, scaled
+from ..autograd.graph import Parameter, Tensor
 from ..autograd.recorder import Recorder
 from ..record import dataclass, replace
 from .context import Context
@@ -117,9 +117,12 @@ class BranchProgram:
         first = len(context.weights)
         self.mixes = branch.mixes
         self.before = branch.before.program(context) if branch.before is not None else None
+        tables: list[Parameter] = []
         for operator in branch.beside:
-            context.made(operator.weights)
-        self.run: Program = branch.operator.program(context)
+            made = context.made(operator.weights).parameters
+            tables += made.values() if operator.idle_elements else ()
+        run: Program = branch.operator.program(context)
+        self.run: Program = (lambda x, *rest: run(passing(context.recorder, x, tables), *rest)) if tables else run
         self.shortcut: Program | None = branch.shortcut.program(context) if branch.shortcut is not None else None
         self.behind = branch.behind.program(context) if branch.behind is not None else None
         self.weights = context.weights[first:]
