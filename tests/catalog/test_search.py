@@ -200,7 +200,7 @@ def test_search_lists_what_holds_every_word() -> None:
     ],
 )
 def test_whose_maker_keeps_the_weights_is_told_so(asked: str, maker: str, instead: str | None) -> None:
-    with pytest.raises(UsageError, match=f"{maker} has not published the weights of") as caught:
+    with pytest.raises(UsageError, match=f"are not published by {maker}") as caught:
         find_model(asked, CATALOG)
     assert caught.value.code == "unknown-model"
     assert set(caught.value.candidates) <= set(CATALOG.models)

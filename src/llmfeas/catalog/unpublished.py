@@ -19,7 +19,7 @@ def unpublished(text: str) -> UsageError | None:
         if "from" in family and (version is None or version < family["from"]):
             continue
         instead = family["instead"]
-        hint = f"What it did publish: {' and '.join(instead)}." if instead else "See 'llmfeas models list'."
-        problem = f"{family['maker']} has not published the weights of '{printable(text, 60)}'"
+        hint = f"What they did publish: {' and '.join(instead)}." if instead else "See 'llmfeas models list'."
+        problem = f"the weights of '{printable(text, 60)}' are not published by {family['maker']}"
         return UsageError("unknown-model", problem, hint, instead)
     return None
