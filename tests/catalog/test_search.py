@@ -227,6 +227,12 @@ def test_a_version_later_than_all_is_told_the_last(asked: str, meant: str) -> No
     assert caught.value.candidates
 
 
+def test_a_version_behind_other_words_is_not_the_family_s() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model("zephir-9b-instruct-v9", CATALOG)
+    assert not any("mistral" in name for name in caught.value.candidates)
+
+
 def test_search_without_a_hit_gives_what_is_spelled_alike() -> None:
     assert search(CATALOG.devices, "rtx-4075")[0] == "rtx-4070"
 

@@ -43,6 +43,7 @@ GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 """Words that many families use: sharing one makes no kinship."""
 MOST_VERSION: Final = 20.0
 """Numbers beyond are dates and sizes."""
+UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
 _WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"
 _MADE_OF: Final = "t"
@@ -205,26 +206,25 @@ def kindred(asked: Words, name: Words) -> bool:
 
 def newest(names: Iterable[tuple[Words, str]], asked: Words) -> list[str]:
     """The models of a family's last version that is known, of which a later one is asked for; none: it is not that."""
-    wanted = {word: number for word, number in _versions(asked) if len(word) > 2}
-    known: dict[str, dict[float, list[str]]] = {}
+    family, wanted = _version(asked)
+    known: dict[float, list[str]] = {}
     for name, key in names:
-        for word, number in _versions(name):
-            if word in wanted:
-                known.setdefault(word, {}).setdefault(number, []).append(key)
-    for word, models in known.items():
-        if wanted[word] > max(models):
-            return list(dict.fromkeys(models[max(models)]))[:2]
-    return []
+        word, number = _version(name)
+        if word and word == family:
+            known.setdefault(number, []).append(key)
+    if not known or wanted <= max(known):
+        return []
+    return list(dict.fromkeys(known[max(known)]))[:2]
 
 
-def _versions(words: Words) -> Iterator[tuple[str, float]]:
-    """Words of a family with the number of a version behind them: no size, no date."""
-    for index, (word, number) in enumerate(pairwise(words)):
-        behind = words[index + 2 : index + 3]
-        if word.isalpha() and word not in GENERIC and number[0].isdigit() and behind not in (("b",), ("m",), ("t",)):
-            version = float(number)
-            if version < MOST_VERSION:
-                yield words[index - 1] + word if len(word) == 1 and index else word, version
+def _version(words: Words) -> tuple[str, float]:
+    """The family that a name begins with (`kimik` for Kimi K2), and the number of its version; no size, no date."""
+    letters = 2 if len(words) > 1 and len(words[1]) == 1 and words[1].isalpha() else 1
+    family, number, unit = "".join(words[:letters]), words[letters : letters + 1], words[letters + 1 : letters + 2]
+    if not family.isalpha() or len(family) < 3 or not number or not number[0][0].isdigit() or unit in UNITS_OF_SIZE:
+        return "", 0.0
+    version = float(number[0])
+    return (family, version) if version < MOST_VERSION else ("", 0.0)
 
 
 def _family_words(words: Words) -> list[str]:
