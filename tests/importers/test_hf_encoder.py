@@ -51,9 +51,9 @@ def test_counts_of_the_catalog_equal_the_published_files(models: dict[str, Model
     assert parameters(models[model]).total == PUBLISHED[model]
 
 
-@pytest.mark.parametrize("row", COUNTS["flops"], ids=lambda row: str(row["model_type"]))
+@pytest.mark.parametrize("row", COUNTS["flops"], ids=lambda row: str(row.get("config", row)["model_type"]))
 def test_work_of_a_text_equals_that_of_the_counter(tmp_path: Path, row: dict[str, Any]) -> None:
-    asked = {key: row[key] for key in ("model_type", "num_hidden_layers") if key in row}
+    asked = row.get("config") or {key: row[key] for key in ("model_type", "num_hidden_layers") if key in row}
     architecture = read(tmp_path, asked).architecture
     assert inference_flop(architecture, row["tokens"], 0).model == row["forward_flop"]
 

@@ -115,8 +115,8 @@ def test_engines_without_them_are_refused() -> None:
 
 
 def test_what_is_not_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"of encoder-decoders t5, .* are known, not prophetnet"):
-        read(tmp_path, {"model_type": "prophetnet"})
+    with pytest.raises(DataError, match=r"of encoder-decoders t5, .* are known, not led"):
+        read(tmp_path, {"model_type": "led"})
     with pytest.raises(DataError, match="two vocabularies"):
         read(tmp_path, {"model_type": "marian", "decoder_vocab_size": 77})
     with pytest.raises(DataError, match="feed_forward_proj"):

@@ -186,6 +186,8 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
         DataError: unknown or missing model_type.
     """
     outer = whole.text("model_type")
+    if outer in _UNREADABLE:
+        raise _unknown_type(whole, outer)
     if whole.raw("is_encoder_decoder") is True and outer not in PAIRS:
         raise whole.wrong(
             "is_encoder_decoder",
@@ -220,17 +222,30 @@ def _tied_as(whole: Config, text: Config, kind: str) -> Config:
     return replace(text, fields={**text.fields, "tie_word_embeddings": said[0]})
 
 
+_UNREADABLE: Final = {
+    "blt": "reads bytes through stacks of different widths, in patches as long as a model beside them decides",
+    "prophetnet": "writes by streams for several tokens ahead, each with attention of its own",
+    "trocr": "reads images through an encoder of another width than its own",
+    "vision-encoder-decoder": "reads images through an encoder of another width than that of what writes",
+}
+"""Model types whose work no architecture here describes, and why."""
+
+
 def _unknown_type(config: Config, kind: str) -> DataError:
     shown = printable(kind, 60)
+    if kind in _UNREADABLE:
+        problem = f"{config.file}: {config.where}model_type '{shown}' {_UNREADABLE[kind]}, which is not computed"
+        return DataError("unknown-model-type", problem, _FILES_DO)
     near = difflib.get_close_matches(kind[:60], FAMILIES, n=3, cutoff=0.6)
     problem = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
-    hint = (
-        "Its weights (.safetensors) beside it would do: their headers say what the file does not. "
-        "See 'llmfeas models list' for models that need no file."
-    )
-    return DataError(
-        "unknown-model-type", f"{config.file}: {problem}", f"Did you mean '{near[0]}'? {hint}" if near else hint, near
-    )
+    hint = f"Did you mean '{near[0]}'? {_FILES_DO}" if near else _FILES_DO
+    return DataError("unknown-model-type", f"{config.file}: {problem}", hint, near)
+
+
+_FILES_DO: Final = (
+    "Its weights (.safetensors) beside it would do: their headers say what the file does not. "
+    "See 'llmfeas models list' for models that need no file."
+)
 
 
 def _checked_architecture(config: Config, family: Family) -> Architecture:

@@ -45,21 +45,30 @@ def labels_of(config: Config) -> int:
     return len(named) if isinstance(named, Mapping) and named else config.optional_count("num_labels", "rows") or 2
 
 
+def kinds_of(config: Config, width: int) -> int:
+    """Numbers of the table of kinds of tokens."""
+    return (config.optional_count("type_vocab_size", "rows", zero=True) or 0) * width
+
+
+def square(hidden: int) -> int:
+    """A product of the stream's width with its bias."""
+    return hidden * hidden + hidden
+
+
 def behind_last(config: Config, parts: Parts, *, pooled: bool) -> int:
     """Numbers behind the last layer: a pooler, what predicts masked tokens, or what classifies."""
     hidden: int = parts["hidden"]
     vocab: int = parts["vocab"]
     kind = class_of(config)
-    square = hidden * hidden + hidden
     if kind in ("MaskedLM", "CausalLM"):
-        return square + 2 * hidden + vocab
+        return square(hidden) + 2 * hidden + vocab
     if kind == "PreTraining":
-        return 2 * square + 2 * hidden + vocab + 2 * (hidden + 1)
+        return 2 * square(hidden) + 2 * hidden + vocab + 2 * (hidden + 1)
     labels = labels_of(config) * (hidden + 1)
     if kind == "SequenceClassification":
-        return square + labels
+        return square(hidden) + labels
     if kind == "Model":
-        return square if pooled else 0
+        return square(hidden) if pooled else 0
     return labels
 
 
@@ -71,10 +80,18 @@ def dropout_of(config: Config) -> Parts:
 
 def bert(config: Config, parts: Parts) -> Parts:
     """Read BERT: learned positions, kinds of tokens, a pooler."""
-    kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
-    behind = behind_last(config, parts, pooled=True)
-    side = SideWeights(vectors=kinds * parts["hidden"] + behind)
+    side = SideWeights(vectors=kinds_of(config, parts["hidden"]) + behind_last(config, parts, pooled=True))
     return {"positions": "learned", "side": side, **dropout_of(config)}
+
+
+def modern_windows(config: Config, parts: Parts, size: int) -> Parts:
+    """Read which layers of a ModernBERT see everything: those that are listed, or every n-th from the first on."""
+    layers: int = parts["layers"]
+    every = config.optional_count("global_attn_every_n_layers", "layers") or 3
+    kinds = config.words("layer_types", 10_000) or tuple(
+        "sliding_attention" if index % every else "full_attention" for index in range(layers)
+    )
+    return read.pattern(config, "layer_types", kinds, layers, size)
 
 
 def _modern(config: Config, parts: Parts) -> Parts:
@@ -82,14 +99,9 @@ def _modern(config: Config, parts: Parts) -> Parts:
 
     The norm that the first layer lacks stands for that of the embedding.
     """
-    layers: int = parts["layers"]
-    every = config.optional_count("global_attn_every_n_layers", "layers") or 3
-    kinds = config.words("layer_types", 10_000) or tuple(
-        "sliding_attention" if index % every else "full_attention" for index in range(layers)
-    )
-    found = read.pattern(config, "layer_types", kinds, layers, config.count("local_attention", "tokens"))
+    found = modern_windows(config, parts, config.count("local_attention", "tokens"))
     hidden, kind = parts["hidden"], class_of(config)
-    head = hidden * hidden + hidden
+    head = square(hidden)
     behind = {"Model": 0, "MaskedLM": head + parts["vocab"]}.get(kind, head + labels_of(config) * (hidden + 1))
     return {**found, "norm_bias": config.flag("norm_bias"), "side": SideWeights(vectors=behind) if behind else None}
 
@@ -101,19 +113,18 @@ def _nomic(config: Config, parts: Parts) -> Parts:
     experts = config.optional_count("num_experts", "experts", zero=True)
     if experts:
         raise config.wrong("num_experts", "is above 0: its experts are not read yet")
-    kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
     merged = {**parts, **found}
     head = merged["hidden"] // merged["heads"]
     behind = behind_last(config, merged, pooled=False)
-    side = SideWeights(vectors=kinds * merged["hidden"] + behind)
+    side = SideWeights(vectors=kinds_of(config, merged["hidden"]) + behind)
     return {**found, "kv_heads": merged["heads"], "head_dim": head, "side": side}
 
 
 def _distilled(config: Config, parts: Parts) -> Parts:
     hidden, kind = parts["hidden"], class_of(config)
-    behind = {"Model": 0, "MaskedLM": hidden * hidden + 3 * hidden + parts["vocab"]}
+    behind = {"Model": 0, "MaskedLM": square(hidden) + 2 * hidden + parts["vocab"]}
     labels = labels_of(config) * (hidden + 1)
-    classified = hidden * hidden + hidden + labels if kind == "SequenceClassification" else labels
+    classified = square(hidden) + labels if kind == "SequenceClassification" else labels
     count = behind.get(kind, classified)
     return {"positions": "learned", "side": SideWeights(vectors=count) if count else None}
 
@@ -129,15 +140,14 @@ def _disentangled(config: Config, parts: Parts) -> Parts:
     hidden, layers = parts["hidden"], parts["layers"]
     words: Any = config.raw("pos_att_type") or ()
     words = words.split("|") if isinstance(words, str) else words
-    kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
-    vectors = kinds * hidden
+    vectors = kinds_of(config, hidden)
     if config.flag("relative_attention"):
         buckets = config.raw("position_buckets")
         reach = buckets if type(buckets) is int and buckets > 0 else parts["context"]
         vectors += 2 * reach * hidden
         vectors += 2 * hidden if "layer_norm" in config.text("norm_rel_ebd", "none") else 0
         if not config.flag("share_att_key"):
-            vectors += layers * len(words) * (hidden * hidden + hidden)
+            vectors += layers * len(words) * square(hidden)
     kernel = config.optional_count("conv_kernel_size", "few", zero=True) or 0
     vectors += kernel * hidden * hidden + 3 * hidden if kernel else 0
     behind = 0 if class_of(config) == "Model" else behind_last(config, parts, pooled=False)
@@ -148,11 +158,10 @@ def _disentangled(config: Config, parts: Parts) -> Parts:
 def albert_behind(config: Config, parts: Parts) -> Parts:
     """Read ALBERT's narrow embedding, kinds of tokens, and what stands behind its last layer."""
     hidden, narrow, kind = parts["hidden"], config.count("embedding_size"), class_of(config)
-    kinds = config.optional_count("type_vocab_size", "rows", zero=True) or 0
-    pooled, labels = hidden * hidden + hidden, labels_of(config) * (hidden + 1)
+    pooled, labels = square(hidden), labels_of(config) * (hidden + 1)
     masked = hidden * narrow + 3 * narrow + parts["vocab"]
     behind = {"Model": pooled, "MaskedLM": masked, "SequenceClassification": pooled + labels}.get(kind, labels)
-    side = SideWeights(vectors=kinds * narrow + hidden + behind)
+    side = SideWeights(vectors=kinds_of(config, narrow) + hidden + behind)
     return {"positions": "learned", "embedding_dim": narrow, "side": side, **dropout_of(config)}
 
 

@@ -1,5 +1,6 @@
 """Rows of encoders in BERT's manner that differ from it in what they embed, where they norm and how they place tokens:
-ELECTRA, RemBERT, RoFormer, ERNIE, Megatron's BERT, RoBERTa with norms ahead, data2vec, XLM-R XL and XXL, BigBird.
+ELECTRA, RemBERT, RoFormer, ERNIE, Megatron's BERT, RoBERTa with norms ahead, data2vec, XLM-R XL and XXL, BigBird,
+RoCBert, X-MOD, XLM, XLNet.
 
 `defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
 """
@@ -9,21 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..catalog.parts import SideWeights
+from ..catalog.parts import Dropout, SideWeights
+from ..record import replace
 from .config_file import Config
-from .hf_encoder import BERT, behind_last, bert, bert_like, class_of, dropout_of, labels_of
+from .hf_encoder import BERT, behind_last, bert, bert_like, class_of, dropout_of, kinds_of, labels_of, square
 from .hf_parts import Family, Part, Parts, sizes
 
 _AHEAD: Final = {"norm_position": "pre", "final_norm": True}
-
-
-def _kinds(config: Config, width: int) -> int:
-    """Numbers of the table of kinds of tokens."""
-    return (config.optional_count("type_vocab_size", "rows", zero=True) or 0) * width
-
-
-def _square(hidden: int) -> int:
-    return hidden * hidden + hidden
 
 
 def _narrow(config: Config, parts: Parts, key: str = "embedding_size") -> tuple[Parts, int, int]:
@@ -49,13 +42,13 @@ def _headed(config: Config, parts: Parts, heads: Mapping[str, int], beside: int)
 
 def _classified(config: Config, parts: Parts) -> int:
     hidden: int = parts["hidden"]
-    return _square(hidden) + labels_of(config) * (hidden + 1)
+    return square(hidden) + labels_of(config) * (hidden + 1)
 
 
 def _electra(config: Config, parts: Parts) -> Parts:
     """Read ELECTRA: `PreTraining` finds the tokens that `MaskedLM` replaced."""
     found, narrow, bias = _narrow(config, parts)
-    return {**found, "positions": "learned", **_factored(config, parts, _kinds(config, narrow) + bias, narrow)}
+    return {**found, "positions": "learned", **_factored(config, parts, kinds_of(config, narrow) + bias, narrow)}
 
 
 def _factored(config: Config, parts: Parts, beside: int, narrow: int) -> Parts:
@@ -64,7 +57,7 @@ def _factored(config: Config, parts: Parts, beside: int, narrow: int) -> Parts:
         "Model": 0,
         "MaskedLM": masked,
         "CausalLM": masked,
-        "PreTraining": _square(hidden) + hidden + 1,
+        "PreTraining": square(hidden) + hidden + 1,
         "SequenceClassification": _classified(config, parts),
     }
     return _headed(config, parts, heads, beside)
@@ -76,7 +69,7 @@ def _roformer(config: Config, parts: Parts) -> Parts:
         raise config.wrong("rotary_value", "is true: rotated values are not read yet")
     found, narrow, bias = _narrow(config, parts)
     angles = parts["context"] * (parts["hidden"] // parts["heads"])
-    return {**found, **_factored(config, parts, _kinds(config, narrow) + bias + angles, narrow)}
+    return {**found, **_factored(config, parts, kinds_of(config, narrow) + bias + angles, narrow)}
 
 
 def _rembert(config: Config, parts: Parts) -> Parts:
@@ -91,12 +84,12 @@ def _rembert(config: Config, parts: Parts) -> Parts:
     wide = config.count("output_embedding_size")
     masked = _predicted(parts, wide, wide=wide)
     heads = {
-        "Model": _square(parts["hidden"]),
+        "Model": square(parts["hidden"]),
         "MaskedLM": masked,
         "CausalLM": masked,
         "SequenceClassification": _classified(config, parts),
     }
-    return {**found, "positions": "learned", **_headed(config, parts, heads, _kinds(config, narrow) + bias)}
+    return {**found, "positions": "learned", **_headed(config, parts, heads, kinds_of(config, narrow) + bias)}
 
 
 def _ernie(config: Config, parts: Parts) -> Parts:
@@ -114,8 +107,8 @@ def _big_bird(config: Config, parts: Parts) -> Parts:
     Work is that of all tokens (its own for texts up to 1,024), an upper bound beyond.
     """
     hidden, kind = parts["hidden"], class_of(config)
-    last = behind_last(config, parts, pooled=True) + (_square(hidden) if kind not in ("Model", "PreTraining") else 0)
-    side = SideWeights(vectors=_kinds(config, hidden) + last)
+    last = behind_last(config, parts, pooled=True) + (square(hidden) if kind not in ("Model", "PreTraining") else 0)
+    side = SideWeights(vectors=kinds_of(config, hidden) + last)
     return {"positions": "learned", "side": side, **dropout_of(config)}
 
 
@@ -123,6 +116,66 @@ def _generator(config: Config, parts: Parts) -> Parts:
     """Read the encoder of BERT for generation: no kinds of tokens, no pooler; one that writes has a bias a token."""
     side = SideWeights(vectors=parts["vocab"]) if class_of(config) == "CausalLM" else None
     return {"positions": "learned", "side": side, **dropout_of(config)}
+
+
+def _sounds_and_shapes(config: Config, parts: Parts) -> Parts:
+    """Read RoCBert: how a character sounds and looks stands beside it, and one product joins the three."""
+    found, hidden = bert(config, parts), parts["hidden"]
+    vectors, joined = found["side"].vectors, hidden
+    for name in ("pronunciation", "shape"):
+        width = config.count(f"{name}_embed_dim")
+        vectors += config.count(f"{name}_vocab_size", "rows") * width
+        joined += width if config.raw(f"enable_{name}") is not False else 0
+    if class_of(config) == "PreTraining":
+        vectors -= 2 * (hidden + 1)  # no sentences that follow one another
+    if config.raw("concat_input") is False:
+        return {**found, "side": SideWeights(vectors=vectors)}
+    return {**found, "side": SideWeights(matrices=((joined, hidden),), vectors=vectors + hidden)}
+
+
+def _languages(config: Config, parts: Parts) -> Parts:
+    """Read X-MOD: behind each feed-forward a narrow one for each language, of which a text passes its own."""
+    hidden = parts["hidden"]
+    narrow = hidden // config.count("adapter_reduction_factor", "few")
+    named = len(config.words("languages", 10_000) or ("en_XX",))
+    norm = 2 * hidden if config.flag("adapter_layer_norm") else 0
+    one = SideWeights(
+        matrices=((hidden, narrow), (narrow, hidden)),
+        vectors=named * (narrow + hidden) + norm,
+        table=(2 * (named - 1) * narrow, hidden) if named > 1 else None,
+    )
+    ahead = _AHEAD if config.flag("pre_norm") else {}
+    return {"beside": [one] * parts["layers"], **ahead}
+
+
+def _xlm(config: Config, parts: Parts) -> Parts:
+    """Read XLM: a table of languages where there are several."""
+    hidden, named = parts["hidden"], config.optional_count("n_langs", "few") or 1
+    spoken = named * hidden if named > 1 and config.raw("use_lang_emb") is not False else 0
+    projects = config.raw("summary_use_proj") is not False
+    labels = labels_of(config) if config.raw("summary_proj_to_labels") is not False else hidden
+    heads = {
+        "Model": 0,
+        "CausalLM": parts["vocab"],
+        "SequenceClassification": labels * (hidden + 1) if projects else 0,
+    }
+    found = _headed(config, parts, heads, spoken)
+    rate = config.rate("dropout")
+    rates = Dropout(embedding=rate, attention=config.rate("attention_dropout"), residual=rate)
+    activation = "relu" if config.raw("gelu_activation") is False else "gelu"
+    return {**found, "positions": "learned", "ffn": 4 * hidden, "activation": activation, "dropout": rates}
+
+
+def _xlnet(config: Config, parts: Parts) -> Parts:
+    """Read XLNet as it reads a text: every token sees all others, by distances to both sides and by segments."""
+    hidden = parts["hidden"]
+    heads = {"Model": 0, "CausalLM": parts["vocab"], "SequenceClassification": _classified(config, parts)}
+    rate = config.rate("dropout")
+    return {
+        **_headed(config, parts, heads, hidden),
+        "beside": [SideWeights(vectors=3 * hidden)] * parts["layers"],
+        "dropout": Dropout(embedding=rate, attention=rate, residual=rate),
+    }
 
 
 def _kin(part: Part, fixed: Mapping[str, Any], size: Mapping[str, Any]) -> Family:
@@ -136,6 +189,12 @@ def _kin(part: Part, fixed: Mapping[str, Any], size: Mapping[str, Any]) -> Famil
     )
 
 
+_ROC: Final[dict[str, Any]] = {
+    "pronunciation_embed_dim": 768,
+    "pronunciation_vocab_size": 910,
+    "shape_embed_dim": 512,
+    "shape_vocab_size": 24858,
+}
 _BARE: Final = {**_AHEAD, "embedding_norm": False}
 
 
@@ -173,5 +232,46 @@ KIN: Final[Mapping[str, Family]] = {
         **_changed(36, 2560, 32, 10240, 250880),
         max_position_embeddings=514,
         type_vocab_size=1,
+    ),
+    "roc_bert": replace(bert_like("hf-bert-kin", **_ROC), parts=(_sounds_and_shapes,)),
+    "xmod": replace(bert_like("hf-bert-kin", adapter_reduction_factor=2), parts=(bert, _languages)),
+    "xlm": Family(
+        implementation="hf-bert-kin",
+        names={"layers": "n_layers", "hidden": "emb_dim", "heads": "n_heads"},
+        defaults={
+            "n_layers": 12,
+            "emb_dim": 2048,
+            "n_heads": 16,
+            "vocab_size": 30145,
+            "max_position_embeddings": 512,
+            "dropout": 0.1,
+            "attention_dropout": 0.1,
+        },
+        fixed=BERT,
+        parts=(_xlm,),
+        only={"asm": (False,), "is_encoder": (True,)},
+    ),
+    "xlnet": Family(
+        implementation="hf-bert-kin",
+        names={
+            "layers": "n_layer",
+            "hidden": "d_model",
+            "heads": "n_head",
+            "ffn": "d_inner",
+            "activation": "ff_activation",
+        },
+        defaults={
+            "n_layer": 24,
+            "d_model": 1024,
+            "n_head": 16,
+            "d_inner": 4096,
+            "vocab_size": 32000,
+            "max_position_embeddings": 512,
+            "ff_activation": "gelu",
+            "dropout": 0.1,
+        },
+        fixed={**BERT, "embedding_norm": False, "qkv_bias": False, "out_bias": False, "positions": "relative-xl"},
+        parts=(_xlnet,),
+        only={"attn_type": ("bi",)},
     ),
 }

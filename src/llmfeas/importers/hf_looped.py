@@ -1,5 +1,5 @@
-"""Rows of model types that run one set of weights several times: layers that run again (ALBERT, Ouro, Nanbeige 4.2),
-and a transformer block that Mamba layers share (Zamba 1 and 2).
+"""Rows of model types that run one set of weights several times: layers that run again (ALBERT, Ouro, Nanbeige 4.2,
+HRM), and a transformer block that Mamba layers share (Zamba 1 and 2).
 
 `defaults` are those of the configuration classes of transformers 5.23, and of the classes that lie beside the weights
 where it has none (Ouro, Nanbeige): a config.json may leave out what equals them.
@@ -35,6 +35,24 @@ def _loops(key: str, *, norm_key: str = "") -> Part:
 def _exit_gate(config: Config, parts: Parts) -> Parts:
     """Ouro's gate, which says of each token after which loop it may leave."""
     return {"side": SideWeights(matrices=((parts["hidden"], 1),), vectors=1)}
+
+
+def _two_paces(config: Config, parts: Parts) -> Parts:
+    """Read HRM: a stack that runs several times, then another one once, and all of it several times over.
+
+    Files that transformers wrote say how many layers run, and of one stack beside it.
+    """
+    held = config.optional_count("num_layers_per_stack", "layers") or parts["layers"]
+    slow, fast = config.count("H_cycles", "few"), config.count("L_cycles", "few")
+    if held * slow * (fast + 1) > MOST_LAYERS:
+        raise config.wrong("H_cycles", f"is {slow}: more than {MOST_LAYERS} layers would run")
+    sets = [*range(1, held + 1)] * fast + [*range(held + 1, 2 * held + 1)]
+    return {
+        "layers": held * slow * (fast + 1),
+        "weight_set": sets * slow,
+        "kv_heads": parts["heads"],
+        "side": SideWeights(vectors=parts["hidden"]),
+    }
 
 
 def _groups(config: Config, parts: Parts) -> Parts:
@@ -117,6 +135,12 @@ LOOPED: Final[Mapping[str, Family]] = {
         defaults=sizes(24, 2048, 16, None, 5632, 49152, 65536, total_ut_steps=4),
         fixed={"norms_per_layer": 4},
         parts=(_exit_gate, optional_window, _loops("total_ut_steps"), ATTENTION_DROPOUT),
+    ),
+    "hrm_text": Family(
+        implementation="hf-hrm",
+        defaults=sizes(16, 1536, 12, None, 4096, 151808, 2048, head_dim=128, H_cycles=2, L_cycles=3),
+        fixed={"norm": "layer-plain", "output_gate": True},
+        parts=(BIASED, MLP_BIASED, _two_paces, ATTENTION_DROPOUT),
     ),
     "nanbeige": Family(
         implementation="hf-llama",

@@ -1,5 +1,5 @@
 """Rows of decoders of a few well-known models: the first GPT and Qwen, CTRL, Persimmon, DBRX, GPT-NeoX in Japanese,
-ModernBERT as a decoder.
+ModernBERT as a decoder, CPM-Ant.
 
 `defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
 """
@@ -12,6 +12,7 @@ from typing import Any, Final
 from ..catalog.parts import Dropout, SideWeights
 from . import hf_parts as read
 from .config_file import Config
+from .hf_encoder import modern_windows
 from .hf_parts import ATTENTION_DROPOUT, BIASED, BIASED_LAYERS, MLP_BIASED, Family, Parts, sizes
 
 _GPT_NAMES: Final = {
@@ -49,17 +50,13 @@ def _one_bias(config: Config, parts: Parts) -> Parts:
 def _written_modern(config: Config, parts: Parts) -> Parts:
     """Read ModernBERT as a decoder: every n-th layer from the first on sees everything behind it; a product and a norm
     stand before the head. The norm that the first layer lacks stands for that of the embedding."""
-    layers, hidden = parts["layers"], parts["hidden"]
-    every = config.optional_count("global_attn_every_n_layers", "layers") or 3
-    kinds = config.words("layer_types", 10_000) or tuple(
-        "sliding_attention" if index % every else "full_attention" for index in range(layers)
-    )
+    hidden = parts["hidden"]
     size = config.optional_count("sliding_window", "tokens") or config.count("local_attention", "tokens") // 2
     vectors = hidden * (2 if config.flag("norm_bias") else 1)
     if config.flag("classifier_bias"):
         vectors += hidden
     return {
-        **read.pattern(config, "layer_types", kinds, layers, size),
+        **modern_windows(config, parts, size),
         "norm_bias": config.flag("norm_bias"),
         "head_bias": config.raw("decoder_bias") is not False,
         "side": SideWeights(matrices=((hidden, hidden),), vectors=vectors),
@@ -87,6 +84,19 @@ def _first_qwen(config: Config, parts: Parts) -> Parts:
     """Read the first Qwen's feed-forward, whose two halves are said as one width, and the biases of its products."""
     biased = config.raw("no_bias") is False
     return {"ffn": config.count("intermediate_size") // 2, "out_bias": biased, "mlp_bias": biased}
+
+
+def _ant(config: Config, parts: Parts) -> Parts:
+    """Read CPM-Ant: a table of distances between the segments of a text, rows for prompts that stand before each."""
+    kinds = config.count("segment_types", "few")
+    buckets = kinds * kinds + config.count("position_bias_num_buckets", "rows")
+    prompts = config.count("prompt_types", "few") * config.count("prompt_length", "tokens")
+    rate = config.rate("dropout_p")
+    return {
+        "kv_heads": parts["heads"],
+        "side": SideWeights(vectors=buckets * parts["heads"] + (kinds + prompts) * parts["hidden"]),
+        "dropout": Dropout(embedding=rate, attention=rate, residual=rate),
+    }
 
 
 OLDER: Final[Mapping[str, Family]] = {
@@ -173,6 +183,22 @@ OLDER: Final[Mapping[str, Family]] = {
         defaults={**sizes(32, 4096, 32, None, 22016, 151936, 8192), "hidden_act": "silu", "emb_dropout_prob": 0.0},
         fixed={"kv_heads": 0, "fused_qkv": True, "qkv_bias": True},
         parts=(_first_qwen, read.dropout(embedding="emb_dropout_prob")),
+    ),
+    "cpmant": Family(
+        implementation="hf-cpm-ant",
+        names={"head_dim": "dim_head", "ffn": "dim_ff", "context": "position_bias_max_distance"},
+        defaults={
+            **sizes(48, 4096, 32, None, 0, 30720, 2048),
+            "dim_head": 128,
+            "dim_ff": 10240,
+            "position_bias_num_buckets": 512,
+            "position_bias_max_distance": 2048,
+            "prompt_types": 32,
+            "prompt_length": 32,
+            "segment_types": 32,
+        },
+        fixed={"positions": "distances", "activation": "gelu", "tied": False},
+        parts=(_ant,),
     ),
     "dbrx": Family(
         implementation="hf-dbrx",

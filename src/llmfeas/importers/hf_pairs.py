@@ -68,6 +68,15 @@ def _two_more(config: Config, parts: Parts) -> Parts:
     return {"learned_positions": parts["context"] + 2}
 
 
+def _bias_where_said(config: Config, parts: Parts) -> Parts:
+    """Read whether BigBird's Pegasus has biases in attention.
+
+    Its encoder sees all tokens of a text, or blocks of them where it is long: work is that of all of them (its own up
+    to 704 tokens of its usual blocks), an upper bound beyond.
+    """
+    return dict.fromkeys(("qkv_bias", "out_bias"), config.flag("use_bias"))
+
+
 def _one_vocabulary(config: Config, parts: Parts) -> Parts:
     """Refuse a decoder with words of its own.
 
@@ -206,6 +215,15 @@ PAIRS: Final[Mapping[str, Family]] = {
         _bart(), fixed=_LEARNED, **_stacks(2560, (2, 24), 32), max_position_embeddings=128, vocab_size=8008
     ),
     "pegasus": _bart_like(_bart(still=True), fixed=_LEARNED),
+    "bigbird_pegasus": _bart_like(
+        _bart(),
+        _bias_where_said,
+        fixed=_LEARNED,
+        **_stacks(1024, (16, 16), 16),
+        activation_function="gelu_new",
+        max_position_embeddings=4096,
+        vocab_size=96103,
+    ),
     "marian": _bart_like(_bart(still=True), _one_vocabulary, fixed={**_LEARNED, **_POST}, vocab_size=58101),
     "m2m_100": _bart_like(
         _bart(),

@@ -309,6 +309,7 @@ SIGHT: Final[Mapping[str, TowerKind]] = {
     "paddleocr_vl_vision": TowerKind(_siglip, _vit(1152, 4304, 27, 14, 384)),
     "video_llama_3_vision": TowerKind(_without_table, _vit(768, 3072, 12, 16)),
     "clip_vision_model": TowerKind(_clip, _vit(768, 3072, 12, 32, 224)),
+    "git_vision_model": TowerKind(_clip, _vit(768, 3072, 12, 16, 224)),
     "pixtral": TowerKind(_pixtral, _vit(1024, 4096, 24, 16, num_attention_heads=16)),
     "internvl_vision": TowerKind(_intern, _INTERN),
     "intern_vit_6b": TowerKind(_intern, _INTERN),

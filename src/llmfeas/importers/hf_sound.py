@@ -97,6 +97,50 @@ def _bare(config: Config) -> Encoder:
     return Encoder(0, config.count("audio_embed_dim"))
 
 
+def mimi(config: Config) -> int:
+    """Parameters of Mimi, which makes sound of books of codes and codes of sound: each of its ways there and back has
+    convolutions that stretch time, between blocks, and a stack of attention.
+
+    Raises:
+        DataError: a size is missing or wrong, or it is of a form that nobody published.
+    """
+    for key, usual in (("num_residual_layers", 1), ("use_conv_shortcut", False)):
+        if config.raw(key) not in (None, usual):
+            raise config.wrong(key, "is not what Mimi's published files have, which is not supported")
+    layers, width, ffn = sizes_of(config)
+    filters, channels = config.count("num_filters"), config.count("audio_channels", "few")
+    ends, within = config.count("kernel_size", "few"), config.count("residual_kernel_size", "few")
+    last, ratios = config.count("last_kernel_size", "few"), config.numbers("upsampling_ratios", 100) or (8, 6, 5, 4)
+    found, wide = 0, filters
+    for ratio in reversed(ratios):
+        inner = wide // config.count("compress", "few")
+        block = linear(within * wide, inner) + linear(inner, wide)
+        stretch = 2 * ratio * 2 * wide * wide
+        found += 2 * block + 2 * stretch + 3 * wide
+        wide *= 2
+    found += linear(ends * channels, filters) + linear(last * wide, width)
+    found += linear(ends * width, wide) + linear(last * filters, channels)
+    stack = blocks(layers, width, ffn, biases="", extra=2 * width)
+    books = 4 * width * config.count("vector_quantization_hidden_dimension")
+    paces = 4 * width * width + 4 * width * width // config.count("upsample_groups")
+    return found + 2 * stack + books + paces
+
+
+MIMI: Final = {
+    "hidden_size": 512,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 8,
+    "num_filters": 64,
+    "audio_channels": 1,
+    "kernel_size": 7,
+    "last_kernel_size": 3,
+    "residual_kernel_size": 3,
+    "compress": 2,
+    "codebook_size": 2048,
+    "upsample_groups": 512,
+    "vector_quantization_hidden_dimension": 256,
+}
+
 _WHISPER: Final = {
     "hidden_size": 1280,
     "intermediate_size": 5120,

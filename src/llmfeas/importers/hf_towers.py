@@ -265,6 +265,11 @@ _WIDE_PIXTRAL: Final = {
 _PIXTRAL: Final = Beside(vision="pixtral", see=_mistral, defaults={"patch_size": 14})
 _WHISPERING: Final = Beside(audio="audioflamingo3_encoder", hear=_two())
 
+
+def _normed_one(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    return linear(encoder.width, hidden) + 2 * hidden
+
+
 ROWS: Final[Mapping[str, Beside]] = {
     "qwen2_vl": Beside(vision="qwen2_vl_vision", see=_nothing),
     "qwen2_5_vl": Beside(vision="qwen2_5_vl_vision", see=_nothing),
@@ -300,6 +305,7 @@ ROWS: Final[Mapping[str, Beside]] = {
     "paligemma": Beside(
         vision="siglip_vision_model", see=_one(), defaults={**_SO400M, "image_size": 224, "num_hidden_layers": 27}
     ),
+    "git": Beside(vision="git_vision_model", see=_normed_one),
     "llama4": Beside(vision="llama4_vision_model", see=_one(bias=False)),
     "mllama": Beside(vision="mllama_vision_model", see=_one()),
     "mistral3": _PIXTRAL,
@@ -352,6 +358,8 @@ ROWS: Final[Mapping[str, Beside]] = {
 _KINDS: Final[Mapping[str, TowerKind]] = {**SIGHT, **SOUND}
 _FOR_ANYBODY: Final = frozenset({"siglip_vision_model", "siglip2_vision_model", "clip_vision_model", "pixtral"})
 """Encoders that classes take in one another's place, as the file says; others belong to one class, whatever it says."""
+_NEVER_NESTED: Final = frozenset({"git"})
+"""Classes that have an encoder and say of their language model beside it."""
 _NONE_BY_DEFAULT: Final = frozenset({"gemma4", "gemma4_unified", "nemotron_h_omni"})
 """Classes that have no encoder where the file names none."""
 
@@ -372,7 +380,8 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
         return (known.count("patch_size") ** 2 * known.count("num_channels", "few") + 1) * hidden
     if row is not None and row.see is None and row.hear is None:
         return None
-    implied = whole.nested("text_config") is not None and outer not in _NONE_BY_DEFAULT
+    nests = whole.nested("text_config") is not None or outer in _NEVER_NESTED
+    implied = nests and outer not in _NONE_BY_DEFAULT
     for key in ("vision_config", "audio_config"):
         default, project = ("", None) if row is None else row.of(key)
         section = whole.nested(key)

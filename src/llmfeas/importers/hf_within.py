@@ -12,11 +12,13 @@ from ..catalog.parts import SideWeights
 from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
+from .hf_encoder import class_of
 from .hf_latent import LATENT, indexer
 from .hf_llama import LLAMA
 from .hf_moe import MOE
-from .hf_parts import ATTENTION_DROPOUT, BIASED, ROUTED_EXPERTS, Family, Parts, sizes
+from .hf_parts import ATTENTION_DROPOUT, BIASED, BIASED_LAYERS, ROUTED_EXPERTS, Family, Parts, sizes
 from .hf_recent import RECENT
+from .hf_sound import MIMI, mimi
 
 
 def _like(family: Family, defaults: Mapping[str, Any], *more: read.Part, **fixed: Any) -> Family:
@@ -77,6 +79,50 @@ def _scaled_index(config: Config, parts: Parts) -> Parts:
         raise config.wrong("no_rope_layers", f"names {len(rotates)} of {parts['layers']} layers")
     sides = [SideWeights(vectors=vectors + (0 if turns else max(0, more))) for turns in rotates]
     return {**found, "beside": sides, "rotates": [bool(turns) for turns in rotates]}
+
+
+def _git(config: Config, parts: Parts) -> Parts:
+    """Read GIT, which looks at frames of a film with a vector for each of them."""
+    frames = config.optional_count("num_image_with_embedding", "few", zero=True) or 0
+    seen = config.nested("vision_config")
+    width = (seen.optional_count("hidden_size") if seen is not None else None) or 768
+    return {"side": SideWeights(vectors=frames * width)} if frames else {}
+
+
+def _moshi(config: Config, parts: Parts) -> Parts:
+    """Read Moshi: half of the width that it says is its feed-forward's; a class that speaks has tables for two voices,
+    a small decoder with weights for each book of sounds, and what makes sound of them."""
+    hidden = parts["hidden"]
+    found: Parts = {"ffn": parts["ffn"] // 2, **read.every_layer_windowed(config, parts)}
+    if class_of(config) == "CausalLM":
+        return {**found, "side": SideWeights(vectors=hidden)}
+    books = config.count("num_codebooks", "few")
+    codec = (
+        config.nested("audio_encoder_config") or Config(config.file, {}, {}, "audio_encoder_config.")
+    ).with_defaults(MIMI)
+    rows = config.optional_count("audio_vocab_size", "rows") or codec.count("codebook_size", "rows")
+    depth = config.nested("depth_decoder_config") or Config(config.file, {}, {}, "depth_decoder_config.")
+    return {
+        **found,
+        "side": SideWeights(vectors=hidden, table=(2 * books * (rows + 1), hidden)),
+        "tower_parameters": _depth(depth, parts, books, rows) + mimi(codec),
+    }
+
+
+def _depth(config: Config, parts: Parts, books: int, rows: int) -> int:
+    """Parameters of Moshi's decoder of the books of sounds of one moment, each with weights of its own."""
+    config = config.with_defaults(
+        {"hidden_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 16, "ffn_dim": 5632}
+    )
+    width, heads = config.count("hidden_size"), config.count("num_attention_heads", "heads")
+    outer: int = parts["hidden"]
+    head = config.optional_count("head_dim") or width // heads
+    keys = config.optional_count("num_key_value_heads", "heads") or heads
+    ffn = config.count("ffn_dim")
+    attention = 2 * width * (heads + keys) * head
+    layer = books * (attention + width * ffn + ffn // 2 * width) + 2 * width
+    tables: int = (parts["vocab"] + 1 + (books - 1) * (rows + 1)) * width
+    return tables + books * width * (outer + rows) + config.count("num_hidden_layers", "layers") * layer
 
 
 WITHIN: Final[Mapping[str, Family]] = {
@@ -143,5 +189,37 @@ WITHIN: Final[Mapping[str, Family]] = {
             index_n_heads=32,
         ),
         parts=(BIASED, read.latent, ROUTED_EXPERTS, read.listed_experts, _scaled_index, ATTENTION_DROPOUT),
+    ),
+    "git": Family(
+        implementation="hf-git",
+        defaults={
+            **sizes(6, 768, 12, None, 3072, 30522, 1024),
+            "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.1,
+            "attention_probs_dropout_prob": 0.1,
+        },
+        fixed={
+            **BIASED_LAYERS,
+            "positions": "learned",
+            "norm_position": "post",
+            "final_norm": False,
+            "embedding_norm": True,
+            "head_bias": True,
+        },
+        parts=(
+            _git,
+            read.dropout(
+                embedding="hidden_dropout_prob",
+                attention="attention_probs_dropout_prob",
+                residual="hidden_dropout_prob",
+            ),
+        ),
+    ),
+    "moshi": Family(
+        implementation="hf-moshi",
+        names={"ffn": "ffn_dim"},
+        defaults=sizes(*(32, 4096, 32, None, 0, 32000, 3000), ffn_dim=22528, sliding_window=3000, num_codebooks=8),
+        fixed={"fused_gate_up": True},
+        parts=(_moshi, ATTENTION_DROPOUT),
     ),
 }

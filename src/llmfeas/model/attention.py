@@ -139,7 +139,8 @@ class Attention(Operator):
         pairs = float(tokens) * tokens
         flop = softmax_flop(pairs, self.heads, self.head_dim, self.v_dim)
         if self.relative:
-            flop += 2 * pairs * self.q_width + 2.0 * tokens * self.hidden * self.q_width
+            sides = 2 if self.both_sides else 1
+            flop += sides * (2 * pairs * self.q_width + 2.0 * tokens * self.hidden * self.q_width)
         return flop
 
     def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
