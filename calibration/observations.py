@@ -53,7 +53,7 @@ def predicted_log(numbers: Efficiency, observation: Observation) -> float:
 
 
 def _under(numbers: Efficiency, scenario: Scenario) -> Scenario:
-    return scenario.with_tables(replace(scenario.tables, efficiency=numbers))
+    return replace(scenario, tables=replace(scenario.tables, efficiency=numbers))
 
 
 def regime_of(numbers: Efficiency, observation: Observation) -> str:

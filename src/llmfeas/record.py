@@ -51,7 +51,9 @@ else:
         return _Said(said)
 
     def replace(record, /, **changes):
-        """A copy of a record in which some fields are others, as `dataclasses.replace`."""
+        """A copy of a record in which some fields are others, as `dataclasses.replace`; a large one has its own way."""
+        if hasattr(record, "__replace__"):
+            return record.__replace__(**changes)
         for name, each in record.__record__.items():
             if each.init and name not in changes:
                 changes[name] = getattr(record, name)

@@ -222,10 +222,12 @@ class Scenario:
         vars(twin).update(vars(self), device=part, memory_bytes=part.memory_bytes, shared=shared)
         return twin
 
-    def with_tables(self, tables: Tables) -> Scenario:
-        """The same scenario under other numbers."""
+    def __replace__(self, **settings: Any) -> Scenario:
+        """The same question with other settings (`record.replace`), in a tenth of the time that its fields take one by
+        one: searches try many.
+        """
         twin = object.__new__(Scenario)
-        vars(twin).update(vars(self), tables=tables, shared={})
+        vars(twin).update(vars(self), **settings, shared={})
         vars(twin).pop("engine_record", None)
         return twin
 

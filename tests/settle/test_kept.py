@@ -39,9 +39,10 @@ def test_caches_are_bounded_or_of_our_own_code() -> None:
 
 
 def test_what_weighs_is_kept_for_few_questions() -> None:
-    """A question keeps some 50 kB, a walk with its levels 40 to 200 kB."""
-    for heavy in (settle._settled, settle._for_batch, settle._for_requests, fold.peak_candidates, fold._folded):
+    """A question keeps some 50 kB, a walk with its levels 40 to 200 kB, those of a number of experts 30 kB."""
+    for heavy in (settle._settled, settle._for_batch, settle._for_requests, fold._folded):
         assert heavy.cache_parameters()["maxsize"] <= 384
+    assert fold.peak_candidates.cache_parameters()["maxsize"] <= 1536
     assert training._MAX_PLANS <= 384
 
 

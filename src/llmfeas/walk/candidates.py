@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from ..autograd.storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields
-from ..record import dataclass
+from ..autograd.storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields, with_experts
+from ..record import dataclass, field
 from .inventory import Inventory
+
+MAX_ENVELOPES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One local maximum: gradients so far (bytes), the polynomial of all the rest but weights, and the packed level."""
+    """One local maximum: gradients so far (bytes), the polynomial of all the rest but weights, and the packed level of
+    the walk, which ranks with other numbers of experts share.
+    """
 
     moment: str
     gradients: int
     total: Polynomial
     level: int
+    experts: int
 
     @property
     def parts(self) -> tuple[Polynomial, ...]:
         """Gradients on their way, activations, logits and workspace: the total divided."""
-        return tuple(packed_fields(self.level, part) for part in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE))
+        level = with_experts(self.level, self.experts)
+        return tuple(packed_fields(level, part) for part in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,8 @@ class PeakCandidates:
     inventory: Inventory
     streamed: Polynomial = (0, 0, 0, 0, 0, 0)
     """Bytes in the memory of the host after forward."""
+    envelopes: dict[tuple[int, float], tuple[MomentLines, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """The fullest levels found so far, by length and share of the gradients."""
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
         """The bytes that lie in the memory of the host between forward and backward."""
@@ -91,20 +99,32 @@ class PeakCandidates:
         A level is bytes = intercept + slope x micro-batch, all that is held included.
         """
         stacked = self._stacked(seq_len, state)
-        by_name: dict[str, list[Line]] = {}
-        for candidate in self.candidates:
-            if state.backward_alone and candidate.moment in ("forward", "loss"):
-                continue
-            intercept, slope = _at_length(candidate.total, seq_len)
-            gradients = candidate.gradients * state.gradient_share if state.gradients is None else state.gradients
-            intercept += gradients + state.accumulated + state.weights + state.optimizer + state.gathered + stacked[0]
-            if candidate.moment != "forward":
-                intercept += state.gathered_backward
-            by_name.setdefault(candidate.moment, []).append((intercept, slope + stacked[1], candidate))
+        held = state.accumulated + state.weights + state.optimizer + state.gathered + stacked[0]
+        # Gradients that are alive all along tell no levels apart.
+        share, held = (state.gradient_share, held) if state.gradients is None else (0.0, held + state.gradients)
+        found: list[MomentLines] = []
+        for name, lines in self._envelopes(seq_len, share):
+            if not (state.backward_alone and name in ("forward", "loss")):
+                more = held + (state.gathered_backward if name != "forward" else 0.0)
+                found.append((name, tuple((low + more, slope + stacked[1], each) for low, slope, each in lines)))
         intercept, slope = _at_length(self.end.total, seq_len)
         intercept += self._final_gradients(state) + state.temporaries + state.weights + state.optimizer
-        by_name.setdefault("optimizer", []).append((intercept, slope, self.end))
-        return tuple((name, upper_lines(lines)) for name, lines in by_name.items())
+        return (*found, ("optimizer", ((intercept, slope, self.end),)))
+
+    def _envelopes(self, seq_len: int, share: float) -> tuple[MomentLines, ...]:
+        """The same of the tensors alone, with this share of the gradients; ranks that hold other things share them."""
+        found = self.envelopes.get((seq_len, share))
+        if found is None:
+            if len(self.envelopes) >= MAX_ENVELOPES:
+                self.envelopes.clear()
+            by_name: dict[str, list[Line]] = {}
+            for candidate in self.candidates:
+                intercept, slope = _at_length(candidate.total, seq_len)
+                line = intercept + candidate.gradients * share, slope, candidate
+                by_name.setdefault(candidate.moment, []).append(line)
+            found = tuple((name, upper_lines(lines)) for name, lines in by_name.items())
+            self.envelopes[seq_len, share] = found
+        return found
 
     def peak(
         self, micro_batch: int, seq_len: int, state: RankState, lines: tuple[MomentLines, ...] | None = None

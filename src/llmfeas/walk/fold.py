@@ -46,7 +46,7 @@ Levels = dict[int, int]
 """Packed levels by what decides of each of them."""
 
 
-@lru_cache(maxsize=384)
+@lru_cache(maxsize=1536)
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
@@ -79,24 +79,21 @@ class _Folded:
 
     def candidates(self, experts: int) -> PeakCandidates:
         """The candidates of a rank with so many experts."""
-        start, kept, end = (with_experts(level, experts) for level in (self.start, self.kept, self.end))
         candidates: list[Candidate] = []
         for moment, levels in self.levels:
-            found: Levels = {}
-            for level in levels:
-                seen = with_experts(level, experts)
-                found[_total(seen)] = seen
+            found = {_total(with_experts(level, experts)): level for level in levels}
             fullest = _undominated(found, MOST_TRIES)
-            candidates += (candidate_at(level, moment, total) for total, level in fullest.items())
+            candidates += (candidate_at(level, moment, experts, total) for total, level in fullest.items())
+        end = candidate_at(self.end, "optimizer", experts)
         return PeakCandidates(
             candidates=tuple(candidates),
-            start=candidate_at(start, "forward"),
-            kept=candidate_at(kept, "forward"),
-            end=candidate_at(end, "optimizer"),
-            gradient_bytes=end >> GRADIENTS & FIELD_MASK,
-            weight_bytes=start & FIELD_MASK,
+            start=candidate_at(self.start, "forward", experts),
+            kept=candidate_at(self.kept, "forward", experts),
+            end=end,
+            gradient_bytes=end.gradients,
+            weight_bytes=with_experts(self.start, experts) & FIELD_MASK,
             inventory=inventory_of([weight_with(weight, experts) for weight in self.weights], self.layers),
-            streamed=packed_fields(kept, HOST),
+            streamed=packed_fields(with_experts(self.kept, experts), HOST),
         )
 
 
@@ -221,7 +218,9 @@ def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple
         yield moment, tuple(_undominated(found, MOST_TRIES).values())
 
 
-def candidate_at(level: int, moment: str, total: int | None = None) -> Candidate:
-    """A packed level of a walk as a candidate; `total`: its sum, where it is known."""
-    total = _total(level) if total is None else total
-    return Candidate(moment, level >> GRADIENTS & FIELD_MASK, packed_fields(total, 0), level)
+def candidate_at(level: int, moment: str, experts: int = 0, total: int | None = None) -> Candidate:
+    """A packed level of a walk as a candidate of a rank with so many experts, if the walk counts them apart; `total`:
+    its sum, where it is known.
+    """
+    total = _total(with_experts(level, experts)) if total is None else total
+    return Candidate(moment, total >> GRADIENTS & FIELD_MASK, packed_fields(total, 0), level, experts)
