@@ -27,7 +27,7 @@ LOADED = Ours(("--quant",), "--task qlora to train adapters, --quant nf4 in infe
 EIGHT = Ours(("--quant",), "--quant int8")
 STEPS = Ours(("--tokens",), "--tokens: steps x --global-batch x --seq-len")
 MOMENTS = Ours(("--optimizer",), "--optimizer adamw-bf16: both moments in 16 bits")
-EVERY_LAYER = Ours(("--lora-targets",), "--lora-targets, in every layer; on the last ones alone adapters take less")
+LAST_LAYERS = Ours(("--lora-layers",), "--lora-layers, the number of last layers that get adapters")
 DATA = Ours(("--data-size", "--examples"), "--data-size, the bytes of a text; --examples counts examples")
 LOADED_DATA = Ours(("--loader",), "--loader, the tokens a second that all loaders bring")
 HEADS = Ours(("--memory", "--host-memory"), "--memory for the device's, --host-memory for the computer's")
@@ -72,7 +72,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
      "--checkpointing"),
     ("optim optimizer-type optimiser opt", "--optimizer"),
     ("exp-avg-dtype exp-avg-sq-dtype use-precision-aware-optimizer bf16-optimizer-states", MOMENTS),
-    ("lora-layers num-layers layers-to-transform", EVERY_LAYER),
+    ("num-layers layers-to-transform", LAST_LAYERS),
     ("lora-r r rank lora-dim adapter-rank", "--lora-rank"),
     ("target-modules lora-target-modules lora-target", "--lora-targets"),
     ("zero-stage deepspeed-stage stage zero-optimization sharding-strategy", "--zero"),

@@ -96,6 +96,8 @@ class Option:
     """`inputs` of older versions lack it."""
     nothing: str = ""
     """A word that says no more than saying nothing, beside `auto`."""
+    words: Mapping[str, int] = field(default_factory=dict)
+    """Words that stand for a number."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -207,6 +209,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("lora_kind", RECIPE, "LoRA, with its scale by the root of the rank or magnitudes; IA3; learned tokens.",
            "lora", ADAPTERS, kind="text", choices=tuple(KINDS), aliases=("peft_type",),
            switches={"use_dora": "dora", "use_rslora": "rslora"}, added=True),
+    Option("lora_layers", RECIPE, "Last layers that get adapters; all: every one.",
+           "all; the last 16 under mlx", ADAPTERS, maximum=ALL_LAYERS, words={"all": ALL_LAYERS}, added=True),
     Option("virtual_tokens", RECIPE, "Tokens that prompt, p-tuning and prefix learn.",
            f"{VIRTUAL_TOKENS}", ADAPTERS, maximum=65536, aliases=("num_virtual_tokens",), added=True),
     Option("lora_dropout", RECIPE, "Dropout rate before the adapters.",

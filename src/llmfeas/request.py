@@ -152,6 +152,9 @@ def _text(option: Option, raw: Value) -> str:
 
 def _quantity(option: Option, raw: Number) -> int | float:
     what, low, high = option.flag, option.minimum, option.maximum
+    word = option.words.get(raw.strip().lower()) if isinstance(raw, str) else None
+    if word is not None:
+        return word
     match option.kind:
         case "integer":
             return parse_integer(raw, what, int(low), int(high), "8 or 2k" if high >= 8 else f"{int(high)}")

@@ -120,6 +120,8 @@ class Scenario:
     lora_rank: int = 16
     lora_targets: Literal["all-linear", "attention"] = "all-linear"
     lora_kind: LoraKind = "lora"
+    lora_layers: int | None = None
+    """So many last layers have adapters; None: all."""
     virtual_tokens: int = VIRTUAL_TOKENS
     """Learned beside the text of each sequence, by adapters that are tokens."""
     lora_dropout: float = 0.0

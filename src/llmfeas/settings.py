@@ -55,6 +55,7 @@ Setting = Literal[
     "lora_rank",
     "lora_targets",
     "lora_kind",
+    "lora_layers",
     "virtual_tokens",
     "lora_dropout",
     "zero",
@@ -252,6 +253,8 @@ class Settings(TypedDict, total=False):
     """Matrices that get an adapter."""
     lora_kind: Literal["lora", "rslora", "dora", "ia3", "prompt", "p-tuning", "prefix", "auto"]
     """LoRA, with its scale by the root of the rank or magnitudes; IA3; learned tokens."""
+    lora_layers: int | str
+    """Last layers that get adapters; all: every one."""
     virtual_tokens: int | str
     """Tokens that prompt, p-tuning and prefix learn."""
     lora_dropout: float | str

@@ -14,6 +14,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.memory.training import training_memory, training_plan
 from llmfeas.settle import resolution
+from llmfeas.workload.adapted import bare_layers
 from llmfeas.workload.parameters import parameters_of
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "adapter_memory.json").read_text())
@@ -32,6 +33,36 @@ def test_a_tracked_peak_is_met(row: dict[str, Any], described_models: dict[str, 
     close = 0.011 if scenario.lora_kind == "prefix" else 0.002
     assert training_memory(scenario).bytes == pytest.approx(row["peak_bytes"], rel=close)
     assert parameters_of(scenario).trainable == row["trainable"]
+
+
+@pytest.mark.parametrize("model", ["llama-3-8b", "qwen3-30b-a3b", "falcon-h1-7b", "gemma-3-4b", "deepseek-v2-lite"])
+@pytest.mark.parametrize("layers", [1, 9])
+def test_what_trains_on_the_last_layers_is_what_memory_holds(model: str, layers: int) -> None:
+    scenario = resolution({**ASKED, "model": model, "lora_layers": layers}, catalog()).scenario
+    (rank,) = training_plan(scenario).ranks
+    assert rank.moments.inventory.trained == parameters_of(scenario).trainable > 0
+
+
+def test_mlx_adapts_its_sixteen_last_layers_and_runs_no_backward_below_them() -> None:
+    def answer(**changes: Any) -> dict[str, Any]:
+        return estimate(model="llama-3-8b", device="m2-ultra", task="lora", **changes).to_dict()
+
+    usual, whole, few = answer(), answer(lora_layers="all"), answer(lora_layers=4)
+    assert usual["inputs"]["lora_layers"] == {"value": 16, "origin": "backend"}
+    speeds = [each["result"]["time"]["tokens_per_second"]["expected"] for each in (whole, usual, few)]
+    assert speeds[0] * 1.3 < speeds[1] < speeds[2] / 1.3
+    assert usual["result"]["parameters"]["trainable"] * 2 == whole["result"]["parameters"]["trainable"]
+    again = estimate(**whole["inputs"]).to_dict()
+    assert again["inputs"]["lora_layers"]["value"] == 32
+    assert again["result"]["parameters"] == whole["result"]["parameters"]
+
+
+def test_no_layer_has_adapters_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="beyond the 32 layers"):
+        resolution({**ASKED, "model": "llama-3-8b", "lora_layers": 33}, catalog())
+    assert bare_layers(resolution({**ASKED, "model": "llama-3-8b", "lora_layers": 32}, catalog()).scenario) == 0
+    with pytest.raises(UsageError, match="an encoder and a decoder"):
+        resolution({**ASKED, "model": "flan-t5-xl", "lora_layers": 2}, catalog())
 
 
 @pytest.mark.parametrize("kind", PAIRLESS)

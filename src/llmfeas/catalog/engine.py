@@ -134,6 +134,11 @@ class TrainingTraits:
     pre-training is divided (`frameworks`)."""
     checkpointing: Literal["none", "selective", "full"] | None = None
     """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
+    adapted_layers: Count | None = None
+    """Last layers that get adapters where nobody says; None: all."""
+    input_gradients: bool = True
+    """Where layers are run again, the input of the first one gets a gradient, so that backward runs through layers
+    below all adapters too."""
     drives: bool = False
     """It lays states and weights on drives (ZeRO-Infinity)."""
     answers_beside: bool = False

@@ -17,6 +17,7 @@ from ..timing.loader import loaded_tokens_per_second
 from ..timing.training import TrainingTime, training_time
 from ..timing.work import forwards_beside
 from ..units import format_count, format_percent
+from ..workload.adapted import bare_layers, lifts_input
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.parameters import Parameters, parameters_of
 from .cost import serving_cost, training_cost
@@ -55,7 +56,10 @@ def flops(scenario: Scenario) -> Flops:
 @cached_across_batches
 def _training_flops(scenario: Scenario) -> Flops:
     kind = scenario.adapter_kind
-    lora = None if kind is None else Lora(scenario.lora_rank if kind.pairs else 0, scenario.lora_targets)
+    lora = None
+    if kind is not None:
+        rank = scenario.lora_rank if kind.pairs else 0
+        lora = Lora(rank, scenario.lora_targets, bare_layers(scenario), lifts_input(scenario))
     own, seen = scenario.seq_len, scenario.pass_tokens
     found = training_flop(
         scenario.model.architecture,

@@ -23,6 +23,7 @@ from ..timing.step import (
     device_links_of,
     gathered_weights,
     host_seconds,
+    matrix_passes,
     shard_weights,
 )
 from ..timing.work import ADAPTER_TASKS, Work, work_of
@@ -68,6 +69,12 @@ class _Step:
         self.sharing = number("sharing", self.work.divisor, "devices", "derived")
         self.again = number("replayed", self.work.replayed, "", "derived")
 
+    def _passes(self, backward: float) -> tuple[str, tuple[TermInput, ...]]:
+        """A forward pass and so many backward, of some layers alone where adapters leave the others without."""
+        if self.work.graded == 1:
+            return f"{1 + backward:g}", ()
+        return f"1 + {backward:g} * graded", (number("graded", self.work.graded, "", "derived"),)
+
     def _peak(self) -> TermInput:
         return number("peak", self.peak, "FLOP/s", "device")
 
@@ -81,9 +88,10 @@ class _Step:
     def matrix(self) -> Written:
         work, rates, sums = self.work, self.rates, self.sums
         weights = sums.dense_weights * work.stage + sums.head_weights * work.head
+        passes, routed_passes = matrix_passes(work)
         inputs = [
             self.steps,
-            number("passes", work.passes + work.repeated, "", "derived"),
+            number("passes", passes, "", "derived"),
             self.tokens,
             number("fill_tokens", rates.fill_tokens, "tokens", EFFICIENCY),
             number("weights", weights, "", "model"),
@@ -100,7 +108,7 @@ class _Step:
             number("expert_weights", sums.routed_active * work.stage, "", "model"),
             number("crowding", work.crowding, "", "derived"),
             number("met", work.met, "", "derived"),
-            number("expert_passes", work.passes + work.repeated + (1 if work.merged else 0), "", "derived"),
+            number("expert_passes", routed_passes, "", "derived"),
             number("expert_efficiency", rate / self.peak, "", EFFICIENCY),
         ]
         routed = "(met * tokens + fill_tokens * crowding) * expert_weights / (peak * expert_efficiency)"
@@ -120,8 +128,10 @@ class _Step:
             number("efficiency", rate / self.peak, "", EFFICIENCY),
             self.sharing,
         ]
+        passes, graded = self._passes(2.5 if fused else 2)
+        inputs += graded
         if fused:
-            formula = "micro_steps * tokens * attention_flop * (3.5 + again) / (peak * efficiency) / sharing"
+            formula = f"micro_steps * tokens * attention_flop * ({passes} + again) / (peak * efficiency) / sharing"
             return "scores and values of the causal half, in a fused kernel", formula, tuple(inputs)
         scores = sum(span.blocks for span in sums.spans) * work.stage * sums.heads * work.seq_len
         inputs += [
@@ -129,13 +139,14 @@ class _Step:
             self._bandwidth(),
             number("stream_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
         ]
-        work_done = "attention_flop * (3 + again) / (peak * efficiency)"
+        work_done = f"attention_flop * ({passes} + again) / (peak * efficiency)"
         moved = "20 * scores / (bandwidth * stream_efficiency)"
         formula = f"micro_steps * tokens * ({work_done} + {moved}) / sharing"
         return "scores and values over the full square, written out", formula, tuple(inputs)
 
     def streaming(self) -> Written:
         work, rates = self.work, self.rates
+        passes, graded = self._passes(2)
         inputs = (
             self.steps,
             number("element_bytes", work.width, "bytes", "derived"),
@@ -146,14 +157,16 @@ class _Step:
             self._bandwidth(),
             number("efficiency", rates.stream / self.bandwidth, "", EFFICIENCY),
             self.sharing,
+            *graded,
         )
-        moved = "element_bytes * tokens * (stream_width * (3 + replayed) + 10 * logits)"
+        moved = f"element_bytes * tokens * (stream_width * ({passes} + replayed) + 10 * logits)"
         text = "norms, residuals, activations and loss, which wait for the memory"
         return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
 
     def decoding(self) -> Written:
         packed = self.scenario.quant.startswith(("gptq", "awq"))
         rate = self.rates.decode_gptq if packed else self.rates.decode
+        passes, graded = self._passes(1)
         inputs = (
             self.steps,
             number("weights", self.sums.active * self.work.stage, "", "model"),
@@ -161,8 +174,9 @@ class _Step:
             self._bandwidth(),
             number("weights_a_byte", rate / self.bandwidth, "", EFFICIENCY),
             self.sharing,
+            *graded,
         )
-        formula = "micro_steps * weights * (2 + replayed) / (bandwidth * weights_a_byte) / sharing"
+        formula = f"micro_steps * weights * ({passes} + replayed) / (bandwidth * weights_a_byte) / sharing"
         return "4-bit weights unpacked in each pass", formula, inputs
 
     def merging(self) -> Written:

@@ -16,6 +16,7 @@ from ..record import dataclass, field, replace
 from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
+from ..workload.adapted import bare_layers, lifts_input
 from ..workload.kernels import has_host, kernels_of, runs_fused, runs_public_code, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
@@ -175,7 +176,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
             s.drive_gb_per_s is None,
         ),
         (s.engine, s.transformers),
-        (s.lora_rank, s.lora_targets, s.adapter_kind, s.virtual_tokens, s.lora_dropout > 0),
+        (s.lora_rank, s.lora_targets, s.adapter_kind, s.lora_layers, s.virtual_tokens, s.lora_dropout > 0),
         (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),
         has_host(s),
         a.window is not None and -(-s.pass_tokens // s.cp) >= a.window.size,
@@ -279,12 +280,10 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
     a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
-    full = precision in ("fp32", "tf32")
-    adapted, mixed = scenario.method in ("lora", "qlora"), precision.endswith("-mixed")
+    full, mixed, adapted = precision in ("fp32", "tf32"), precision.endswith("-mixed"), kind is not None
     sixteen = adapted or not (full or mixed) or layout.pure
     eager = _is_eager(scenario, traits)
-    width = 2 if sixteen and not full else 4
-    fp8 = precision in NARROW and layout.scheme.narrow_inputs
+    width, fp8 = 2 if sixteen and not full else 4, precision in NARROW and layout.scheme.narrow_inputs
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
@@ -295,6 +294,8 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         kind=kind or ADAPTERS["lora"],
         virtual_tokens=0 if kind is None else scenario.virtual_tokens,
         adapt_mlp=scenario.lora_targets == "all-linear",
+        bare_layers=bare_layers(scenario),
+        input_gradients=lifts_input(scenario),
         eager=eager,
         single=eager and scenario.sequences_together == 1,
         checkpointing=layout.checkpointing,

@@ -84,6 +84,12 @@ class Tape:
         copied = any(layer.copies_shared for layer, _ in self.kinds)
         return self.operators if copied else self.held
 
+    def adapted_from(self, bare: int) -> tuple[tuple[Operator, int], ...]:
+        """The same where the first `bare` layers, and what is no layer, have no adapters."""
+        copied = any(layer.copies_shared for layer, _ in self.kinds)
+        held = (self.layer(at).operators if copied else self.held_in(at) for at in range(bare, len(self.layers)))
+        return tuple(Counter(operator for operators in held for operator in operators).items())
+
     def _with_ends(self, parts: Iterable[tuple[tuple[Operator, ...], int]]) -> tuple[tuple[Operator, int], ...]:
         inside = tuple((operator, times) for operators, times in parts for operator in operators)
         return (*((operator, 1) for operator in self.before), *inside, *((operator, 1) for operator in self.after))

@@ -56,6 +56,7 @@ class Context:
 
     __slots__ = (
         "adapts",
+        "bare",
         "buffers",
         "cache",
         "place",
@@ -76,6 +77,8 @@ class Context:
         self.sizes = recorder.sizes
         self.adapts = True
         """Adapters are switched on."""
+        self.bare = setup.recipe.bare_layers > 0
+        """What is being made gets no adapters."""
         self.buffers: list[Tensor] = []
         self.weights: list[Parameter] = []
         self.shared: dict[tuple[int, int], Any] = {}
@@ -154,6 +157,11 @@ class Context:
         self.weights.append(weight)
         return weight
 
+    @property
+    def rank(self) -> int:
+        """Of the low-rank pairs beside what is being made; 0: there are none."""
+        return 0 if self.bare or not self.recipe.kind.pairs else self.recipe.adapters
+
     def adapter(self, *shape: int) -> Parameter:
         """A low-rank factor, always trained: fp32, or in the type of the model where it is part of it."""
         native = self.traits.adapters in ("parallel", "native")
@@ -172,9 +180,7 @@ class Context:
         side = weight.scaled_side(targets) if recipe.adapters and recipe.kind.scales else ""
         if side:
             layer.scale, layer.scales_input = self.adapter(n_in if side == "in" else n_out), side == "in"
-        if not (recipe.adapters and recipe.kind.pairs) or not (
-            weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY
-        ):
+        if not self.rank or not (weight.takes_adapter(targets) or weight.name in _ADAPTED_ANYWAY):
             return layer
         if self.traits.adapters != "parallel":
             layer.down, layer.up = self.adapter(recipe.adapters, n_in), self.adapter(n_out, recipe.adapters)

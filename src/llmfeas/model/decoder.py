@@ -69,9 +69,10 @@ class Decoder:
         self.built = [context.recorder.ledger.level]
         for place, index in enumerate(layers, 1):
             context.place = -place if self.reads else place
+            context.bare = index < context.recipe.bare_layers
             self.layers.append(tape.layer(index).program(context))
             self.built.append(context.recorder.ledger.level)
-        context.place = 0
+        context.place, context.bare = 0, context.recipe.bare_layers > 0
         self.learned = learned(context) if setup.embeds and not self.reads else []
         norm = tape.final_norm
         self.final = norm.program(context) if (setup.heads or self.loops) and norm is not None else None
@@ -150,7 +151,7 @@ class Decoder:
             embedded = scaled(recorder, embedded)
         if self.learned and context.adapts:
             embedded = behind(context, self.learned, embedded)
-        elif recorder.recording and recipe.adapters and recipe.checkpointing in ("full", "selective"):
+        elif recorder.recording and recipe.lifts_input:
             # Checkpointed blocks of a frozen base need an input with a gradient.
             embedded.node = context.input_leaf(embedded)
         return scaled(recorder, embedded) if scales == "model" else embedded

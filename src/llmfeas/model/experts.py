@@ -213,7 +213,7 @@ class ExpertsProgram:
 
     def _beside(self) -> tuple[Pair, Pair] | None:
         """Adapters of joint and down that run beside the experts' own products: one an expert, or one for all."""
-        rank, how = self.context.recipe.adapters, self.operator.adapters
+        rank, how = self.context.rank, self.operator.adapters
         if not (rank and self.context.recipe.adapt_mlp) or how not in ("each", "shared"):
             return None
         count = self.joint.shape[0] if how == "each" else 1
@@ -230,7 +230,7 @@ class ExpertsProgram:
 
     def _adapters(self) -> tuple[Merged, Merged, Merged] | None:
         """Adapters of down, joint and router, where the adapter library reaches stacked weights."""
-        context, rank = self.context, self.context.recipe.adapters
+        context, rank = self.context, self.context.rank
         if not (rank and context.recipe.adapt_mlp and self.operator.adapters == "merged"):
             return None
         both = 2 if self.operator.gated else 1

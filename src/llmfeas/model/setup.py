@@ -18,6 +18,10 @@ class Recipe:
     adapters: int = 0
     """LoRA rank, 1 of adapters without one; 0: all weights train."""
     adapt_mlp: bool = True
+    bare_layers: int = 0
+    """The first so many layers of the model have no adapters."""
+    input_gradients: bool = True
+    """Where layers are run again the input of the first one gets a gradient, adapters or not."""
     adapter_dropout: bool = False
     kind: AdapterKind = ADAPTERS["lora"]
     """What the adapters are."""
@@ -60,6 +64,11 @@ class Recipe:
     """Inputs of checkpointed blocks and their gradients stay until the backward pass has ended."""
     offloads: bool = False
     """What backward needs waits in the memory of the host."""
+
+    @property
+    def lifts_input(self) -> bool:
+        """Whether the input of a frozen base gets a gradient, which blocks that run again need."""
+        return bool(self.adapters) and self.input_gradients and self.checkpointing in ("full", "selective")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

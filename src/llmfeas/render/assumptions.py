@@ -68,6 +68,8 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{value('quant')} weights"
     if value("lora_rank") and (value("adapters") or value("task")) in ("lora", "qlora"):
         yield _adapters(value)
+        if value("lora_layers"):
+            yield f"adapters on the last {value('lora_layers')} layers"
         if value("lora_dropout"):
             yield f"adapter dropout {value('lora_dropout'):g}"
     yield str(value("optimizer"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind
+from ..adapters import VIRTUAL_TOKENS
 from ..catalog.architecture import Model
 from ..catalog.device import NARROW, Device
 from ..catalog.engine import Engine
@@ -13,9 +13,8 @@ from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..objectives import OBJECTIVES, Objective, losses_of
 from ..record import replace
-from ..text import printable
 from ..workload.kernels import stacks_experts
-from ..workload.parameters import adapted_shapes, parameters
+from .adapters import check_adapters, settle_layers
 from .draft import Draft
 from .writer import settle_writer
 
@@ -24,7 +23,7 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
-OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "virtual_tokens", "lora_dropout")
+OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 
 
@@ -284,27 +283,11 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")
     draft.settle("lora_kind", "lora")
+    settle_layers(draft, model, engine)
     draft.settle("virtual_tokens", VIRTUAL_TOKENS)
     draft.settle("lora_dropout", 0.0)
     if adapters:
-        _check_kind(draft, model, engine, catalog)
-        limit = min(model.architecture.hidden, model.architecture.q_width)
-        rank = draft.values["lora_rank"]
-        if rank > limit:
-            text = f"--lora-rank {rank} is beyond the matrices of {printable(model.name, 60)}, which are {limit} wide"
-            raise UsageError("rank-beyond-matrix", text, f"use {limit // 8} or less, or --task finetune: all weights")
-        narrowest = min((min(shape) for shape in adapted_shapes(model.architecture)), default=rank)
-        if rank > narrowest and draft.was_given("lora_rank") and ADAPTERS[draft.values["lora_kind"]].pairs:
-            text = f"--lora-rank {rank} is beyond some matrices, which are {narrowest} wide: no low rank there"
-            draft.warn("rank-beyond-some", text)
-        targets = draft.values["lora_targets"]
-        kind = draft.values["lora_kind"]
-        if not parameters(model, rank, targets, kind=kind, virtual_tokens=1).trainable and not ADAPTERS[kind].pairs:
-            text = f"--lora-kind {kind} trains nothing: {printable(model.name, 60)} has no keys and values of its own"
-            raise UsageError("contradiction", text, "Use --lora-kind lora or prompt.")
-        if targets == "attention" and not parameters(model, rank, targets).trainable:
-            text = f"--lora-targets attention trains nothing: {printable(model.name, 60)} has no attention"
-            raise UsageError("contradiction", text, "Use --lora-targets all-linear.")
+        check_adapters(draft, model, engine, catalog)
 
 
 def _check_optimizer(optimizer: str, engine: Engine, catalog: Catalog) -> None:
@@ -325,60 +308,6 @@ def _check_optimizer(optimizer: str, engine: Engine, catalog: Catalog) -> None:
             f"it has {', '.join(engine.optimizers)}; engines that take any: {', '.join(able)}",
             engine.optimizers,
         )
-
-
-def _check_kind(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
-    """Refuse adapters that the engine has not.
-
-    Raises:
-        UsageError: naming those that it has, and the engines that have them.
-    """
-    kind = draft.values["lora_kind"]
-    if kind not in engine.adapters:
-        able = [each.id for each in catalog.engines.values() if kind in each.adapters and each.launchers]
-        raise UsageError(
-            "contradiction",
-            f"--engine {engine.id} has no --lora-kind {kind}",
-            f"it has {', '.join(engine.adapters)}; engines that have it: {', '.join(able)}",
-            engine.adapters,
-        )
-    _check_pairless(draft, model, ADAPTERS[kind])
-    if kind == "dora" and model.architecture.experts is not None and draft.values["lora_targets"] == "all-linear":
-        raise UsageError(
-            "contradiction",
-            "--lora-kind dora has no magnitudes for stacked experts",
-            "use --lora-targets attention, or --lora-kind lora",
-        )
-
-
-def _check_pairless(draft: Draft, model: Model, kind: AdapterKind) -> None:
-    """Check adapters without low-rank pairs, and name what has no meaning for them.
-
-    Raises:
-        UsageError: learned keys where there is none to learn, or beside checkpointing, which peft refuses.
-    """
-    name, a = draft.values["lora_kind"], model.architecture
-    if kind.virtual == "cache" and (a.encoder or a.source is not None):
-        text = f"--lora-kind {name} is counted for decoders alone, and {printable(model.name, 60)} has an encoder"
-        raise UsageError("contradiction", text, "use --lora-kind prompt")
-    if kind.virtual == "cache" and a.mla is not None:
-        text = (
-            f"--lora-kind {name} learns keys and values, and {printable(model.name, 60)} keeps latents in their place"
-        )
-        raise UsageError("contradiction", text, "use --lora-kind prompt")
-    if kind.virtual == "cache" and draft.values["checkpointing"] != "none":
-        if draft.was_given("checkpointing"):
-            text = f"--lora-kind {name} contradicts --checkpointing {draft.values['checkpointing']}: peft refuses both"
-            raise UsageError("contradiction", text, "use --checkpointing none, or --lora-kind prompt")
-        draft.override("checkpointing", "none", "derived")
-    if not kind.virtual and draft.was_given("virtual_tokens"):
-        draft.warn("option-unused", f"--lora-kind {name} learns no tokens: --virtual-tokens was ignored")
-    if not kind.pairs:
-        for setting in ("lora_rank", "lora_dropout", *(("lora_targets",) if kind.virtual else ())):
-            if draft.was_given(setting):
-                flag = "--" + setting.replace("_", "-")
-                draft.warn("option-unused", f"--lora-kind {name} has no low-rank pairs: {flag} was ignored")
-        draft.override("lora_dropout", 0.0, "default")
 
 
 def settle_attention(draft: Draft, eager_reason: str) -> None:

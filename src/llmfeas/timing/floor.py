@@ -10,6 +10,7 @@ from ..catalog.device import NARROW
 from ..memory.training_layout import packed_bytes
 from ..model.sums import architecture_sums, trained_sums
 from ..scenario import Scenario, cached_across_batches
+from ..workload.adapted import graded_share
 from .rates import peak_flop_per_s
 from .rollouts import least_rollout_seconds
 from .work import ADAPTER_TASKS, forwards_beside
@@ -17,7 +18,7 @@ from .work import ADAPTER_TASKS, forwards_beside
 NARROW_BYTES = {"fp8": 1.0, "fp4": 0.5}
 """Of a weight in such units, without its scales."""
 WEIGHT_READS = 2
-"""Passes of a training step that read every weight: forward, and backward for the gradients of activations."""
+"""Passes of a training step that read a weight: forward, and backward for the gradients of activations."""
 
 
 @cached_across_batches
@@ -28,10 +29,10 @@ def work_flop_per_token(scenario: Scenario) -> float:
     it, within the window of its layer.
     """
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
-    beside = forwards_beside(scenario)
-    matrix_passes = (2 if scenario.method in ADAPTER_TASKS else 3) + beside
-    matrix = matrix_passes * 2 * (sums.active + sums.head_weights)
-    return matrix + (3 + beside) * sums.attention_flop(scenario.seq_len)
+    beside, graded = forwards_beside(scenario), graded_share(scenario)
+    backward = 1 if scenario.method in ADAPTER_TASKS else 2
+    matrix = (1 + backward * graded + beside) * sums.active + (1 + backward + beside) * sums.head_weights
+    return 2 * matrix + (1 + 2 * graded + beside) * sums.attention_flop(scenario.seq_len)
 
 
 @cached_across_batches
@@ -45,8 +46,8 @@ def counted_flop_per_token(scenario: Scenario) -> float:
         return work
     length = scenario.seq_len
     sums = trained_sums(scenario.model.architecture, length)
-    beside = forwards_beside(scenario)
-    return work + (3 + beside) * (sums.attention_square_flop(length) - sums.attention_flop(length))
+    passes = 1 + 2 * graded_share(scenario) + forwards_beside(scenario)
+    return work + passes * (sums.attention_square_flop(length) - sums.attention_flop(length))
 
 
 @cached_across_batches
@@ -73,5 +74,5 @@ def least_read_bytes(scenario: Scenario) -> float:
         width = 4.0
     else:
         width = NARROW_BYTES.get(NARROW.get(scenario.precision, ""), 2.0)
-    held = (sums.active - sums.again + sums.head_weights) * width / (scenario.tp * scenario.pp)
-    return WEIGHT_READS * held
+    read = (1 + graded_share(scenario)) * (sums.active - sums.again) + WEIGHT_READS * sums.head_weights
+    return read * width / (scenario.tp * scenario.pp)

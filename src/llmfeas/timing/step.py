@@ -55,9 +55,18 @@ def matrix_seconds(work: Work, rates: TrainingRates) -> float:
     routed = sums.routed_active * work.stage / (rates.experts if work.spread else rates.local_experts)
     rows = work.tokens + rates.fill_tokens
     expert_rows = work.met * work.tokens + rates.fill_tokens * work.crowding
-    passes = work.passes + work.repeated
-    routed_passes = passes + 1 if work.merged else passes
-    return 2 * (passes * rows * dense + routed_passes * expert_rows * routed) / work.divisor
+    dense_passes, routed_passes = matrix_passes(work)
+    return 2 * (dense_passes * rows * dense + routed_passes * expert_rows * routed) / work.divisor
+
+
+def matrix_passes(work: Work) -> tuple[float, float]:
+    """Passes over the weights of layers and head, on average, and over those of routed experts."""
+    layers = 1 + (work.passes - 1) * work.graded + work.repeated
+    routed = layers + work.adapted if work.merged else layers
+    if work.graded == 1:
+        return layers, routed
+    head, inside = work.sums.head_weights * work.head, work.sums.dense_weights * work.stage
+    return layers + (work.passes - 1) * (1 - work.graded) * head / (head + inside), routed
 
 
 def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
@@ -68,11 +77,11 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
     sums, again = work.sums, work.attention_again
     if fused:
         flop = sums.attention_flop(work.seq_len) * work.stage * work.tokens / work.divisor
-        return flop * (3.5 + again) / rates.attention
+        return flop * (1 + 2.5 * work.graded + again) / rates.attention
     flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
     layers = sum(span.blocks for span in sums.spans) * work.stage
     moved = 20 * layers * sums.heads * work.seq_len * work.tokens / work.divisor
-    return flop * (3 + again) / rates.attention_eager + moved / rates.memory
+    return flop * (1 + 2 * work.graded + again) / rates.attention_eager + moved / rates.memory
 
 
 def streaming_seconds(work: Work, rates: TrainingRates) -> float:
@@ -80,7 +89,8 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
 
     Rates in fp32 are those of twice the bytes.
     """
-    width = work.sums.stream_width * work.stage * (3 + work.replayed) + 10 * work.sums.logits * work.head
+    passes = 1 + 2 * work.graded + work.replayed
+    width = work.sums.stream_width * work.stage * passes + 10 * work.sums.logits * work.head
     return work.width * work.tokens * width / work.divisor / rates.stream
 
 
@@ -101,7 +111,7 @@ def merging_seconds(work: Work, rates: TrainingRates) -> float:
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
     """Decode the frozen 4-bit weights, once for each pass that reads them; 0 outside QLoRA."""
     rate = rates.decode_gptq if quant.startswith(("gptq", "awq")) else rates.decode
-    return work.sums.active * work.stage * (2 + work.replayed) / work.divisor / rate
+    return work.sums.active * work.stage * (1 + work.graded + work.replayed) / work.divisor / rate
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
@@ -112,7 +122,7 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     calls = rates.host_seconds_per_expert * work.expert_calls * work.stage / scenario.pp
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
     # A step is a forward pass and a backward one of twice the work.
-    factor *= 1 + work.forwards / 3
+    factor *= (1 + 2 * work.graded) / 3 + work.forwards / 3
     return calls + factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
 
 

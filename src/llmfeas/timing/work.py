@@ -7,6 +7,7 @@ from functools import lru_cache
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
+from ..workload.adapted import adapted_share, graded_share
 from ..workload.kernels import adapts_experts, loops_over_experts, merges_into_experts, runs_wide, traits_of
 from ..workload.stages import Stage, stages
 
@@ -49,6 +50,10 @@ class Work:
     """Weights of experts on this rank that adapters are merged into anew in every pass; their gradients are made."""
     forwards: float = 0.0
     """Forward passes without a gradient beside the step's own; they are in `repeated`, `replayed` and the like."""
+    graded: float = 1.0
+    """Share of the layers that a backward pass runs through, and that checkpointing runs again."""
+    adapted: float = 1.0
+    """Share of the layers that have adapters, where any does."""
     expert_calls: float = 0.0
     """Experts that are run one after the other in a micro-step."""
 
@@ -105,18 +110,20 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     stage = slowest_stage(sums, scenario.pp)
     traits = traits_of(scenario) if sums.experts else None
-    beside = forwards_beside(scenario)
-    kind = scenario.adapter_kind
-    looped, adapted = loops_over_experts(scenario), merges_into_experts(scenario)
+    beside, graded = forwards_beside(scenario), graded_share(scenario)
+    kind, adapted = scenario.adapter_kind, adapted_share(scenario)
+    calls = sums.moe_layers * sums.experts / scenario.ep
+    looped, merged = loops_over_experts(scenario), merges_into_experts(scenario)
     return Work(
         sums=sums,
         tokens=0.0,
         seq_len=scenario.seq_len,
         passes=2.0 if scenario.method in ADAPTER_TASKS else 3.0,
-        repeated=repeated + beside,
-        attention_again=(1.0 if full or scores else 0.0) + beside,
-        replayed=(1.0 if full else 0.0) + beside,
+        repeated=graded * repeated + beside,
+        attention_again=(graded if full or scores else 0.0) + beside,
+        replayed=(graded if full else 0.0) + beside,
         forwards=beside,
+        graded=graded,
         divisor=float(scenario.tp * scenario.pp),
         stage=stage.layers * scenario.pp / sums.layers,
         head=float(stage.heads * scenario.pp),
@@ -124,9 +131,10 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         spread=scenario.ep > 1,
         width=4.0 if runs_wide(scenario) else 2.0,
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
-        merged=sums.routed_weights / scenario.ep if adapted and not looped else 0.0,
-        normed=float(sums.dense_weights) if kind is not None and kind.magnitudes else 0.0,
-        expert_calls=sums.moe_layers * sums.experts / scenario.ep * (1 + adapts_experts(scenario)) if looped else 0.0,
+        merged=adapted * sums.routed_weights / scenario.ep if merged and not looped else 0.0,
+        normed=adapted * sums.dense_weights if kind is not None and kind.magnitudes else 0.0,
+        adapted=adapted,
+        expert_calls=calls * (1 + adapts_experts(scenario) * adapted) if looped else 0.0,
     )
 
 

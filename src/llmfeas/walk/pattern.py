@@ -40,8 +40,10 @@ def layer_kinds(setup: Setup, *, gradients: bool = True) -> list[int]:
     windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
     kinds = [layer if windowed else layer.changed(lambda op: op.without_window()) for layer, _ in tape.kinds]
     same = [kinds.index(kind) for kind in kinds]
+    bare = setup.recipe.bare_layers
     shares = [gradients and layer.weight_set > 0 for layer in kinds]
-    return [len(kinds) + i if shares[tape.layers[i]] else same[tape.layers[i]] for i in setup.span]
+    found = [len(kinds) + i if shares[tape.layers[i]] else same[tape.layers[i]] for i in setup.span]
+    return [~kind if layer < bare else kind for kind, layer in zip(found, setup.span, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

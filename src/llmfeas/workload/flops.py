@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
 from ..catalog.architecture import Architecture
 from ..contract import MayBeNull
-from ..model.build import build
+from ..model.build import Tape, build
 from ..model.layer import Layer
 from ..model.operator import AttentionKernel, Operator
 from ..model.sums import architecture_sums, source_tokens
 from ..model.weight import LoraTargets, Weight
-from ..record import dataclass
+from ..record import dataclass, replace
 from .parameters import parameters
 
 Checkpointing = Literal["none", "selective", "full"]
@@ -24,6 +26,10 @@ class Lora:
 
     rank: int
     targets: LoraTargets = "all-linear"
+    bare: int = 0
+    """The first so many layers have no adapters."""
+    lifts_input: bool = True
+    """Where layers are run again, backward runs through these too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ def step_flop(
         ahead = sequences * scores.operator.score_flop(seq_len)
         forward += scores.repeat * ahead
         replayed += scores.replays * ahead
-        backward += scores.repeat * sequences * scores.operator.score_backward_flop(seq_len, kernel)
+        backward += scores.backward * sequences * scores.operator.score_backward_flop(seq_len, kernel)
     reader = architecture.reader
     if reader is not None:
         how = {"kernel": kernel, "checkpointing": checkpointing, "lora": lora, "dropout": dropout}
@@ -173,6 +179,7 @@ class _Scores:
 
     operator: Operator
     repeat: int
+    backward: int
     replays: int
 
 
@@ -194,16 +201,33 @@ def _plan(architecture: Architecture, checkpointing: Checkpointing, lora: Lora |
     forward, backward = sum(each.forward for each in passes), sum(each.backward for each in passes)
     replayed = 0.0
     scores: list[_Scores] = []
-    for layer, repeat in tape.kinds:
-        inside = [_passes(operator, lora, stream_grad=True) for operator in layer.operators]
+    for layer, repeat, held in _stretches(tape, lora):
+        through = held is None or not held.bare or (held.lifts_input and checkpointing != "none")
+        inside = [_passes(operator, held, stream_grad=True) for operator in layer.operators]
         forward += repeat * sum(each.forward for each in inside)
-        backward += repeat * sum(each.backward for each in inside)
-        replayed += repeat * _replay(layer, checkpointing, lora, dropout)
-        replays = repeat if checkpointing == "full" else 0
-        scores += [_Scores(op, repeat, replays) for op in layer.operators if op.score_flop(1)]
-    if lora is not None and checkpointing == "none" and not any(_adapted(operator, lora) for operator in tape.before):
-        backward -= _spared(tape.kinds[0][0], lora)
+        scores += [
+            _Scores(op, repeat, repeat * through, repeat if through and checkpointing == "full" else 0)
+            for op in layer.operators
+            if op.score_flop(1)
+        ]
+        if through:
+            backward += repeat * sum(each.backward for each in inside)
+            replayed += repeat * _replay(layer, checkpointing, held, dropout)
+    if lora is not None and not (lora.lifts_input and checkpointing != "none"):
+        outside = not lora.bare and any(_adapted(operator, lora) for operator in tape.before)
+        backward -= 0.0 if outside else _spared(tape.layer(lora.bare), lora)
     return _Plan(forward, backward, replayed, tuple(scores))
+
+
+def _stretches(tape: Tape, lora: Lora | None) -> Iterator[tuple[Layer, int, Lora | None]]:
+    """Kinds of layers, how often each is run, and what trains there: below all adapters nothing does."""
+    bare = lora.bare if lora is not None else 0
+    below, above = Counter(tape.layers[:bare]), Counter(tape.layers[bare:])
+    for kind, (layer, _) in enumerate(tape.kinds):
+        if below[kind]:
+            yield layer, below[kind], replace(lora, rank=0) if lora is not None else None
+        if above[kind]:
+            yield layer, above[kind], replace(lora, bare=0) if lora is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ..model.learned import learned_shapes
 from ..model.weight import LoraTargets
 from ..record import dataclass
 from ..scenario import Scenario
+from .adapted import bare_layers
 from .kernels import traits_of
 
 
@@ -50,14 +51,14 @@ def parameters(
     traits: Implementation | None = None,
     kind: LoraKind = "lora",
     virtual_tokens: int = 0,
+    bare_layers: int = 0,
 ) -> Parameters:
     """The parameters of a model.
 
     Formula: sum over the tape; active = total - routed experts - n-gram tables and their projections + the experts that
     a token reaches. With `lora_rank` only adapters train, of low-rank pairs `rank (in + out)` for every projection that
-    the targets reach: all but the head, or those of attention. Router and routed experts are stacked tensors, which
-    `all-linear` adapts where the adapter library does (`traits`: how the public code lays its weights out, a record of
-    data/implementations.yaml). Equal to the Hugging Face classes (transformers 5.23, peft 0.21), to the unit.
+    the targets reach: all but the head, or attention's; none in the first `bare_layers`; of stacked experts where
+    peft reaches them (`traits`: how code lays weights out). Equal to the Hugging Face classes, to the unit.
     """
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
@@ -71,8 +72,8 @@ def parameters(
     low, expected, high = (round(sum(repeat * real[i] for real, repeat in reached)) for i in range(3))
     trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
     if lora_rank is not None:
-        adapted = tape if traits is None else laid_out(architecture, traits)
-        trainable = _of_adapters(adapted, lora_rank, lora_targets, ADAPTERS[kind], virtual_tokens)
+        tape = tape if traits is None else laid_out(architecture, traits)
+        trainable = _of_adapters(tape, lora_rank, lora_targets, ADAPTERS[kind], virtual_tokens, bare_layers)
     return Parameters(
         total=total,
         active=always + expected,
@@ -84,9 +85,10 @@ def parameters(
     )
 
 
-def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind, tokens: int) -> int:
+def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind, tokens: int, bare: int) -> int:
     if kind.virtual:
         return sum(prod(shape) for shape in learned_shapes(kind, tokens, tape))
+    adapted = tape.adapted_from(bare) if bare else tape.adapted
     return sum(
         repeat
         * (
@@ -94,7 +96,7 @@ def _of_adapters(tape: Tape, rank: int, targets: LoraTargets, kind: AdapterKind,
             if kind.scales
             else weight.lora_elements(rank, targets, magnitudes=kind.magnitudes)
         )
-        for operator, repeat in tape.adapted
+        for operator, repeat in adapted
         for weight in operator.weights
     )
 
@@ -119,6 +121,7 @@ def parameters_of(scenario: Scenario) -> Parameters:
         traits=traits_of(scenario),
         kind=scenario.lora_kind,
         virtual_tokens=scenario.virtual_tokens,
+        bare_layers=bare_layers(scenario),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from launches import contents, launched, ready, value, words
@@ -236,7 +237,7 @@ def test_mlx_trains_adapters_on_its_own_4_bits() -> None:
     config = contents(launch)["lora.yaml"]
     assert launch.command.splitlines()[0].startswith("mlx_lm.convert --hf-path meta-llama/Meta-Llama-3-8B")
     assert "--q-bits 4" in launch.command
-    assert (config["model"], config["fine_tune_type"], config["num_layers"]) == ("mlx_model", "lora", -1)
+    assert (config["model"], config["fine_tune_type"], config["num_layers"]) == ("mlx_model", "lora", 16)
     assert (config["batch_size"], config["grad_accumulation_steps"]) == (1, 4)
     assert any("MLX has no nf4" in note for note in launch.notes)
 
@@ -428,3 +429,19 @@ def test_ktransformers_keeps_experts_on_the_processor() -> None:
     assert (value(launch, "--kt-method"), value(launch, "--kt-num-gpu-experts")) == ("FP8", "0")
     with pytest.raises(UsageError):
         launched("ktransformers", **SERVED, device="rtx-4090")
+
+
+def test_adapters_on_the_last_layers_are_a_number_for_mlx_and_a_pattern_for_peft() -> None:
+    asked = {"model": "llama-3-8b", "device": "h100-sxm", "task": "lora", "lora_layers": 2}
+    recipe = contents(launched("accelerate", **asked))["recipe.json"]
+    pattern = re.compile(recipe["lora"]["target_modules"])
+    assert pattern.fullmatch("model.layers.31.mlp.down_proj")
+    assert pattern.fullmatch("model.layers.30.self_attn.q_proj")
+    assert not pattern.fullmatch("model.layers.29.mlp.down_proj")
+    assert not pattern.fullmatch("model.layers.31.input_layernorm")
+    mlx = launched("mlx-lm", **{**asked, "device": "m2-max", "lora_layers": "all"})
+    assert contents(mlx)["lora.yaml"]["num_layers"] == -1
+    with pytest.raises(UsageError, match="every layer or in none"):
+        launched("accelerate", **{**asked, "model": "qwen3-30b-a3b"})
+    with pytest.raises(UsageError, match="--lora-layers 2 is not something"):
+        launched("llama-factory", **asked)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...scenario import UNGUIDED, Scenario
+from ...workload.adapted import bare_layers
 from ...workload.kernels import runs_patched
 from . import torchrun, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
@@ -48,8 +49,8 @@ def adapters(scenario: Scenario) -> dict[str, object]:
         return {}
     targets: dict[str, object] = (
         {"lora_target_linear": True}
-        if scenario.lora_targets == "all-linear"
-        else {"lora_target_modules": trainer.ATTENTION_MATRICES}
+        if scenario.lora_targets == "all-linear" and not bare_layers(scenario)
+        else {"lora_target_modules": trainer.lora_targets(scenario)}
     )
     four_bits = scenario.quant == "nf4"
     return {
@@ -137,7 +138,7 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("zero", "FSDP does not divide 8-bit weights", instead=0)
     if scenario.offload == "all" and not (sharded and scenario.zero == 3):
         return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
-    return trainer.low_rank_objection(scenario)
+    return trainer.low_rank_objection(scenario) or trainer.layers_objection(scenario)
 
 
 def write(scenario: Scenario) -> Launch:

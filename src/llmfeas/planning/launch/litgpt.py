@@ -115,6 +115,7 @@ LAUNCHER = Launcher(
         "attention": ("flash",),
         "offload": ("none",),
         "dropout": (None, 0.0),
+        "lora_layers": (None,),
     },
     splits=frozenset({"num_devices"}),
     objection=objection,

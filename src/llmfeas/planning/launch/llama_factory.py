@@ -110,6 +110,7 @@ LAUNCHER = Launcher(
         "zero": (0, 2, 3),
         "offload": ("none",),
         "dropout": (None,),
+        "lora_layers": (None,),
     },
     splits=frozenset({"num_devices"}),
     objection=objection,

@@ -202,6 +202,7 @@ LAUNCHER = Launcher(
         "checkpointing": tuple(REMAT),
         "quant": ("none", "nf4"),
         "lora_dropout": (0.0,),
+        "lora_layers": (None,),
         "zero": (0, 1, 3),
         "offload": ("none", "optimizer", "all"),
     },

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
+from ...workload.adapted import bare_layers
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes
 from .reading import module, yaml_of
@@ -74,6 +75,12 @@ def hosts_note(scenario: Scenario) -> tuple[str, ...]:
     return ("set HOSTS to the machines' names, with commas",) if scenario.num_devices > 1 else ()
 
 
+def trained_layers(scenario: Scenario) -> int:
+    """How many last layers get adapters; -1: all of them."""
+    layers = scenario.lora_layers
+    return -1 if layers is None or not bare_layers(scenario) else layers
+
+
 def config(scenario: Scenario) -> dict[str, object]:
     """The configuration of mlx_lm.lora; its batch counts all machines."""
     adapted = scenario.method in ("lora", "qlora")
@@ -82,7 +89,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "train": True,
         "data": DATASET,
         "fine_tune_type": "lora" if adapted else "full",
-        "num_layers": -1 if adapted else scenario.model.architecture.layers,
+        "num_layers": trained_layers(scenario) if adapted else scenario.model.architecture.layers,
         "optimizer": OPTIMIZERS[scenario.optimizer],
         "learning_rate": LEARNING_RATES[scenario.method],
         "batch_size": scenario.micro_batch * scenario.dp,

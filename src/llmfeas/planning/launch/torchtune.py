@@ -145,6 +145,7 @@ LAUNCHER = Launcher(
         "attention": ("flash",),
         "offload": ("none", "activations"),
         "dropout": (None, 0.0),
+        "lora_layers": (None,),
     },
     splits=frozenset({"num_devices"}),
     objection=objection,

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from ...catalog.store import data_directory
 from ...scenario import UNGUIDED, Scenario
-from ...workload.kernels import runs_compiled, runs_patched
+from ...workload.adapted import bare_layers
+from ...workload.kernels import adapts_experts, runs_compiled, runs_patched
 from .launcher import File, Objection
 from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
 from .text import as_json
@@ -46,6 +47,11 @@ ATTENTION_NAMES = (
 """The attention's matrices under the names that public code gives them."""
 ATTENTION_MATRICES = rf".*(?:attn|attention)\.(?:{'|'.join(ATTENTION_NAMES)})"
 """The same, as PEFT matches names."""
+LINEAR_NAMES = (
+    *ATTENTION_NAMES, "gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "c_fc", "dense_h_to_4h",
+    "dense_4h_to_h", "fc_in", "fc_out", "in_proj", "x_proj", "dt_proj",
+)  # fmt: skip
+"""These and the feed-forward's."""
 ALSO_ELSEWHERE = {"dense": "attention.dense", "c_proj": "attn.c_proj"}
 """Names that a feed-forward has too, with that of the module around the attention's."""
 
@@ -84,7 +90,13 @@ INNER = ("down_proj", "fc2", "dense_4h_to_h", "mlp.c_proj")
 
 
 def lora_targets(scenario: Scenario) -> str:
-    """Name the matrices that get adapters, as PEFT takes it."""
+    """Name the matrices that get adapters, as PEFT takes it: of some layers by a pattern, for which it wants names."""
+    if bare_layers(scenario):
+        adapted = "|".join(map(str, range(bare_layers(scenario), scenario.model.architecture.layers)))
+        everything = rf"[\w.]+\.(?:{'|'.join(LINEAR_NAMES)})"
+        names = everything if scenario.lora_targets == "all-linear" else ATTENTION_MATRICES.removeprefix(".*")
+        inside = "" if scenario.lora_targets == "all-linear" else r"[\w.]*"
+        return rf".*\.(?:layers|layer|h|blocks|block)\.(?:{adapted})\.{inside}{names}"
     return "all-linear" if scenario.lora_targets == "all-linear" else ATTENTION_MATRICES
 
 
@@ -216,7 +228,14 @@ def fsdp_objection(scenario: Scenario) -> Objection | None:
         return Objection("num_devices", "PyTorch trains on one Apple device at a time")
     if is_sharded(scenario) and scenario.quant != "none":
         return Objection("zero", "FSDP does not divide quantized weights", instead=0)
-    return low_rank_objection(scenario)
+    return low_rank_objection(scenario) or layers_objection(scenario)
+
+
+def layers_objection(scenario: Scenario) -> Objection | None:
+    """Object to adapters on some layers where peft reaches stacked experts by its word for everything alone."""
+    if bare_layers(scenario) and scenario.lora_targets == "all-linear" and adapts_experts(scenario):
+        return Objection("lora_layers", "peft reaches stacked experts in every layer or in none")
+    return None
 
 
 def low_rank_objection(scenario: Scenario) -> Objection | None:

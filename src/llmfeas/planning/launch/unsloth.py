@@ -74,6 +74,7 @@ LAUNCHER = Launcher(
         "offload": ("none", "activations"),
         "attention": ("flash",),
         "dropout": (None, 0.0),
+        "lora_layers": (None,),
     },
     objection=objection,
     write=write,
