@@ -441,3 +441,11 @@ def test_an_image_makes_as_many_tokens_as_of_the_catalogs_model(
 def test_a_model_whose_rule_is_not_known_has_no_image_tokens(tmp_path: Path) -> None:
     config = {"model_type": "idefics3", "text_config": {"model_type": "llama"}, "vision_config": {}}
     assert read(tmp_path, config).image_tokens == 0
+
+
+def test_one_width_of_gemma_3n_is_that_of_all_layers(tmp_path: Path) -> None:
+    wide, narrow = (
+        read(tmp_path, {"model_type": "gemma3n_text", "intermediate_size": width}).architecture
+        for width in ([512] * 35, 512)
+    )
+    assert narrow == wide and narrow.ffn == 512

@@ -37,10 +37,12 @@ def _holding(storage: Storage, recorder: Recorder, node: Node, g: Tensor) -> lis
 
 
 def _beside_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
-    return [view(g.storage, g.n, g.width), *(recorder.gradient(node, i, g.width) for i in range(1, len(node.edges)))]
+    others = ((i, edge) for i, edge in enumerate(node.edges) if i)
+    gradients = [recorder.gradient(node, i, edge[3]) if edge is not None else None for i, edge in others]
+    return [view(g.storage, g.n, g.width), *gradients]
 
 
-def passing(recorder: Recorder, x: Tensor, weights: list[Parameter]) -> Tensor:
+def passing(recorder: Recorder, x: Tensor, weights: list[Tensor]) -> Tensor:
     """x itself beside weights that get gradients of their own and whose work is in no program."""
     return view(x.storage, x.n, x.width, recorder.open(_beside_back, (x, *weights)))
 

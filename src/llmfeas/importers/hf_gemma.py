@@ -60,8 +60,11 @@ def _shared_layers(config: Config, parts: Parts) -> Parts:
 def _gemma3n_layers(config: Config, parts: Parts) -> Parts:
     """Read Gemma 3n: parallel streams, shared caches, embeddings of each layer, feed-forwards of some widths."""
     found = {**read.windows(5)(config, parts), **_shared_layers(config, parts)}
-    if isinstance(config.raw("intermediate_size"), list):
+    listed = isinstance(config.raw("intermediate_size"), list)
+    if listed:
         found |= read.widths(config, "intermediate_size", parts["layers"])
+    else:
+        found["ffn"] = config.count("intermediate_size")
     found["altup"] = AltUp(streams=config.count("altup_num_inputs", "few"), rank=config.count("laurel_rank"))
     return found
 
@@ -96,12 +99,11 @@ GEMMA: Final[Mapping[str, Family]] = {
     ),
     "gemma3n_text": Family(
         implementation="hf-gemma-recent",
-        names={"activation": "hidden_activation", "ffn": "dense_width"},
+        names={"activation": "hidden_activation", "ffn": "no_one_width"},
         defaults={
             **sizes(35, 2048, 8, 2, 16384, 262400, 32768),
             **_GEMMA,
             **_PER_LAYER,
-            "dense_width": 16384,
             "altup_num_inputs": 4,
             "laurel_rank": 64,
             "num_kv_shared_layers": 15,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Self
 
+from ..autograd.basic import copied_weight, passing
+from ..autograd.graph import Parameter, Tensor
 from ..catalog.architecture import Architecture, LayerKind
 from ..catalog.parts import SideWeights
 from ..record import dataclass, replace
+from .context import Context
 from .operator import Operator
 from .weight import Weight, column_linear, row_linear, table, vector
 
@@ -140,6 +144,28 @@ class Side(Operator):
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its part of the table."""
         return replace(self, width=-(-self.width // tp)) if self.rows else self
+
+
+def passing_by(context: Context, operators: Sequence[Operator]) -> Callable[[Tensor], Tensor]:
+    """Make the weights of operators whose work is in no program: what the stream passes for them to get gradients.
+
+    Under autocast products read copies in 16 bits, which stay until it ends.
+    """
+    learning: list[Parameter] = []
+    multiplied: list[Parameter] = []
+    for operator in operators:
+        first, made = len(context.weights), context.made(operator.weights)
+        if operator.learns:
+            multiplied += (linear.weight for linear in made.projections.values())
+            learning += context.weights[first:]
+    alone = [weight for weight in learning if all(weight is not each for each in multiplied)]
+
+    def by(x: Tensor) -> Tensor:
+        recorder = context.recorder
+        copies = (copied_weight(recorder, each) if recorder.autocast else each for each in multiplied)
+        return passing(recorder, x, [*alone, *copies])
+
+    return by
 
 
 def _side(beside: SideWeights | None) -> tuple[Side, ...]:

@@ -12,6 +12,7 @@ from ..autograd.storage import ACTIVATIONS, HOST, stored
 from ..autograd.views import respread
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
+from .beside import passing_by
 from .build import tape_of
 from .context import Context
 from .layer import LayerProgram
@@ -25,6 +26,7 @@ class Decoder:
 
     __slots__ = (
         "built",
+        "by",
         "context",
         "embedding_norm",
         "enter",
@@ -48,12 +50,14 @@ class Decoder:
         self.reads = setup.architecture.encoder and setup.architecture.source is not None
         self.context = context
         self.tape = tape
-        weights = [weight for operator in tape.look_ups for weight in operator.weights] if setup.embeds else []
+        looked = tape.look_ups[: len(tape.look_ups) - len(tape.beside)]
+        weights = [weight for operator in looked for weight in operator.weights] if setup.embeds else []
         if setup.heads and tape.head.tied and not setup.embeds:
             # A last stage has a table of its own where the head is tied to it.
             weights = [tape.embedding.table]
         made = context.made(weights)
         self.table, self.positions = made.parameters.get("embedding", table), made.parameters.get("positions")
+        self.by = passing_by(context, tape.beside if setup.embeds else ())
         sound = self.reads and len(tape.for_decoder) > 1
         self.front: Program | None = tape.for_decoder[1].program(context) if sound else None
         self.reader = self._reader()
@@ -145,7 +149,7 @@ class Decoder:
             received = recorder.new(context.sizes.bs * self.tape.embedding.hidden, recipe.weight_bytes)
             received.node = context.input_leaf(received) if recorder.recording else None
             return received
-        embedded = embedding(recorder, self.table, ids)
+        embedded = self.by(embedding(recorder, self.table, ids))
         scales = context.traits.scales_embedding
         if scales == "table":
             embedded = scaled(recorder, embedded)

@@ -15,6 +15,7 @@ class TokenIndexer(Operator):
     """Picks the cached tokens that sparse attention reads, by keys of its own beside the cache."""
 
     title: ClassVar[str] = "an indexer of sparse attention"
+    learns: ClassVar[bool] = False
     hidden: int
     q_rank: int
     heads: int
@@ -54,6 +55,7 @@ class BlockIndexer(Operator):
     """Scores of each token against the mean keys of blocks of those before it (Qwen4-Exp)."""
 
     title: ClassVar[str] = "sparse-attention indexer"
+    learns: ClassVar[bool] = False
     hidden: int
     heads: int
     head_dim: int

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from ..autograd.basic import add, added_in_place, dropout, passing, scaled
-from ..autograd.graph import Parameter, Tensor
+from ..autograd.basic import add, added_in_place, dropout, scaled
+from ..autograd.graph import Tensor
 from ..autograd.recorder import Recorder
 from ..record import dataclass, replace
+from .beside import passing_by
 from .context import Context
 from .norm import Norm, NormProgram
 from .operator import Operator, Program
@@ -117,12 +118,9 @@ class BranchProgram:
         first = len(context.weights)
         self.mixes = branch.mixes
         self.before = branch.before.program(context) if branch.before is not None else None
-        tables: list[Parameter] = []
-        for operator in branch.beside:
-            made = context.made(operator.weights).parameters
-            tables += made.values() if operator.idle_elements else ()
+        by = passing_by(context, branch.beside)
         run: Program = branch.operator.program(context)
-        self.run: Program = (lambda x, *rest: run(passing(context.recorder, x, tables), *rest)) if tables else run
+        self.run: Program = (lambda x, *rest: run(by(x), *rest)) if branch.beside else run
         self.shortcut: Program | None = branch.shortcut.program(context) if branch.shortcut is not None else None
         self.behind = branch.behind.program(context) if branch.behind is not None else None
         self.weights = context.weights[first:]

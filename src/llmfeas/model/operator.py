@@ -29,6 +29,9 @@ class Operator:
     is_common: ClassVar[bool] = True
     """Whether measured steps of dense decoders cover it."""
 
+    learns: ClassVar[bool] = True
+    """Whether a loss reaches its weights: through what an indexer picks none does."""
+
     @property
     def weights(self) -> tuple[Weight, ...]:
         """Parameters, in the order in which the forward pass meets them."""
