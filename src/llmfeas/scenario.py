@@ -117,6 +117,8 @@ class Scenario:
     attention: Literal["flash", "eager"] = "flash"
     dropout: float | None = None
     """None: as the model publishes; a number replaces all its dropout rates."""
+    base_dtype: Literal["fp32", "bf16", "fp16"] | None = None
+    """Of a frozen base; None where nothing is frozen, or it is in few bits."""
     lora_rank: int = 16
     lora_targets: Literal["all-linear", "attention"] = "all-linear"
     lora_kind: LoraKind = "lora"

@@ -52,6 +52,7 @@ Setting = Literal[
     "checkpointing",
     "attention",
     "dropout",
+    "base_dtype",
     "lora_rank",
     "lora_targets",
     "lora_kind",
@@ -247,6 +248,8 @@ class Settings(TypedDict, total=False):
     """flash: a fused kernel; eager: keeps every score."""
     dropout: float | str
     """Dropout rate."""
+    base_dtype: Literal["fp32", "bf16", "fp16", "float32", "bfloat16", "float16", "auto"]
+    """Number format that the frozen base of adapters is held in."""
     lora_rank: int | str
     """Rank of the adapters."""
     lora_targets: Literal["all-linear", "attention", "auto"]

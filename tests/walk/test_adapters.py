@@ -57,6 +57,16 @@ def test_mlx_adapts_its_sixteen_last_layers_and_runs_no_backward_below_them() ->
     assert again["result"]["parameters"] == whole["result"]["parameters"]
 
 
+def test_a_base_in_fp32_is_larger_and_slower() -> None:
+    def answer(**changes: Any) -> dict[str, Any]:
+        return estimate(**ASKED, model="llama-3-8b", **changes).to_dict()["result"]
+
+    usual, wide = answer(), answer(base_dtype="fp32")
+    more = wide["memory"]["peak_bytes"]["expected"] - usual["memory"]["peak_bytes"]["expected"]
+    assert more > 1.9 * usual["parameters"]["total"]
+    assert wide["time"]["tokens_per_second"]["expected"] < usual["time"]["tokens_per_second"]["expected"]
+
+
 def test_no_layer_has_adapters_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="beyond the 32 layers"):
         resolution({**ASKED, "model": "llama-3-8b", "lora_layers": 33}, catalog())
@@ -87,6 +97,9 @@ def test_learned_tokens_take_time_and_memory_as_tokens_do() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
+        ({"base_dtype": "fp32", "precision": "bf16"}, "contradicts --precision bf16"),
+        ({"base_dtype": "bf16", "precision": "fp32"}, "contradicts --precision fp32"),
+        ({"base_dtype": "fp32", "engine": "unsloth"}, "in 16 bits beside adapters"),
         ({"lora_kind": "ia3", "engine": "unsloth"}, "has no --lora-kind ia3"),
         ({"lora_kind": "prefix", "checkpointing": "full"}, "peft refuses both"),
         ({"lora_kind": "prefix", "model": "deepseek-v2-lite"}, "keeps latents"),

@@ -28,12 +28,11 @@ def test_adapters_train_in_16_bits_where_autocast_would_widen_the_base() -> None
     told = {}
     for task, precision in (("lora", None), ("lora", "bf16-mixed"), ("finetune", None)):
         found = resolution({**asked, "task": task, "precision": precision}, catalog())
-        warned = any(each.code == "engine-otherwise" for each in found.warnings)
-        told[task, precision] = (found.scenario.precision, warned)
+        told[task, precision] = (found.scenario.precision, found.scenario.base_dtype)
     assert told == {
-        ("lora", None): ("bf16", False),
-        ("lora", "bf16-mixed"): ("bf16-mixed", True),
-        ("finetune", None): ("bf16-mixed", False),
+        ("lora", None): ("bf16", "bf16"),
+        ("lora", "bf16-mixed"): ("bf16-mixed", "fp32"),
+        ("finetune", None): ("bf16-mixed", None),
     }
 
 

@@ -32,7 +32,7 @@ def hooked(recorder: Recorder, x: Tensor) -> Tensor:
 
 
 def _holding(storage: Storage, recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
-    recorder.held += [storage, g.storage]
+    recorder.held += [(node.place, storage), (node.place, g.storage)]
     return [g]
 
 
@@ -58,7 +58,7 @@ def copied_weight(recorder: Recorder, weight: Parameter) -> Tensor:
     """The 2-byte copy of a trained weight that autocast shares within its region; a 2-byte weight itself."""
     if weight.width == 2:
         return weight
-    if not weight.shared:
+    if not weight.shared or weight.node is None:
         return recorder.new(weight.n, 2, recorder.open(passed, (weight,)), WORKSPACE)
     if weight.copied is None:
         node = recorder.open(passed, (weight,))

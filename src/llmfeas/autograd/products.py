@@ -6,7 +6,7 @@ from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
 from .recorder import Recorder
 from .rules import made
-from .storage import LOGITS, WORKSPACE
+from .storage import LOGITS, WORKSPACE, Storage
 
 
 def _linear_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
@@ -51,6 +51,34 @@ def linear(
     if unpacked:
         _passing.append(recorder.new(unpacked, width, component=WORKSPACE))
     return recorder.product(n, width, node, LOGITS if logits else -1)
+
+
+def _integer_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    _weight = recorder.new(node.data[0], node.data[1], component=WORKSPACE)
+    recorder.held += ((node.place, kept) for kept in node.saved if isinstance(kept, Storage))
+    return [recorder.gradient(node, 0, node.data[1], plain=False)]
+
+
+def integer_product(recorder: Recorder, x: Tensor, weight: Parameter) -> Tensor:
+    """x times a frozen W in 8 bits, both as integers (bitsandbytes 0.50, MatMul8bitLt, without columns of outliers).
+
+    Its node holds x, which backward never reads, as long as there is a graph: outside of what checkpointing takes from
+    nodes, and beyond its own backward.
+    """
+    n = x.n // weight.shape[1] * weight.shape[0]
+    node = recorder.open(_integer_back, (x,), (weight.n, x.width))
+    if node is not None:
+        node.saved.append(x.storage)
+    halves = recorder.new(x.n, 2)
+    integers = recorder.new(x.n, 1)
+    _magnitudes = recorder.new(x.n, 2)
+    _outliers = recorder.new(x.n, 1)
+    del halves, _magnitudes, _outliers
+    _sums = recorder.new(n, 4)
+    _halves = recorder.new(n, 2)
+    out = recorder.product(n, x.width, node)
+    del integers
+    return out
 
 
 def _extents(x: Tensor, weight: Parameter) -> tuple[int, tuple[int, ...], tuple[int, ...]]:

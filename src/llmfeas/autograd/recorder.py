@@ -61,8 +61,8 @@ class Recorder:
         """Tiles of logits become statistics operator by operator."""
         self.wide_masks = False
         """Dropout multiplies by a mask of its input's type: PyTorch fuses it on accelerators alone."""
-        self.held: list[Storage] = []
-        """What hooks keep until the backward pass has ended."""
+        self.held: list[tuple[int, Storage]] = []
+        """What hooks and nodes keep until the backward pass has ended, with the layer."""
         self.named: Tensor | None = None
         """What the training loop has a name for until its step is over."""
         self.outliving: dict[int, dict[int, Storage]] = {}

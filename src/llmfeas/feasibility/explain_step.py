@@ -19,7 +19,9 @@ from ..timing.offload import (
 from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
+    CAST_BYTES,
     NORM_BYTES,
+    casts_base,
     device_links_of,
     gathered_weights,
     host_seconds,
@@ -163,7 +165,22 @@ class _Step:
         text = "norms, residuals, activations and loss, which wait for the memory"
         return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
 
+    def _casting(self) -> Written:
+        inputs = (
+            self.steps,
+            number("weights", self.sums.active * self.work.stage, "", "model"),
+            number("cast_bytes", CAST_BYTES, "bytes"),
+            self.again,
+            self._bandwidth(),
+            number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY),
+            self.sharing,
+        )
+        formula = "micro_steps * weights * cast_bytes * (1 + replayed) / (bandwidth * efficiency) / sharing"
+        return "the frozen base copied to 16 bits in each forward pass", formula, inputs
+
     def decoding(self) -> Written:
+        if casts_base(self.scenario):
+            return self._casting()
         packed = self.scenario.quant.startswith(("gptq", "awq"))
         rate = self.rates.decode_gptq if packed else self.rates.decode
         passes, graded = self._passes(1)

@@ -167,7 +167,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         (s.method, s.loss, s.reference),
         (
             s.precision,
-            s.quant,
+            (s.quant, s.base_dtype),
             s.optimizer,
             s.checkpointing,
             s.attention,
@@ -280,10 +280,9 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
     a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
-    full, mixed, adapted = precision in ("fp32", "tf32"), precision.endswith("-mixed"), kind is not None
-    sixteen = adapted or not (full or mixed) or layout.pure
+    mixed, adapted = precision.endswith("-mixed"), kind is not None
     eager = _is_eager(scenario, traits)
-    width, fp8 = 2 if sixteen and not full else 4, precision in NARROW and layout.scheme.narrow_inputs
+    width, fp8 = _base_bytes(scenario, layout), precision in NARROW and layout.scheme.narrow_inputs
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
@@ -308,6 +307,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.method == "qlora",
+        integers=scenario.method == "qlora" and scenario.quant == "int8" and scenario.device.backend in MULTIPLIES_8,
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         folds_tiles=scenario.device.backend not in WITH_TRITON,
         wide_masks=scenario.device.backend == "cpu" and runs_public_code(scenario),
@@ -317,6 +317,13 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         loss=_loss(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
+
+
+def _base_bytes(scenario: Scenario, layout: Layout) -> int:
+    """Bytes of a weight as products find it, before autocast."""
+    full, mixed = scenario.precision in ("fp32", "tf32"), scenario.precision.endswith("-mixed")
+    sixteen = scenario.adapter_kind is not None and scenario.base_dtype != "fp32"
+    return 2 if not full and (sixteen or not mixed or layout.pure) else 4
 
 
 def _is_eager(scenario: Scenario, traits: Implementation) -> bool:
@@ -343,6 +350,8 @@ def _divides(scenario: Scenario, traits: Implementation) -> bool:
     return not plain and scenario.model.architecture.hidden % scenario.tp == 0
 
 
+MULTIPLIES_8 = frozenset({"cuda", "rocm"})
+"""Backends on which a base in 8 bits is multiplied as it is (bitsandbytes 0.50.2, autograd/_functions.py, matmul)."""
 WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
 """Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
 COPIES_LOGITS = "4.48"

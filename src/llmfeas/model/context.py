@@ -9,7 +9,7 @@ from ..autograd.adapted import adapted_linear, adapted_over_ranks
 from ..autograd.basic import add, cast, copied, dropout, mul, scaled
 from ..autograd.decomposed import decomposed
 from ..autograd.graph import AccumulateGrad, Parameter, Tensor, view
-from ..autograd.products import linear
+from ..autograd.products import integer_product, linear
 from ..autograd.recorder import Recorder
 from ..autograd.rules import made as full
 from ..autograd.storage import WEIGHTS, Sizes
@@ -265,6 +265,8 @@ class Context:
         recorder, weight = self.recorder, layer.weight
         if not weight.packed:
             return linear(recorder, x, weight, layer.bias)
+        if self.recipe.integers:
+            return integer_product(recorder, x, weight)
         narrow = cast(recorder, x, weight.width)
         y = cast(recorder, linear(recorder, narrow, weight, layer.bias), x.width)
         del narrow

@@ -21,7 +21,7 @@ TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora
 READERS_TRAIN = ("finetune", "lora")
 """What people train of a model that writes nothing: others have made it."""
 
-OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "lora_layers", "lora_dropout", "adapters")
+OF_ADAPTERS = ("base_dtype", "lora_rank", "lora_targets", "lora_kind", "lora_layers", "lora_dropout", "adapters")
 """Settings that decide what trains."""
 
 WIDTHS = (16, 8, 4)

@@ -42,6 +42,33 @@ def settle_layers(draft: Draft, model: Model, engine: Engine) -> None:
     draft.override("lora_layers", found if found < a.layers else whole, said)
 
 
+def settle_base(draft: Draft, engine: Engine, catalog: Catalog) -> None:
+    """Settle `base_dtype`: of a base that is not in few bits, 16 bits where there is autocast or nothing but them.
+
+    Raises:
+        UsageError: a format that the precision does not go with, or the engine does not hold a base in.
+    """
+    precision = draft.values["precision"]
+    said = draft.given.get("base_dtype")
+    if draft.method != "lora":
+        draft.settle("base_dtype", None)
+        if said is not None and draft.method == "qlora":
+            draft.warn("option-unused", f"the base is in {draft.values['quant']}: --base-dtype was ignored")
+        draft.override("base_dtype", None, "default")
+        return
+    mixed, full = precision.endswith("-mixed"), precision in ("fp32", "tf32")
+    wide = full or (mixed and engine.training.wide_base)
+    sixteen = "fp16" if precision.startswith("fp16") else "bf16"
+    found = draft.settle("base_dtype", "fp32" if wide else sixteen, "backend" if wide and mixed else "default")
+    if (found != "fp32" and full) or (found == "fp32" and not (full or mixed)):
+        text = f"--base-dtype {found} contradicts --precision {precision}, which has no other type beside it"
+        raise UsageError("contradiction", text, "use --precision bf16-mixed, or leave --base-dtype out")
+    public = engine.training.runs_public_code(catalog.tables.implementations) or engine.training.wide_base
+    if found == "fp32" and mixed and not public:
+        text = f"--engine {engine.id} holds a frozen base in 16 bits beside adapters: --base-dtype fp32 is none of its"
+        raise UsageError("contradiction", text, "use --engine pytorch, or leave --base-dtype out")
+
+
 def check_adapters(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
     """Check adapters against the engine, the matrices and what they train.
 

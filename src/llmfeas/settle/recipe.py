@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..objectives import OBJECTIVES, Objective, losses_of
 from ..record import replace
 from ..workload.kernels import stacks_experts
-from .adapters import check_adapters, settle_layers
+from .adapters import check_adapters, settle_base, settle_layers
 from .draft import Draft
 from .writer import settle_writer
 
@@ -23,7 +23,7 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
-OF_ADAPTERS = ("lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout")
+OF_ADAPTERS = ("base_dtype", "lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 
 
@@ -132,9 +132,6 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
     wide = engine.training.wide_base and draft.method in ("lora", "qlora")
     narrow = default == "bf16-mixed" and (wide or not engine.training.autocast)
     precision = draft.settle("precision", "bf16" if narrow else default, "derived" if narrow else "device")
-    if wide and precision in MIXED:
-        text = "under autocast it holds the frozen base in fp32 and copies it for each product: more than is estimated"
-        draft.warn("engine-otherwise", f"{engine.name}: {text}; --precision bf16 has neither")
     if precision.startswith("bf16") and rates.bf16 is None:
         draft.warn(
             "no-bf16",
@@ -280,6 +277,7 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     default = "full" if guided or (adapters and own is None) else own or "none"
     draft.settle("checkpointing", default, "default" if own is None or guided else "backend")
     draft.settle("dropout", 0.0 if guided else None, "backend" if guided else "model")
+    settle_base(draft, engine, catalog)
     draft.settle("lora_rank", 16)
     draft.settle("lora_targets", "all-linear")
     draft.settle("lora_kind", "lora")

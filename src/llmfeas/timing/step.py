@@ -114,6 +114,20 @@ def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
     return work.sums.active * work.stage * (1 + work.graded + work.replayed) / work.divisor / rate
 
 
+CAST_BYTES = 6.0
+"""Moved for a weight in fp32 of which autocast makes a 16-bit copy for each product."""
+
+
+def casts_base(scenario: Scenario) -> bool:
+    """Whether a frozen base in fp32 runs under autocast, which shares no copies of weights without gradients."""
+    return scenario.base_dtype == "fp32" and scenario.precision.endswith("-mixed")
+
+
+def casting_seconds(work: Work, rates: TrainingRates) -> float:
+    """Copy a frozen base to 16 bits, once for each pass that reads it forward."""
+    return CAST_BYTES * work.sums.active * work.stage * (1 + work.replayed) / work.divisor / rates.memory
+
+
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
     """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
 
@@ -226,11 +240,12 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     ranks = scenario.dp * scenario.cp
     shard = shard_weights(work.sums, tp, pp, ep)
     overlap = efficiency.value("link.overlap_tuned") if tuned else 1.0
+    decoding = decoding_seconds(work, rates, scenario.quant) if scenario.method == "qlora" else 0.0
     parts = {
         "matrix": matrix_seconds(work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
-        "decoding": decoding_seconds(work, rates, scenario.quant) if scenario.method == "qlora" else 0.0,
+        "decoding": casting_seconds(work, rates) if casts_base(scenario) else decoding,
         "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
     }
     device = sum(parts.values())

@@ -53,7 +53,7 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
     # layers look at a source: the first gradient of that comes from the last one.
     # So it is where a norm follows it in each loop, and where gradients stay: its own comes from none that does.
     alike = setup.heads and setup.architecture.source is None and not setup.architecture.held_layers
-    alike = alike and not setup.recipe.holds_inputs
+    alike = alike and not (setup.recipe.holds_inputs or setup.recipe.integers)
     outline = outline_of(setup, tail=1 if alike else 2)
     common, layers = common_setup(setup, outline)
     experts = experts_of(setup)
@@ -102,7 +102,7 @@ def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
-    end -= walk.stays * (len(outline.like) - len(outline.walked))
+    end -= sum(walk.stays[at + 1] for at in outline.like) - sum(walk.stays)
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
     return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts)
 
@@ -140,7 +140,7 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
         left[max(0, weight.place)] += weight.gradient
     for layer, packed in walk.outlived.items():
         left[layer] += packed
-    left[1:] = [gradients + walk.stays for gradients in left[1:]]
+    left[1:] = [gradients + stays for gradients, stays in zip(left[1:], walk.stays[1:], strict=True)]
     added = (
         [after - before for before, after in pairwise(walk.built)],
         [after - before for before, after in pairwise(walk.entered)],

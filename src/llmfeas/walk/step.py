@@ -37,8 +37,8 @@ class Walked:
     """Packed level where the backward pass leaves the first layer, and before where it enters each layer."""
     outlived: dict[int, int]
     """What modules hold beyond the backward pass, packed, by the layer."""
-    stays: int = 0
-    """Packed level that a layer's backward leaves behind, beside gradients of weights, until the pass has ended."""
+    stays: list[int]
+    """Packed levels that a layer's backward leaves behind, beside gradients of weights, until the pass has ended."""
 
 
 def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
@@ -81,7 +81,7 @@ def walked_step(
     recorder.named = None
     ledger.mark()
     depth, reached = len(model.layers), ledger.level  # what needs no gradient is not entered
-    stays = sum(storage.size for storage in recorder.held) // depth
+    stays = [sum(held.size for at, held in set(recorder.held) if at == place) for place in range(depth + 1)]
     recorder.held.clear()
     return Walked(
         ledger.marks,

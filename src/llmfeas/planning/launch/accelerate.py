@@ -102,6 +102,7 @@ LAUNCHER = Launcher(
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu", "metal"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},
+    wide_bases=True,
     splits=frozenset({"num_devices"}),
     objection=objection,
     write=write,

@@ -10,6 +10,7 @@ from ...contract import Added, Published
 from ...options import BY_NAME, flag_of
 from ...record import dataclass, field
 from ...scenario import Scenario, Task
+from ...timing.step import casts_base
 from .names import is_gguf
 
 SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
@@ -108,6 +109,8 @@ class Launcher:
     choices: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     splits: frozenset[str] = frozenset()
     reads_gguf: bool = False
+    wide_bases: bool = False
+    """It can hold a frozen base in fp32 under autocast."""
     objection: Callable[[Scenario], Objection | None] = no_objection
     write: Callable[[Scenario], Launch]
     reader: Reader | None = None
@@ -140,6 +143,8 @@ class Launcher:
             return Objection("model", "it does not read GGUF files")
         if scenario.offload_layers is not None:
             return Objection("offload_layers", "what is written moves all layers or none")
+        if casts_base(scenario) and not self.wide_bases:
+            return Objection("base_dtype", "its frozen bases are in 16 bits")
         settings = {
             "task": scenario.task,
             "backend": scenario.device.backend,

@@ -117,6 +117,7 @@ LAUNCHER = Launcher(
         "dropout": (None, 0.0),
         "lora_layers": (None,),
     },
+    wide_bases=True,
     splits=frozenset({"num_devices"}),
     objection=objection,
     write=write,

@@ -52,6 +52,7 @@ LAUNCHER = Launcher(
     tasks=trainer.TASKS,
     backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
     choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},
+    wide_bases=True,
     splits=frozenset({"num_devices"}),
     objection=trainer.fsdp_objection,
     write=write,

@@ -64,6 +64,8 @@ def program() -> File:
 
 def weights_dtype(scenario: Scenario) -> str:
     """Name the type in which weights are loaded: 16 bits for pure formats and under adapters, else fp32."""
+    if scenario.base_dtype is not None:
+        return {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}[scenario.base_dtype]
     sixteen = {"bf16": "bfloat16", "fp16": "float16"}.get(scenario.precision.removesuffix("-mixed"))
     pure = not scenario.precision.endswith("-mixed")
     return sixteen if sixteen and (pure or scenario.method in ("lora", "qlora")) else "float32"

@@ -146,6 +146,7 @@ LAUNCHER = Launcher(
     tasks=("finetune", "lora", "qlora", "dpo", "grpo", "distill", "reward"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
+    wide_bases=True,
     splits=accelerate.LAUNCHER.splits,
     objection=objection,
     write=write,
