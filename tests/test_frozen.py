@@ -16,10 +16,9 @@ import pytest
 DATA = Path(__file__).parent / "data"
 START = """
 import sys
-from pathlib import Path
 from llmfeas.catalog import store
-folder = Path(sys.argv.pop(1))
-store.data_directory = lambda: folder
+folder = sys.argv.pop(1)
+store.data_folder = lambda: folder
 from llmfeas.cli import main
 sys.exit(main())
 """

@@ -77,3 +77,10 @@ def as_bug(error: BaseException) -> BugError:
     what = printable(f"{type(error).__name__}: {error}", LONGEST_NAME)
     hint = "It is not your input's fault. Please report it; LLMFEAS_DEBUG=1 shows where it happened."
     return BugError("bug", f"this is a bug of llmfeas ({what}).", hint)
+
+
+def unwritable(path: str, error: Exception) -> UsageError:
+    """The error of an output that cannot be written."""
+    reason = getattr(error, "strerror", None) or str(error)
+    name = path if path == "standard output" else repr(printable(path, 80))
+    return UsageError("cannot-write", f"cannot write {name}: {reason}.", "Choose another place with -o FILE.")

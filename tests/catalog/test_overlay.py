@@ -4,15 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from llmfeas.catalog.overlay import (
-    OverlaidCatalog,
-    overlay_paths,
-    project_file,
-    use_overlays,
-    user_folder,
-    with_overlays,
-)
+from llmfeas.catalog.overlay import OverlaidCatalog, use_overlays, with_overlays
 from llmfeas.catalog.overlay_file import read_overlay
+from llmfeas.catalog.places import overlay_paths, project_file, user_folder
 from llmfeas.catalog.search import find_device
 from llmfeas.catalog.store import Catalog, built_in, catalog
 from llmfeas.errors import DataError

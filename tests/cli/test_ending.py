@@ -73,13 +73,13 @@ def test_a_signal_while_a_file_is_written_leaves_no_part_of_it(tmp_path: Path, s
 
 def test_a_folder_is_written_whole_before_the_end(tmp_path: Path) -> None:
     program = (
-        "from llmfeas.cli import output\n"
+        "from llmfeas.cli import files\n"
         "real = os.fsync\n"
         "def stepped(*rest):\n"
         "    os.fsync = real\n"
         "    signalled()\n"
         "os.fsync = stepped\n"
-        f"output.write_folder({{'a': '1', 'b': '2'}}, {str(tmp_path / 'out')!r})\n"
+        f"files.write_folder({{'a': '1', 'b': '2'}}, {str(tmp_path / 'out')!r})\n"
     )
     assert ended(program, signal.SIGTERM).returncode == 143
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "out"]

@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 
 from llmfeas.catalog.measured import usable
-from llmfeas.catalog.overlay import MEASURED_FILE, user_folder
+from llmfeas.catalog.places import MEASURED_FILE, user_folder
 
 Run = Callable[..., Outcome]
 BAD = (

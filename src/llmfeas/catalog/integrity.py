@@ -46,7 +46,7 @@ def _problems_of_files(directory: Path) -> Iterator[DataError]:
     known: dict[str, Records[Any]] = {}
     for section in sections:
         try:
-            records = known[section.key] = Records(section, functools.partial(data_file, directory))
+            records = known[section.key] = Records(section, functools.partial(data_file, str(directory)))
             keys = list(records)
         except DataError as error:
             yield error

@@ -8,8 +8,8 @@ from pathlib import Path
 from ..errors import DataError
 from ..text import printable
 from .efficiency import Own
-from .overlay import MEASURED_FILE, user_folder
 from .overlay_file import read_overlay
+from .places import MEASURED_FILE, user_folder
 from .types import beyond_limits
 
 HINT = "It is left out. Mend it, or remove it and add the measurements again."

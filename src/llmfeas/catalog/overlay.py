@@ -5,16 +5,13 @@ An overlay is one YAML file with any of the sections `devices`, `offers`, `model
 `implementations`, `power` and `changes`. An entry with an id of the catalog replaces it; with `extends: rtx-4090` it
 changes fields of that entry, under its own id or, without one, in place. Mappings merge key by key. Later files win.
 
-Every command asks where overlays are looked for, so that this module needs YAML only where there is one.
+Where they are looked for says `places`; this module needs YAML only where there is one.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DataError
@@ -30,6 +27,8 @@ from .store import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .source import Document
     from .tables import Tables
 
@@ -214,97 +213,10 @@ def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:
     return OverlaidCatalog(base, [read_overlay(path) for path in paths]) if paths else base
 
 
-PROJECT_FILE = "llmfeas.yaml"
-USER_FILE = "catalog.yaml"
-MEASURED_FILE = "measured.yaml"
-"""The user's own measurements and what follows from them: written by `backtest --add` and `--calibrate`."""
-VARIABLE = "LLMFEAS_CATALOG"
-
-
-def user_folder(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of the user's own settings: XDG on Linux, Application Support on macOS, APPDATA on Windows."""
-    home = _expanded(environment.get("HOME") or environment.get("USERPROFILE") or "~")
-    if platform == "win32":
-        return Path(environment.get("APPDATA") or home / "AppData" / "Roaming") / "llmfeas"
-    if platform == "darwin":
-        return home / "Library" / "Application Support" / "llmfeas"
-    configured = environment.get("XDG_CONFIG_HOME", "")
-    return (Path(configured) if Path(configured).is_absolute() else home / ".config") / "llmfeas"
-
-
-def current_folder() -> Path:
-    """The folder that we stand in; where it was removed or may not be seen, its name is all that is left."""
-    try:
-        return Path.cwd()
-    except OSError:
-        return Path()
-
-
-def project_file(start: Path | None = None) -> Path | None:
-    """Find the project's llmfeas.yaml: in this folder, or in one above it as far as the root of its repository."""
-    here = start or current_folder()
-    chain = [here, *here.parents]
-    root = next((folder for folder in chain if _exists(folder / ".git")), here)
-    for folder in chain[: chain.index(root) + 1]:
-        if _is_file(folder / PROJECT_FILE):
-            return folder / PROJECT_FILE
-    return None
-
-
-def overlay_paths(given: Iterable[str] = (), *, user: bool = True) -> list[Path]:
-    """List the overlays in the order in which they apply: user's folder, project, LLMFEAS_CATALOG, then those given.
-
-    Without `user` neither the user's folder nor LLMFEAS_CATALOG counts: what a project says is the same everywhere.
-
-    Raises:
-        DataError: LLMFEAS_CATALOG names what is no file.
-    """
-    paths = []
-    folder = user_folder()
-    paths += [folder / name for name in (USER_FILE, MEASURED_FILE) if user and _is_file(folder / name)]
-    project = project_file()
-    if project is not None:
-        paths.append(project)
-    if user:
-        paths += [_named(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
-    return [*paths, *(_expanded(text) for text in given)]
-
-
-def _named(text: str) -> Path:
-    """A file that LLMFEAS_CATALOG names.
-
-    Raises:
-        DataError: there is no such file; who set the variable long ago is told which one it is.
-    """
-    path = _expanded(text)
-    if _exists(path) and not path.is_dir():
-        return path
-    problem = "is a folder" if _exists(path) else "does not exist"
-    hint = f"Correct or unset {VARIABLE}, or say --no-user-catalog."
-    raise DataError("file-missing", f"{VARIABLE} names {printable(path, 120)}, which {problem}", hint)
-
-
-def _exists(path: Path) -> bool:
-    return os.path.exists(path)  # noqa: PTH110 - pathlib's raises for what may not be looked at
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - as in `_exists`
-
-
-def _expanded(text: str) -> Path:
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib's raises for users that do not exist
-
-
 def use_overlays(paths: Iterable[Path]) -> None:
     """Make the catalog with these overlays, in this order, that of the process.
 
     Raises:
         DataError: a file is missing or its outline is wrong.
     """
-    listed = list(paths)
-    if not listed:
-        install(built_in())
-        return
-
-    install(with_overlays(built_in(), listed))
+    install(with_overlays(built_in(), list(paths)))

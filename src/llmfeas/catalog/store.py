@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
@@ -24,6 +24,8 @@ from .processor import with_rule
 from .records import EntryKind, LikeError, built, merged
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .source import Document
     from .tables import Tables
 
@@ -46,27 +48,41 @@ class DataFile:
     document: Document | None
 
 
+def data_folder() -> str:
+    """Find the data: inside the installed package, or beside `src` in a working tree. As text: pathlib takes longer to
+    import than the data to find.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "data")
+    return inside if os.path.isdir(inside) else os.path.join(package, "..", "..", "data")
+
+
 def data_directory() -> Path:
-    """Find the data: inside the installed package, or beside `src` in a working tree."""
-    package = Path(__file__).parent.parent
-    inside = package / "data"
-    return inside if inside.is_dir() else package.parent.parent / "data"
+    """The same as a path."""
+    from pathlib import Path
+
+    return Path(data_folder()).resolve()
 
 
-def data_file(directory: Path, name: str, *, needed: bool = True) -> DataFile:
-    """Read `name`.json if the directory has it, else `name`.yaml; an empty one where it has neither and none is needed.
+def data_file(folder: str, name: str, *, needed: bool = True) -> DataFile:
+    """Read `name`.json if the folder has it, else `name`.yaml; an empty one where it has neither and none is needed.
 
     Raises:
         DataError: missing, unreadable, or no mapping.
     """
-    packed = directory / f"{name}.json"
-    if packed.is_file():
-        return DataFile(json.loads(packed.read_bytes()), None)
-    if not needed and not (directory / f"{name}.yaml").is_file():
+    try:
+        with open(f"{folder}/{name}.json", "rb") as packed:
+            return DataFile(json.loads(packed.read()), None)
+    except FileNotFoundError:
+        pass
+    from pathlib import Path
+
+    path = Path(folder, f"{name}.yaml")
+    if not needed and not path.is_file():
         return DataFile({}, None)
     from .source import read_yaml
 
-    document = read_yaml(directory / f"{name}.yaml")
+    document = read_yaml(path)
     if not isinstance(document.data, dict):
         raise DataError("bad-data", f"{document.name}:1: not a mapping of sections", "See the header of the file.")
     return DataFile(document.data, document)
@@ -264,8 +280,15 @@ class Catalog:
     """Devices, models, backends and offers by id, and the other data files as plain data."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        self.directory = directory or data_directory()
+        self.folder = data_folder() if directory is None else str(directory)
         self._files: dict[str, DataFile] = {}
+
+    @property
+    def directory(self) -> Path:
+        """Where its data lie."""
+        from pathlib import Path
+
+        return Path(self.folder)
 
     @property
     def overlay_paths(self) -> tuple[Path, ...]:
@@ -274,7 +297,7 @@ class Catalog:
 
     def _file(self, name: str, *, needed: bool = True) -> DataFile:
         if name not in self._files:
-            self._files[name] = data_file(self.directory, name, needed=needed)
+            self._files[name] = data_file(self.folder, name, needed=needed)
         return self._files[name]
 
     def _records(self, section: EntryKind[R]) -> Records[R]:
@@ -323,8 +346,11 @@ class Catalog:
     @functools.cached_property
     def digest(self) -> str:
         """Short hash of all data files: the same for a working tree and for the wheel built from it."""
-        stored = self.directory / "digest.json"
-        return str(json.loads(stored.read_bytes())) if stored.is_file() else digest(self.directory)
+        stored = f"{self.folder}/digest.json"
+        if not os.path.isfile(stored):
+            return digest(self.directory)
+        with open(stored, "rb") as file:
+            return str(json.loads(file.read()))
 
 
 def digest(directory: Path) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ..errors import UsageError
 from ..text import printable
 from .search import tokens_of
-from .store import data_directory, data_file
+from .store import data_file, data_folder
 
 
 def unpublished(text: str) -> UsageError | None:
     """What to answer to the name of a model whose weights nobody published (data/unpublished.yaml); None of others."""
     words = tokens_of(text)
-    for family in data_file(data_directory(), "unpublished", needed=False).data.get("families", ()):
+    for family in data_file(data_folder(), "unpublished", needed=False).data.get("families", ()):
         if family["word"] not in words:
             continue
         behind = words[words.index(family["word"]) + 1 :][:1]

@@ -69,7 +69,7 @@ class CatalogCheck(Published):
 def _path(**values: Any) -> None:
     """Say which files are laid over the catalog, and where others would be looked for."""
     output = Output.taken(values)
-    from ..catalog.overlay import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
+    from ..catalog.places import PROJECT_FILE, USER_FILE, VARIABLE, current_folder, project_file, user_folder
     from ..catalog.store import catalog
     from ..render.entry import entry
 
@@ -120,7 +120,7 @@ def _init(file: str | None, **values: Any) -> None:
         UsageError: it is there already, or cannot be written.
     """
     output = Output.taken(values)
-    from ..catalog.overlay import USER_FILE, user_folder
+    from ..catalog.places import USER_FILE, user_folder
 
     path = Path(file) if file else user_folder() / USER_FILE
     if path.exists():

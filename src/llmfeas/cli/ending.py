@@ -99,6 +99,14 @@ def held() -> Iterator[None]:
             _exit(_pending)
 
 
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write whole lines: a signal that would end the program waits for the last one of them."""
+    view = memoryview(data)
+    with held():
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
     """Keep the signals from this thread, and from processes that it starts until they call `serve_only`."""

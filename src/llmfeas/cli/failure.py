@@ -14,7 +14,7 @@ from click.exceptions import BadOptionUsage, BadParameter, ClickException, Missi
 from click.exceptions import UsageError as ClickUsageError
 
 from ..elsewhere import is_no_matter, ours
-from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug
+from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug, unwritable
 from ..text import printable
 from . import output, terminal
 from .ending import code_and_message
@@ -75,7 +75,7 @@ def _from_system(error: BaseException) -> LlmfeasError | None:
 
     if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG):
         output.discard()
-        return output.unwritable("standard output", error)
+        return unwritable("standard output", error)
     where = f"{printable(error.filename, 80)!r}: " if error.filename is not None else ""
     return UsageError("system-error", f"{where}{error.strerror}.", "Check the path, and what you may do there.")
 

@@ -15,7 +15,7 @@ from ..contract import envelope
 from ..errors import DataError, UsageError
 from ..record import replace
 from ..text import printable
-from .output import write_folder
+from .files import write_folder
 from .parameters import Command, Grouped, Output, outputs, paths, settings
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ def on_catalog(values: dict[str, Any]) -> Iterator[None]:
     Raises:
         DataError: an overlay is missing or cannot be used.
     """
-    from ..catalog.overlay import MEASURED_FILE, overlay_paths, use_overlays
+    from ..catalog.places import MEASURED_FILE, overlay_paths
+    from ..catalog.store import built_in, install
 
     files, alone = values.pop("catalog_files", ()), values.pop("no_user_catalog", False)
     paths = overlay_paths(files, user=not alone)
@@ -32,7 +33,12 @@ def on_catalog(values: dict[str, Any]) -> Iterator[None]:
         paths, errors = usable(paths)
         for error in errors:
             terminal.say(f"Note: {error.message}. {error.hint}")
-    use_overlays(paths)
+    if paths:
+        from ..catalog.overlay import use_overlays
+
+        use_overlays(paths)
+    else:
+        install(built_in())
     with terminal.patience(not values.get("quiet")):
         yield
 

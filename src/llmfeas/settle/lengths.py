@@ -327,14 +327,20 @@ def fitting_batch(scenario: Scenario, batch: int) -> int:
     limit = max(1, MICRO_BATCH_TOKENS // (scenario.seq_len * scenario.sequences_an_example))
     if batch:
         limit = max(1, min(limit, batch // scenario.dp))
-    usable, best = usable_bytes(scenario), 1
+    usable, best, largest = usable_bytes(scenario), 1, 1 << limit.bit_length() - 1
     if rank_floor_bytes(scenario) > usable and own_memory(scenario) is None:
         return best  # spares the walk; whoever measured may have seen less than is counted
-    for candidate in [2**k for k in range(limit.bit_length())]:
-        if peak_bytes(scenario.with_batch({"micro_batch": candidate}, {})).high > usable:
-            return best
-        best = candidate
-    return _faster_batch(scenario, best, batch, usable)
+
+    def holds(micro_batch: int) -> bool:
+        return peak_bytes(scenario.with_batch({"micro_batch": micro_batch}, {})).high <= usable
+
+    if not holds(best):
+        return best
+    if best == largest or holds(largest):  # as on most devices
+        return _faster_batch(scenario, largest, batch, usable)
+    while holds(2 * best):
+        best *= 2
+    return best
 
 
 def _faster_batch(scenario: Scenario, micro_batch: int, batch: int, usable: float) -> int:
