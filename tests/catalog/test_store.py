@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmfeas.catalog.integrity import problems
+from llmfeas.catalog.packing import packed
 from llmfeas.catalog.records import merged
 from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, catalog, data_directory
@@ -135,13 +136,15 @@ def test_the_shipped_catalog_is_valid() -> None:
 
 
 def test_packed_json_gives_the_same_records(tmp_path: Path) -> None:
-    for path in data_directory().glob("*.yaml"):
-        (tmp_path / f"{path.stem}.json").write_text(json.dumps(read_yaml(path).data), encoding="utf-8")
-    packed, plain = Catalog(tmp_path), catalog()
+    for name, text in packed(data_directory()).items():
+        (tmp_path / f"{name}.json").parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    ready, plain = Catalog(tmp_path), catalog()
     for kind in ("devices", "models", "backends", "offers"):
-        ours, theirs = getattr(packed, kind), getattr(plain, kind)
+        ours, theirs = getattr(ready, kind), getattr(plain, kind)
         assert list(ours) == list(theirs)
         assert all(ours[key] == theirs[key] for key in ours)
+        assert dict(ours.names()) == dict(theirs.names())
 
 
 def test_packed_data_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:

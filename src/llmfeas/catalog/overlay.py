@@ -40,7 +40,7 @@ class OverlaidRecords(Records[R]):
 
     def __init__(self, section: EntryKind[R], read: ReadFile, overlays: Sequence[Overlay]) -> None:
         super().__init__(section, read)
-        self._built_in = dict(self._all())
+        self._built_in = dict(super().names())
         self._from: dict[str, tuple[Overlay, int]] = {}
         self._layers: dict[str, list[tuple[Overlay, int, dict[str, Any]]]] = {}
         for overlay in overlays:

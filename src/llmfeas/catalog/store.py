@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
-from ..record import dataclass
+from ..record import dataclass, field
 from .architecture import Model
 from .backend import Backend
 from .device import Device, Offer
@@ -46,6 +46,8 @@ class DataFile:
 
     data: Mapping[str, Any]
     document: Document | None
+    apart: Mapping[str, bytes] = field(default_factory=dict)
+    """Entries that are read when they are asked for, as JSON by their id (`packing`)."""
 
 
 def data_folder() -> str:
@@ -72,7 +74,9 @@ def data_file(folder: str, name: str, *, needed: bool = True) -> DataFile:
     """
     try:
         with open(f"{folder}/{name}.json", "rb") as packed:
-            return DataFile(json.loads(packed.read()), None)
+            whole, *apart = packed.read().split(b"\n")
+            lines = (line.split(b" ", 1) for line in apart if line)
+            return DataFile(json.loads(whole), None, {key.decode(): entry for key, entry in lines})
     except FileNotFoundError:
         pass
     from pathlib import Path
@@ -104,7 +108,8 @@ class Records(Mapping[str, R]):
         self._read_file = read
         self._unread = list(section.files)
         self._built: dict[str, R] = {}
-        self._raw: dict[str, dict[str, Any]] = {}
+        self._raw: dict[str, dict[str, Any] | bytes] = {}
+        """As written, or as the JSON of that."""
         self._file: dict[str, int] = {}
         """Which of the files read each entry stands in."""
         self._read: list[DataFile] = []
@@ -130,10 +135,16 @@ class Records(Mapping[str, R]):
                 return False
         return True
 
-    def _all(self) -> dict[str, dict[str, Any]]:
+    def _all(self) -> Collection[str]:
         while self._read_next():
             pass
         return self._raw
+
+    def _entry(self, key: str) -> dict[str, Any]:
+        entry = self._raw[key]
+        if isinstance(entry, bytes):
+            entry = self._raw[key] = json.loads(entry)
+        return entry
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -165,11 +176,11 @@ class Records(Mapping[str, R]):
 
     def names(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Each id with its entry as written, without building it."""
-        return iter(self._all().items())
+        return ((key, self._entry(key)) for key in self._all())
 
     def written(self, key: str) -> Mapping[str, Any] | None:
         """An entry as written; None where there is none."""
-        return self._raw[key] if self._has(key) else None
+        return self._entry(key) if self._has(key) else None
 
     def raw(self, key: str) -> dict[str, Any]:
         """An entry as plain data, its defaults filled in, and what follows from the rest of it.
@@ -213,14 +224,14 @@ class Records(Mapping[str, R]):
         """One field of an entry as written or as its default, without building it; None where it has neither."""
         if not self._has(key):
             raise KeyError(key)
-        entry = self._raw[key]
+        entry = self._entry(key)
         return entry[field] if field in entry else self._base_of(key).get(field)
 
     def _base_of(self, key: str) -> Mapping[str, Any]:
         """What an entry leaves to its base, which may stand in any of the files."""
         if not self.section.base_field:
             return {}
-        place = self._raw[key].get(self.section.base_field), self._file.get(key)
+        place = self._entry(key).get(self.section.base_field), self._file.get(key)
         found = self._bases.get(place)
         if found is None:
             found = self._bases[place] = self._found_base(key, place[0])
@@ -257,12 +268,14 @@ def unlike(where: str, name: object, known: Collection[str]) -> DataError:
     return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
 
 
-def _entries(section: EntryKind[Any], file: DataFile) -> dict[str, dict[str, Any]]:
-    """The entries of a section by id.
+def _entries(section: EntryKind[Any], file: DataFile) -> Mapping[str, dict[str, Any] | bytes]:
+    """The entries of a section by id, or their JSON.
 
     Raises:
         DataError: no list, an entry without id, or an id that occurs twice.
     """
+    if file.apart:
+        return file.apart
     listed = file.data.get(section.key, [])
     entries = (
         {entry["id"]: entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
