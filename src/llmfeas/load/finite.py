@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from functools import lru_cache
 from itertools import accumulate
 
 from ..errors import UsageError
@@ -28,7 +29,7 @@ MOST_PASSES = 100_000
 class Request:
     """One request: its lengths in tokens, what is read and made of it, when its first token came."""
 
-    __slots__ = ("arrival", "end", "first", "last", "left", "made", "number", "output", "prompt", "since")
+    __slots__ = ("arrival", "end", "first", "last", "left", "made", "number", "output", "prompt", "since", "turn")
 
     def __init__(self, number: int, prompt: float, hit: float, output: float) -> None:
         self.number, self.prompt, self.output = number, prompt, output
@@ -37,6 +38,19 @@ class Request:
         self.made = self.arrival = self.first = self.last = self.since = 0.0
         self.end = -1.0
         """The step of its last token; negative while it does not decode."""
+        self.turn = 0
+        """How often it was thrown out."""
+
+
+@lru_cache(maxsize=2)
+def drawn(lengths: Lengths, count: int) -> tuple[tuple[float, float, float], ...]:
+    """Prompt, what the cache has of it, and answer of so many requests; a faster server is asked for the same ones."""
+    found = []
+    for u in cube(count, 3):
+        prompt = max(1.0, round(lengths.prompt * lengths.prompt_spread.quantile(u[0])))
+        output = max(1.0, round(lengths.output * lengths.output_spread.quantile(u[1])))
+        found.append((prompt, min(prompt - 1, prompt * lengths.prefix_hit), output))
+    return tuple(found)
 
 
 class Run:
@@ -46,7 +60,7 @@ class Run:
         count = math.ceil((arrivals.requests or 1) / server.replicas)
         self.server, self.lengths, self.pace = server, lengths, server.speculation.made
         self.policy, self.hit = server.policy, lengths.prefix_hit
-        self.requests = [self._request(number, u) for number, u in enumerate(cube(count, 3))]
+        self.requests = [Request(number, *each) for number, each in enumerate(drawn(lengths, count))]
         self.coming = deque(self.requests)
         users = max(1, round(arrivals.users / server.replicas)) if arrivals.users else 0
         self.users = users
@@ -56,7 +70,9 @@ class Run:
                 request.arrival = gap * server.replicas / arrivals.rate
         self.waiting: deque[Request] = deque()
         self.reading: list[Request] = []
-        self.decoding: list[tuple[float, int, Request]] = []
+        self.ends: list[tuple[float, int, int, Request]] = []
+        """A heap of the steps in which those who decode end, some of them thrown out since."""
+        self.decoding = 0
         self.newest: list[Request] = []
         self.time = self.step = self.tokens = self.cached = 0.0
         self.running = 0
@@ -65,12 +81,6 @@ class Run:
         self._come(users or count if not arrivals.rate else 0)
         while self.running or self.waiting or self.coming:
             self._advance()
-
-    def _request(self, number: int, u: tuple[float, ...]) -> Request:
-        lengths = self.lengths
-        prompt = max(1.0, round(lengths.prompt * lengths.prompt_spread.quantile(u[0])))
-        output = max(1.0, round(lengths.output * lengths.output_spread.quantile(u[1])))
-        return Request(number, prompt, min(prompt - 1, prompt * lengths.prefix_hit), output)
 
     def _come(self, count: int) -> None:
         for _ in range(min(count, len(self.coming))):
@@ -96,15 +106,23 @@ class Run:
         budget = float(self.server.max_num_batched_tokens)
         if self.policy.mixed:
             self._make_room()
-            budget -= len(self.decoding) * (1 + self.server.speculation.tokens)
+            budget -= self.decoding * (1 + self.server.speculation.tokens)
         pieces = self._pieces(budget)
         if pieces:
             self._read(pieces)
         else:
             self._make_room()
             self._decode()
-        while self.decoding and self.decoding[0][0] <= self.step + 1e-9:
-            self._finish(heapq.heappop(self.decoding)[2])
+        while self.decoding and self._next_end() <= self.step + 1e-9:
+            self._finish(heapq.heappop(self.ends)[-1])
+
+    def _next_end(self) -> float:
+        """The step in which the first of those who decode ends."""
+        while True:
+            end, _, turn, request = self.ends[0]
+            if turn == request.turn:
+                return end
+            heapq.heappop(self.ends)
 
     def _pieces(self, budget: float) -> list[tuple[Request, float]]:
         """The prompts that the next step reads, each with its tokens."""
@@ -135,7 +153,7 @@ class Run:
         """Take one step that reads prompts."""
         tokens = sum(part for _, part in pieces)
         attended = sum(part * (one.prompt + one.made - one.left + part / 2) for one, part in pieces) / tokens
-        decoding = len(self.decoding) if self.policy.mixed else 0
+        decoding = self.decoding if self.policy.mixed else 0
         self._pass(1.0 if decoding else 0.0, decoding, tokens, attended)
         for request, part in pieces:
             request.left -= part
@@ -151,11 +169,12 @@ class Run:
             else:
                 steps = math.ceil((request.output - request.made) / self.pace - 1e-9)
                 request.end = self.step + steps
-                heapq.heappush(self.decoding, (request.end, request.number, request))
+                heapq.heappush(self.ends, (request.end, request.number, request.turn, request))
+                self.decoding += 1
 
     def _decode(self) -> None:
         """Take all decoding steps until something ends, comes, or the pool is full."""
-        steps, count = max(1.0, self.decoding[0][0] - self.step), len(self.decoding)
+        steps, count = max(1.0, self._next_end() - self.step), self.decoding
         growth = count * self.pace * (1 - self.policy.reserved)
         if growth > 0.0 and self.room < growth * steps:
             steps = max(1.0, self.room // growth)
@@ -193,23 +212,21 @@ class Run:
 
     def _make_room(self) -> None:
         """Throw out the newest requests while the pool has no room for a token of each."""
-        while self.room < len(self.decoding) * self.pace * (1 - self.policy.reserved) and self.running > 1:
+        while self.room < self.decoding * self.pace * (1 - self.policy.reserved) and self.running > 1:
             request = self.newest.pop()
             if request.last:
                 continue
-            self._leave(request)
-            if request.end >= 0.0:
-                self.decoding.remove((request.end, request.number, request))
-                heapq.heapify(self.decoding)
-                request.end = -1.0
-            else:
+            if request.end < 0.0:
                 self.reading.remove(request)
+            self._leave(request)
+            request.end, request.turn = -1.0, request.turn + 1
             request.left = request.prompt * (1 - self.hit) + request.made
             self.waiting.appendleft(request)
 
     def _leave(self, request: Request) -> None:
         if request.end >= 0.0:
             request.made = min(request.output, request.made + (self.step - request.since) * self.pace)
+            self.decoding -= 1
         self.running -= 1
         self.tokens -= self._held(request, request.made)
         self.cached -= request.prompt + request.made
