@@ -55,8 +55,8 @@ OBJECTIVES: Final[dict[str, Objective]] = {
     # One answer, and it beside another prompt for the divergence (Ethayarajh 2024; trl, KTOTrainer._compute_loss).
     "kto": Objective(task="dpo", loss="in-tiles", reference=True, forwards=1, reference_forwards=2),
     # Nothing to compare with (Hong 2024, Meng 2024); trl's trainers are experimental and hold all logits.
-    "orpo": Objective(task="dpo", loss="", sequences=2),
-    "simpo": Objective(task="dpo", loss="", sequences=2),
+    "orpo": Objective(task="dpo", loss="of-pairs-and-text", sequences=2),
+    "simpo": Objective(task="dpo", loss="of-pairs", sequences=2),
     # The model's own answers, judged against others of their group (Shao 2024, Ahmadian 2024; trl, GRPOTrainer and
     # RLOOTrainer): probabilities of the answers as they were written, and of the reference where the loss has one.
     "grpo": Objective(

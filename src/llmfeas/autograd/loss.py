@@ -8,6 +8,7 @@ from typing import Final
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
 from .loss_in_rows import loss_in_each_rows, loss_in_rows, loss_in_shifted_rows
+from .loss_of_pairs import loss_of_pairs, loss_of_pairs_and_text
 from .products import linear
 from .recorder import Recorder
 from .rules import made, passed
@@ -353,8 +354,13 @@ LOSSES: Final[Mapping[str, Callable[[Recorder, Tensor], Tensor]]] = {
     "kernel": fused_loss,
     "in-place": loss_in_place,
     "compiled": compiled_loss,
+    "of-pairs": loss_of_pairs,
+    "of-pairs-and-text": loss_of_pairs_and_text,
 }
 """Losses over the logits of all tokens, by the trait that names them."""
+
+WIDENED: Final = ("of-pairs", "of-pairs-and-text")
+"""Losses outside of the model, which get what accelerate makes of its output under autocast: fp32."""
 
 LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Parameter | None], Tensor]]] = {
     "in-pieces": loss_in_pieces,

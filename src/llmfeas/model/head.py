@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from ..autograd.basic import scaled
+from ..autograd.basic import cast, scaled
 from ..autograd.graph import Parameter, Tensor
-from ..autograd.loss import LOSSES, LOSSES_WITH_HEAD
+from ..autograd.loss import LOSSES, LOSSES_WITH_HEAD, WIDENED
 from ..autograd.products import linear
 from ..autograd.storage import LOGITS
 from ..catalog.architecture import Architecture
@@ -95,6 +95,8 @@ class HeadProgram:
             logits = softcapped(recorder, logits)
         if context.traits.scales_logits:
             logits = scaled(recorder, logits)
+        if context.recipe.loss in WIDENED and recorder.amp:
+            logits = cast(recorder, logits, 4)
         recorder.component = before
         return logits
 
