@@ -72,6 +72,7 @@ class Implementation:
     adds_in_place: bool = False
     adds_attended_first: bool = False
     norms_each_head: bool = False
+    norms_values: bool = False
     scales_embedding: Literal["", "table", "model"] = ""
     rotary_tables: CountOrZero = 1
     scales_residual: bool = False

@@ -31,6 +31,7 @@ def _gemma4_layers(config: Config, parts: Parts) -> Parts:
     if found["shared_cache_layers"] and config.flag("use_double_wide_mlp"):
         found["shared_cache_ffn"] = 2 * parts["ffn"]
     if config.flag("enable_moe_block"):
+        found["implementation"] = "hf-gemma4-moe"
         found["experts"] = Experts(
             count=config.count("num_experts", "experts"),
             top_k=config.count("top_k_experts", "experts"),
@@ -79,14 +80,14 @@ _GEMMA: Final = {
 
 GEMMA: Final[Mapping[str, Family]] = {
     "gemma4_text": Family(
-        implementation="hf-gemma-recent",
+        implementation="hf-gemma4",
         names={"activation": "hidden_activation"},
         defaults={**sizes(30, 2304, 8, 4, 9216, 262144, 131072), **_GEMMA, **_PER_LAYER, "global_head_dim": 512},
         fixed={"norms_per_layer": 4, "qk_norm": "head"},
         parts=(BIASED, _gemma4_layers, ATTENTION_DROPOUT),
     ),
     "gemma4_unified_text": Family(
-        implementation="hf-gemma-recent",
+        implementation="hf-gemma4",
         names={"activation": "hidden_activation"},
         defaults={
             **sizes(30, 2304, 8, 4, 9216, 262144, 262144),

@@ -7,8 +7,7 @@ from typing import Self
 
 from ..autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_output
 from ..autograd.graph import Tensor
-from ..autograd.recorder import Recorder
-from ..autograd.views import copy, gathered, repeated, sliced, split
+from ..autograd.views import copy, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind, QkNorm
 from ..catalog.implementation import Implementation
 from ..catalog.parts import HeadShape
@@ -17,7 +16,7 @@ from .context import Context, Made
 from .norm import NormProgram
 from .operator import AttentionKernel, Operator, SpanShape
 from .rotation import Around, Rotation, respread, rotated
-from .scores import eager, fused, fused_alike, softmax_backward_flop, softmax_flop, turned
+from .scores import eager, fused, fused_alike, picked_apart, softmax_backward_flop, softmax_flop, turned
 from .weight import Weight, column_linear, row_linear, vector
 
 _COUNTER_BYTES = 8
@@ -241,7 +240,7 @@ class AttentionProgram:
                 q, k, v = (sliced(recorder, joint, n) for n in widths)
                 return q, k, v
             if traits.qkv == "picked":
-                return _picked(recorder, joint, widths[0], widths[1], operator.kv_heads == 1)
+                return picked_apart(recorder, joint, widths[0], widths[1], operator.kv_heads == 1)
             if traits.qkv == "interleaved":
                 joint = turned(recorder, joint)
             if traits.qkv == "sliced":
@@ -264,10 +263,12 @@ class AttentionProgram:
         context, recorder, operator, parts = self.context, self.context.recorder, self.operator, self.projections
         if operator.shares_cache:
             bs = context.sizes.bs * operator.kv_heads
-            return recorder.new(bs * operator.head_dim, x.width), recorder.new(bs * operator.v_dim, x.width)
+            lent = context.lent.get(operator.window is not None)
+            return lent or (recorder.new(bs * operator.head_dim, x.width), recorder.new(bs * operator.v_dim, x.width))
         key = context.apply(parts["k"], x)
         value = key if operator.keys_are_values else context.apply(parts["v"], x)
-        return self._seen(key, self.k_norm, self._copies(1)), self._seen(value, None, self._copies(2))
+        norm = NormProgram(operator.v_dim, None, None, "plain") if context.traits.norms_values else None
+        return self._seen(key, self.k_norm, self._copies(1)), self._seen(value, norm, self._copies(2))
 
     def _copies(self, which: int) -> bool:
         """Whether the gradient of q, k or v (0, 1, 2) arrives as [b, heads, s, d]."""
@@ -300,6 +301,8 @@ class AttentionProgram:
             query, key = self._rotated(query, key, around.rotation)
         if operator.qk_norm == "l2":
             query, key = self._normed_late(query, key)
+        if context.lends and not operator.shares_cache:
+            context.lent[operator.window is not None] = key, value
         key, value = (context.behind_learned(context.cached(each), self.learned) for each in (key, value))
         weights: Tensor | None = None
         picked = context.traits.qkv == "picked"
@@ -357,15 +360,8 @@ class AttentionProgram:
         if traits.respreads_tables:
             rotation = respread(recorder, rotation)
         q, k = (x.n // operator.head_dim * operator.rotary_width for x in (query, key))
-        return rotated(recorder, query, rotation, kind, q, joins), rotated(recorder, key, rotation, kind, k, joins)
-
-
-def _picked(recorder: Recorder, joint: Tensor, q: int, k: int, one_head: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Falcon: keys and values picked by index; one head as it is, more written out for every query head."""
-    query, key, value = sliced(recorder, joint, q), gathered(recorder, joint, k), gathered(recorder, joint, k)
-    if one_head:
-        return query, key, value
-    return copy(recorder, query), repeated(recorder, key, q // k), repeated(recorder, value, q // k)
+        query = rotated(recorder, query, rotation, kind, q, joins)
+        return query, key if operator.shares_cache else rotated(recorder, key, rotation, kind, k, joins)
 
 
 def attention(architecture: Architecture, kind: LayerKind) -> Attention:

@@ -190,6 +190,6 @@ def held_in_layers(architecture: Architecture, kind: LayerKind) -> tuple[Operato
     a, found = architecture, list[Operator]()
     if a.altup is not None:
         found.append(StreamMixing(a.hidden, a.altup.streams, a.altup.rank))
-    if a.per_layer_embedding is not None:
-        found.append(LayerInput(a.hidden, a.per_layer_embedding.width))
+        if a.per_layer_embedding is not None:
+            found.append(LayerInput(a.hidden, a.per_layer_embedding.width))
     return (*found, *_side(kind.beside))

@@ -292,6 +292,10 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
         from .shared_block import with_shared_block
 
         return with_shared_block(a, a.shared_block, kind, tuple(branches))
+    if a.per_layer_embedding is not None and a.altup is None:
+        from .layer_inputs import with_input
+
+        return with_input(a, tuple(branches))
     return Layer(tuple(branches), a.parallel_block and len(branches) == 2)
 
 

@@ -12,12 +12,12 @@ from ..autograd.storage import ACTIVATIONS, HOST, stored
 from ..autograd.views import respread
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
-from .beside import passing_by
+from .beside import LayerTables, passing_by
 from .build import tape_of
 from .context import Context
 from .layer import LayerProgram
 from .learned import behind, learned
-from .operator import Program
+from .operator import Operator, Program
 from .rotation import Around, Rotation, SourceStream
 
 
@@ -33,6 +33,7 @@ class Decoder:
         "final",
         "front",
         "head",
+        "inputs",
         "late",
         "layers",
         "learned",
@@ -57,7 +58,9 @@ class Decoder:
             weights = [tape.embedding.table]
         made = context.made(weights)
         self.table, self.positions = made.parameters.get("embedding", table), made.parameters.get("positions")
-        self.by = passing_by(context, tape.beside if setup.embeds else ())
+        beside = tape.beside if setup.embeds else ()
+        self.inputs = self._inputs(beside)
+        self.by = passing_by(context, beside if self.inputs is None else beside[1:])
         sound = self.reads and len(tape.for_decoder) > 1
         self.front: Program | None = tape.for_decoder[1].program(context) if sound else None
         self.reader = self._reader()
@@ -82,6 +85,17 @@ class Decoder:
         self.final = norm.program(context) if (setup.heads or self.loops) and norm is not None else None
         self.head = tape.head.program(context, self.table) if setup.heads and not self.reads else None
         self._add_buffers()
+
+    def _inputs(self, beside: Sequence[Operator]) -> Program | None:
+        """What makes the embeddings of each layer, where layers are built for them."""
+        architecture = self.context.setup.architecture
+        if architecture.per_layer_embedding is None or architecture.altup is not None or not beside:
+            return None
+        from .layer_inputs import TablesProgram
+
+        tables = beside[0]
+        assert isinstance(tables, LayerTables)
+        return TablesProgram(self.context, tables)
 
     def _reader(self) -> Decoder | None:
         """The encoder that runs before the layers of a training step; a prompt's pass has it behind it."""
@@ -180,6 +194,7 @@ class Decoder:
         if self.late is not None:
             hidden = context.apply(self.late, hidden)
         hidden = respread(recorder, hidden, context.stream) if context.ranks > 1 else hidden
+        inputs = None if self.inputs is None else self.inputs(ids, embedded)
         masks = self._masks(embedded.width)
         bias = self._position_bias(hidden.width)
         hidden = dropout(recorder, hidden, context.recipe.drop_embedding)
@@ -189,19 +204,21 @@ class Decoder:
         for place, layer in enumerate(self.layers, 1):
             self._enters(place)
             turn = rotations[layer.windowed] if rotations else None
-            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed, kept, source))
+            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed, kept, source, inputs))
             if place in self.loops and self.final is not None:
                 hidden = self.final(recorder, hidden)
             if place > 1:
                 self.layers[place - 2].scores = None
         self._enters(len(self.layers) + 1)
-        for layer in self.layers:
-            layer.scores = None
-        if self.final is not None and context.setup.heads:
-            hidden = self.final(recorder, hidden)
         return self._left(hidden)
 
     def _left(self, hidden: Tensor) -> Tensor:
+        """The stream through what is behind the last layer, which forgets what layers named for each other."""
+        self.context.lent.clear()
+        for layer in self.layers:
+            layer.scores = None
+        if self.final is not None and self.context.setup.heads:
+            hidden = self.final(self.context.recorder, hidden)
         leave = self.head.leave if self.head is not None else None
         return hidden if leave is None else self.context.apply(leave, hidden)
 

@@ -29,6 +29,8 @@ class Around:
     """The embedding of the tokens, where layers look at it again."""
     source: SourceStream | None = None
     """What an encoder made, where the layers look at it."""
+    inputs: Tensor | None = None
+    """Embeddings of each layer, side by side."""
 
 
 @dataclass(frozen=True, slots=True)

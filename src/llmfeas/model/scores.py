@@ -10,7 +10,7 @@ from ..autograd.products import efficient_kernel, flash_kernel, matmul
 from ..autograd.recorder import Recorder
 from ..autograd.routing import top
 from ..autograd.rules import made
-from ..autograd.views import copy, joined, repeated, sliced, spread_heads
+from ..autograd.views import copy, gathered, joined, repeated, sliced, spread_heads
 from ..record import dataclass, field
 from .context import Context
 from .operator import AttentionKernel
@@ -275,3 +275,11 @@ def softmax_backward_flop(pairs: float, heads: int, qk_width: int, v_width: int,
     """FLOPs of its backward pass: four products; a fused kernel forms the scores again, a fifth."""
     products = (3 if kernel == "flash" else 2) * qk_width + 2 * v_width
     return 2 * pairs * heads * products
+
+
+def picked_apart(recorder: Recorder, joint: Tensor, q: int, k: int, one_head: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Falcon: keys and values picked by index; one head as it is, more written out for every query head."""
+    query, key, value = sliced(recorder, joint, q), gathered(recorder, joint, k), gathered(recorder, joint, k)
+    if one_head:
+        return query, key, value
+    return copy(recorder, query), repeated(recorder, key, q // k), repeated(recorder, value, q // k)

@@ -23,6 +23,7 @@ from ..autograd.storage import (
     packed_fields,
     with_experts,
 )
+from ..catalog.architecture import Architecture
 from ..model.setup import Setup
 from ..record import dataclass, replace
 from .candidates import Candidate, PeakCandidates
@@ -50,10 +51,10 @@ Levels = dict[int, int]
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
-    # layers look at a source: the first gradient of that comes from the last one.
+    # layers look at a source, at embeddings of their own or at others' keys: the first gradient of that comes from it.
     # So it is where a norm follows it in each loop, and where gradients stay: its own comes from none that does.
     alike = setup.heads and setup.architecture.source is None and not setup.architecture.held_layers
-    alike = alike and not (setup.recipe.holds_inputs or setup.recipe.integers)
+    alike = alike and not (setup.recipe.holds_inputs or setup.recipe.integers or _looks_elsewhere(setup.architecture))
     outline = outline_of(setup, tail=1 if alike else 2)
     common, layers = common_setup(setup, outline)
     experts = experts_of(setup)
@@ -63,6 +64,11 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
         common = replace(common, recipe=replace(common.recipe, rank_experts=experts))
         folded = _folded(common, layers, outline)
     return folded.candidates(experts)
+
+
+def _looks_elsewhere(architecture: Architecture) -> bool:
+    inputs = architecture.per_layer_embedding is not None and architecture.altup is None
+    return inputs or architecture.shared_cache_layers > 0
 
 
 @dataclass(frozen=True, slots=True)
