@@ -347,6 +347,15 @@ def cast_logits(recorder: Recorder, logits: Tensor) -> Tensor:
     return wide
 
 
+def cut_loss(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parameter | None) -> Tensor:
+    """Head and cross entropy in one kernel that writes no logits: keeps the head's input and a number a token."""
+    w = copied_weight(recorder, weight) if recorder.autocast else weight
+    x = cast(recorder, x, w.width)
+    node = recorder.open(made, (x, w, bias))
+    recorder.keep(node, x, w, recorder.new(recorder.sizes.bs, 4))
+    return recorder.new(1, 4, node)
+
+
 LOSSES: Final[Mapping[str, Callable[[Recorder, Tensor], Tensor]]] = {
     "written": causal_loss,
     "shifted": shifted_loss,
@@ -370,6 +379,7 @@ LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Para
     "in-rows": loss_in_rows,
     "in-shifted-rows": loss_in_shifted_rows,
     "in-rows-of-each": loss_in_each_rows,
+    "cut": cut_loss,
     "in-tiles": loss_in_tiles,
     "in-one-tile": loss_in_one_tile,
     "in-tiles-of-two": loss_in_tiles_of_two,

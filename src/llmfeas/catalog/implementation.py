@@ -28,7 +28,7 @@ RouterKind = Literal[
 ]
 LossKind = Literal[
     "written", "plain", "kernel", "in-place", "in-pieces", "in-chunks", "in-parts", "in-eighths", "in-rows", "in-tiles",
-    "compiled",
+    "cut", "compiled",
 ]
 # fmt: on
 

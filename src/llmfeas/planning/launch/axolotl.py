@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...scenario import UNGUIDED, Scenario
 from ...workload.adapted import bare_layers
-from ...workload.kernels import runs_patched
+from ...workload.kernels import kernels_of, runs_patched
 from . import torchrun, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
@@ -26,6 +26,13 @@ LIGER: Mapping[str, object] = {
     "liger_fused_linear_cross_entropy": True,
 }
 """What turns on the kernels that Hugging Face's Trainer takes by default."""
+
+
+CUT: Mapping[str, object] = {
+    "plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"],
+    "cut_cross_entropy": True,
+}
+"""What turns on Cut Cross Entropy, which is installed beside it."""
 
 
 def attention(scenario: Scenario) -> str:
@@ -106,6 +113,8 @@ def config(scenario: Scenario) -> dict[str, object]:
     }
     if runs_patched(scenario):
         settings |= LIGER
+    if kernels_of(scenario) == "cut":
+        settings |= CUT
     if scenario.offload == "activations":
         settings["activation_offloading"] = True
     settings |= {name: shared[name] for name in ("optim_args", "optim_target_modules") if name in shared}
