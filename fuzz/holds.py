@@ -15,6 +15,9 @@ from typing import Any
 
 CODES = (0, 2, 3, 4)
 CPU_SECONDS = 2.0
+WHOLE_CPU_SECONDS = 20.0
+WHOLE = (("backtest",), ("solve", "max-model"))
+"""Commands that answer thousands of questions: every measurement, every model of the catalog."""
 SLOW = "s of CPU"
 """How the fault of what takes longer ends."""
 MEMORY_BYTES = 300_000_000
@@ -68,7 +71,8 @@ def faults(found: Outcome) -> Iterator[str]:
         unsafe = {c for c in text if not c.isprintable()} - {"\n", GLUE}
         if unsafe:
             yield f"{name} holds {sorted(unsafe)[:5]!r}: {_around(text, min(unsafe))}"
-    if found.cpu_seconds > CPU_SECONDS:
+    whole = any(tuple(found.arguments[: len(words)]) == words for words in WHOLE)
+    if found.cpu_seconds > (WHOLE_CPU_SECONDS if whole else CPU_SECONDS):
         yield f"{found.cpu_seconds:.1f} {SLOW}"
     yield from _of_json(found)
 
@@ -84,7 +88,8 @@ def _of_json(found: Outcome) -> Iterator[str]:
     wanted = "--json" in words or any(flag in ("-f", "--format") and each in FORMATS for flag, each in pairs)
     if not wanted or found.arguments[0] in ("completion", "schema") or list(found.arguments[:2]) == ["catalog", "init"]:
         return  # what is written there is a file of its own
-    for text in (found.out, found.err if found.code else ""):
+    told = found.err.splitlines(keepends=True)[-1:] if {"-v", "--verbose"} & set(words) else [found.err]
+    for text in (found.out, *(told if found.code else ())):
         for document in _documents(text):
             if document is None:
                 yield f"no JSON: {text[:200]!r}"

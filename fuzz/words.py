@@ -106,9 +106,10 @@ def _value(parameter: click.Parameter, chance: Random) -> str:
 
 
 def words(chance: Random) -> list[str]:
-    """One command line."""
-    name = chance.choice(list(commands()))
-    command = commands()[name]
+    """One command line; a command is drawn as often as it has words to vary."""
+    named = commands()
+    name = chance.choices(list(named), [len(command.params) for command in named.values()])[0]
+    command = named[name]
     line = list(name)
     often = chance.random() * 0.3
     for parameter in command.params:

@@ -110,7 +110,7 @@ def test_other_formats(run: Run) -> None:
     table = list(csv.DictReader(io.StringIO(run("devices", "list", "-f", "csv").out)))
     lines = [json.loads(line) for line in run("devices", "list", "-f", "ndjson").out.splitlines()]
     assert [row["id"] for row in table] == [row["id"] for row in lines]
-    assert run("devices", "list", "-f", "markdown").out.count("\n| --- | --- |") == 1
+    assert run("devices", "list", "-f", "markdown").out.count("\n| --- | ---: |") == 1
 
 
 def test_what_was_looked_for_is_shown_without_its_escape_codes(run: Run) -> None:

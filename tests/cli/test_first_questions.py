@@ -94,7 +94,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "estimate -m llama-3-8b -d 'm1 max' -t lora --memory 32GiB",
         0,
-        ("! tight", "19.4 GiB", "fp16-mixed", "To make it work"),
+        ("✓ feasible", "18.9 GiB", "fp16-mixed", "adapters on the last 16 layers"),
     ),
     # what macOS lets the GPU have is on the screen, can be said, and is raised before anything is given up
     (
@@ -117,7 +117,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "estimate -m llama-3.1-8b -d rtx-4090 -t inference --concurrency 32",
         0,
-        ("✗ does not fit", "--kv-dtype fp8 --quant fp8 ✓", "not llama.cpp instead"),
+        ("✗ does not fit", "--kv-dtype fp8 ✓", "little loss of quality; fp8 weights", "not llama.cpp instead"),
     ),
     ("estimate -m gemma-3-27b -d t4 -t inference", 0, ("--engine llama.cpp ✓", "many requests; q4_k_m weights")),
     # no communication of TPUs is taken off what a server wants

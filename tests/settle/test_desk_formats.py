@@ -145,7 +145,25 @@ def test_main_memory_that_is_too_small_is_what_does_not_fit() -> None:
 def test_servers_run_what_is_published() -> None:
     assert served("llama-3-70b", "h100-sxm").scenario.quant == "none"
     assert served("deepseek-v3", "8xh200").scenario.quant == "fp8"
-    assert served("qwen2.5-7b", "rtx-4060", concurrency=16).scenario.quant == "none"
+    assert served("qwen2.5-7b", "rtx-4060", concurrency=16, engine="vllm").scenario.quant == "none"
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "quant"),
+    [("qwen3-8b", "rtx-5090", "none"), ("qwen3-8b", "rtx-3090", "fp8"), ("qwen3-14b", "rtx-3090", "awq-int4")],
+)
+def test_a_server_that_nobody_named_runs_on_a_card_of_a_desk_what_surely_fits(
+    model: str, device: str, quant: str
+) -> None:
+    found = served(model, device, concurrency=8)
+    assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, "feasible")
+
+
+def test_no_format_is_taken_that_the_server_has_not_on_the_card() -> None:
+    found = served("qwen3-14b", "rtx-2080ti", concurrency=8)
+    support = found.scenario.engine_record.format_support
+    form = found.scenario.tables.quantization.format(found.scenario.quant, found.scenario.engine_record.speaks)
+    assert support(form, found.scenario.device).status != "unsupported"
 
 
 def test_a_desk_runs_8_bit_models_in_formats_of_its_own() -> None:

@@ -115,7 +115,8 @@ class Way:
 
     def _spills(self) -> Iterator[str]:
         scenario = self.estimate.scenario
-        if "engine" in self.settings and "quant" not in self.settings and scenario.origins["quant"] == "derived":
+        other = "engine" in self.settings or not scenario.engine_record.serving.automatic
+        if other and "quant" not in self.settings and scenario.origins["quant"] == "derived":
             yield f"{scenario.quant} weights"
         if scenario.places_experts:
             layers = scenario.model.architecture.layers

@@ -15,12 +15,14 @@ Columns = Sequence[tuple[Column, Callable[[Row], str]]]
 """The columns of a listing, each with the text of its cell in a row."""
 
 
-def _words(key: str, prose: bool = False) -> tuple[Column, Callable[[Row], str]]:
-    return Column(title=key, prose=prose), itemgetter(key)
+def _words(key: str, prose: bool = False, spare: bool = False) -> tuple[Column, Callable[[Row], str]]:
+    return Column(title=key, prose=prose, spare=spare), itemgetter(key)
 
 
-def _figure(title: str, key: str, written: Callable[[float], str]) -> tuple[Column, Callable[[Row], str]]:
-    return Column(title=title, figures=True), lambda row: "" if row[key] is None else written(row[key])
+def _figure(
+    title: str, key: str, written: Callable[[float], str], spare: bool = False
+) -> tuple[Column, Callable[[Row], str]]:
+    return Column(title=title, figures=True, spare=spare), lambda row: "" if row[key] is None else written(row[key])
 
 
 def _five_digits(value: float) -> str:
@@ -31,33 +33,35 @@ def _price(usd: float) -> str:
     return format_usd(usd).removeprefix("$")
 
 
+NAME = _words("name", prose=True, spare=True)
+"""Stands last, where it may be long, and goes first: the id says nearly the same."""
 DEVICES: Columns = (
     _words("id"),
-    _words("name", prose=True),
-    _words("backend"),
     _figure("GiB", "memory_gib", _five_digits),
     _figure("GB/s", "bandwidth_gb_per_s", _five_digits),
-    _figure("TFLOP/s", "tflop_per_s_16bit", _five_digits),
+    _figure("TFLOP/s", "tflop_per_s_16bit", _five_digits, spare=True),
     _figure("$/h", "usd_per_hour", _price),
+    _words("backend", spare=True),
+    NAME,
 )
 MODELS: Columns = (
     _words("id"),
-    _words("name", prose=True),
     _figure("parameters", "parameters", format_count),
     (
         Column(title="active", figures=True),
         lambda row: "" if row["active_parameters"] == row["parameters"] else format_count(row["active_parameters"]),
     ),
-    _figure("context", "context", lambda tokens: f"{tokens:,}"),
+    _figure("context", "context", lambda tokens: f"{tokens:,}", spare=True),
+    NAME,
 )
 BACKENDS: Columns = (_words("id"), _words("name"), _words("vendor"), _words("software", prose=True))
 OFFERS: Columns = (
     _words("id"),
-    _words("name", prose=True),
     (Column(title="devices"), lambda row: f"{row['count']} x {row['device']}"),
-    _figure("h/session", "hours_per_session", digits),
-    _figure("h/week", "hours_per_week", digits),
     _figure("$/h", "usd_per_hour", _price),
+    _figure("h/session", "hours_per_session", digits, spare=True),
+    _figure("h/week", "hours_per_week", digits, spare=True),
+    NAME,
 )
 LISTINGS: Mapping[str, Columns] = {"devices": DEVICES, "models": MODELS, "backends": BACKENDS, "offers": OFFERS}
 LEGENDS = {

@@ -29,8 +29,12 @@ def _place_is_open(draft: Draft) -> bool:
 
 
 def _format_is_open(scenario: Scenario, draft: Draft) -> bool:
-    """Whether nobody named a format and the engine's people take the best usual one that fits."""
-    return scenario.engine_record.serving.automatic and not draft.was_given("quant") and scenario.stored is None
+    """Whether nobody named a format, and the engine's people take the best usual one that fits: those of a desk, and
+    who has a server there for its users, without having named it.
+    """
+    desk = scenario.device.kind != "datacenter" and not draft.was_given("engine")
+    automatic = scenario.engine_record.serving.automatic or desk
+    return automatic and not draft.was_given("quant") and scenario.stored is None
 
 
 def may_be_placed(scenario: Scenario) -> bool:
@@ -57,23 +61,30 @@ def bits(formats: Quantization, quant: str) -> float:
 
 
 def formats_to_try(scenario: Scenario) -> Iterator[str]:
-    """Yield the published format, then the usual ones of fewer bits; all of them where the engine reads no other."""
+    """Yield the published format, then the usual ones of fewer bits that the engine runs on the device; all of them
+    where it reads no other.
+    """
     formats, engine = scenario.tables.quantization, scenario.engine_record
     yield scenario.quant
     now = bits(formats, scenario.quant)
-    yield from (each for each in engine.serving.usual if bits(formats, each) < FEWER * now)
+    for each in engine.serving.usual:
+        runs = engine.format_support(formats.format(each, engine.speaks), scenario.device).status != "unsupported"
+        if runs and bits(formats, each) < FEWER * now:
+            yield each
 
 
 def chosen(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario in the first format that surely fits; else in the last one with as many layers on the device as fit.
 
-    What was said stays.
+    What was said stays, and where none fits what is published on a server.
     """
     published, last = scenario.quant, scenario
     for quant in formats_to_try(scenario) if _format_is_open(scenario, draft) else (published,):
         last = _with(scenario, "quant", quant) if quant != published else scenario
         if fits(last):
             return last
+    if last.quant != published and not scenario.engine_record.serving.automatic:
+        return scenario
     if not (_place_is_open(draft) and may_be_placed(last)):
         return last
     placed = _placed(last)
@@ -82,7 +93,10 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
 
 def fits(scenario: Scenario) -> bool:
     """Whether device and host surely hold it."""
-    counted = memory(scenario).memory
+    found = memory(scenario)
+    if found.serving is not None and found.serving.refusal is not None:
+        return False
+    counted = found.memory
     return counted.verdict == "fits" and on_machine_bytes(scenario, counted) <= scenario.host_memory_bytes
 
 
