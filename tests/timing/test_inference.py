@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.device import Device, Link, Rates
 from llmfeas.catalog.parts import Experts, Mla, Window
-from llmfeas.catalog.store import catalog
+from llmfeas.catalog.store import built_in, catalog
 from llmfeas.feasibility.served_load import served_load
 from llmfeas.record import replace
 from llmfeas.scenario import Origin, Scenario
 from llmfeas.timing.inference import InferenceTime, inference_time
+from llmfeas.timing.regimes import decode_regime, interval
 
 LLAMA = Model(
     id="llama-8b",
@@ -229,3 +230,26 @@ def test_experts_that_meet_few_tokens_or_are_narrow_read_prompts_at_a_smaller_sh
 
     assert share(many, ubatch=2048) < share(many, ubatch=512) < share(many, ubatch=128)
     assert share(many, ubatch=16384) < share(narrow, ubatch=16384)  # both meet thousands of tokens, of 28672 in all
+
+
+@pytest.mark.parametrize(
+    ("device", "engine", "sequences", "regime", "evidence"),
+    [
+        ("h100-sxm", "vllm", 1, "server", "enough"),
+        ("mi300x", "vllm", 1, "server-rocm", "enough"),
+        ("mi300x", "vllm", 32, "server-rocm", "enough"),
+        ("gaudi2", "vllm", 1, "server-hpu", "single-source"),
+        ("max-1550", "vllm", 1, "server-xpu", "none"),
+        ("rtx-4090", "llama.cpp", 1, "llama.cpp-cuda", "enough"),
+        ("rtx-4090", "llama.cpp", 4, "llama.cpp-batched", "none"),
+        ("m2-ultra", "mlx", 1, "mlx", "enough"),
+        ("epyc-9654", "transformers", 1, "eager-cpu", "none"),
+    ],
+)
+def test_speeds_of_other_software_stand_behind_no_range(
+    device: str, engine: str, sequences: int, regime: str, evidence: str
+) -> None:
+    catalog = built_in()
+    speed = catalog.tables.engine(engine).serving.speed
+    kind = decode_regime(catalog.devices[device], speed, sequences, 1)
+    assert (kind, interval(catalog.tables.efficiency, "decode", kind, 0).evidence) == (regime, evidence)

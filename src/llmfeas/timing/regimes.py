@@ -133,19 +133,25 @@ EXPERTS_ON_HOST = "llama.cpp-experts"
 """Runs whose experts stay in main memory, which sets their pace whatever the card."""
 
 
+def _stack(family: str, device: Device) -> str:
+    """A family of engines, which on devices other than NVIDIA's is other software: no speed of one speaks for both."""
+    return family if device.backend == "cuda" or family in ("llama.cpp", "mlx") else f"{family}-{device.backend}"
+
+
 def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int, *, experts: bool = False) -> str:
     """Name the kind of a decoding run: experts on the host, engine family, memory class, batch, tensor parallel."""
     path = inference_path(device, speed)
     if experts:
         return EXPERTS_ON_HOST
+    if path.family in ("llama.cpp", "mlx"):
+        alone = path.family if path.family == "mlx" else _llama_class(path)
+        return f"{path.family}-batched" if sequences > 1 else alone
+    family = path.family if path.family in ("compiled", "eager") else "server"
+    if device.backend != "cuda":
+        return _stack(family, device)  # alone, batched and divided together: each by itself has few sources
     if sequences > 1:
         return "batched"
-    if path.family == "llama.cpp":
-        return _llama_class(path)
-    if path.family in ("mlx", "eager"):
-        return path.family
-    family = "compiled" if path.family == "compiled" else "server"
-    return f"{family}-tp" if tp > 1 else family
+    return f"{family}-tp" if tp > 1 and family != "eager" else family
 
 
 def prefill_regime(device: Device, speed: ServingSpeed, *, experts: bool = False) -> str:
@@ -154,7 +160,7 @@ def prefill_regime(device: Device, speed: ServingSpeed, *, experts: bool = False
         return EXPERTS_ON_HOST
     path = inference_path(device, speed)
     if path.family != "llama.cpp":
-        return path.family
+        return _stack(path.family, device)
     if path.backend == "cuda":
         return "cuda-consumer" if device.kind == "consumer" else "cuda-other"
     return path.backend
