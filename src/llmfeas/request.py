@@ -75,6 +75,12 @@ def recorded_origins(request: Mapping[str, object]) -> dict[str, Origin]:
     return found
 
 
+def said_in(request: Mapping[str, object]) -> dict[str, object]:
+    """What a person said in a request: of an answer's `inputs` all that was not derived, to ask something else with."""
+    origins = recorded_origins(request)
+    return {name: raw for name, raw in request.items() if origins.get(BY_NAME[name].name, "given") == "given"}
+
+
 def value_of(option: Option, raw: object, formats: Quantization) -> Value:
     """Read one value of a setting.
 

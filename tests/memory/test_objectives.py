@@ -90,7 +90,7 @@ def test_answers_are_written_beside_or_on_the_devices_that_train() -> None:
 
 
 def test_a_server_that_sleeps_leaves_the_fuller_of_two_moments() -> None:
-    """The update without it, or weights and states beside its share."""
+    """The update beside its captured graphs alone, or weights and states beside its share."""
     ask = {"task": "grpo", "gpu_memory_utilization": 0.5, "micro_batch": 8}
 
     def memory(**changes: Any) -> Any:
@@ -103,7 +103,7 @@ def test_a_server_that_sleeps_leaves_the_fuller_of_two_moments() -> None:
     assert short["components"]["weights_bytes"] == awake["components"]["weights_bytes"]
     assert short["peak_bytes"]["expected"] < awake["peak_bytes"]["expected"]
     assert long["peak_moment"] == alone["peak_moment"]
-    assert long["peak_bytes"] == alone["peak_bytes"]
+    assert 2e7 < long["peak_bytes"]["expected"] - alone["peak_bytes"]["expected"] < 1e9
 
 
 def test_verl_lets_its_server_sleep_and_trl_does_where_it_is_asked() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from llmfeas import estimate
 from llmfeas.options import BY_NAME
 from llmfeas.planning.answer import answer, bare_answer
 
@@ -99,3 +100,19 @@ def test_what_only_reads_is_not_made_anew() -> None:
     found = answer({"model": "bert-base", "device": "rtx-3060", "task": "lora"}, remedies=False)
     labels = [rung.label for rung in found.ladder]
     assert labels[:2] == ["fine-tune", "LoRA"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "llama-3.1-8b", "device": "rtx-4090", "task": "lora"},
+        {"model": "qwen3-8b", "device": "rtx-4090"},
+        {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain"},
+        {"model": "llama-3-8b", "device": "m2-ultra", "task": "lora"},
+    ],
+)
+def test_an_answer_asked_again_has_the_same_ladder_uses_and_remedies(asked: dict[str, object]) -> None:
+    first = estimate(**asked).to_dict()
+    again = estimate(**first["inputs"]).to_dict()
+    assert again["result"] == first["result"]
+    assert again["warnings"] == first["warnings"]

@@ -7,8 +7,11 @@ from ..record import replace
 from ..scenario import Scenario
 from ..workload.cache import kv_cache_bytes
 from ..workload.parameters import parameters
+from .serving_room import graph_bytes
 from .training import TensorMemory
 
+WRITER = "vllm"
+"""The server that writes answers beside a training (trl 1.16)."""
 SERVED_BYTES = 2.0
 """Of a weight that answers are written with: 16 bits, whatever the training computes in."""
 ROOM_FOR_WEIGHTS = 0.8
@@ -60,8 +63,17 @@ def fullest(
     """The fuller of both moments where the server sleeps between: tensors of the training, and those of the server."""
     if not sleeps(scenario):
         return tensors, server
-    writing = while_writing(tensors)
-    return (writing, server) if writing.bytes + sum(server.values()) > tensors.bytes else (tensors, {})
+    writing, asleep = while_writing(tensors), {"workspace_bytes": _graphs(scenario)}
+    fuller = writing.bytes + sum(server.values()) > tensors.bytes + sum(asleep.values())
+    return (writing, server) if fuller else (tensors, asleep)
+
+
+def _graphs(scenario: Scenario) -> float:
+    """Bytes of captured graphs, which a server that sleeps keeps (vLLM: their pool is none of those that it unmaps)."""
+    tp = rollout_tp(scenario)
+    together = scenario.micro_steps * scenario.sequences * scenario.dp * tp // scenario.num_devices
+    serving = replace(scenario, task="inference", loss=None, adapters=None, engine=WRITER, tp=tp, pp=1)
+    return graph_bytes(replace(serving, max_num_seqs=max(1, together)))
 
 
 def beside_training(scenario: Scenario) -> tuple[dict[str, float], tuple[Note, ...]]:

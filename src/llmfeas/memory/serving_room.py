@@ -173,6 +173,12 @@ def _graphs(scenario: Scenario, pool: ServingPool) -> float:
     return pool.graph_bytes * layers * (3 + widest // GRAPH_STEP)
 
 
+def graph_bytes(scenario: Scenario) -> float:
+    """Bytes of a server's captured graphs; 0 where it captures none."""
+    pool = pool_of(scenario)
+    return 0.0 if pool is None else _graphs(scenario, pool)
+
+
 def counted_graph_bytes(scenario: Scenario) -> float:
     """Bytes of captured graphs that a server takes off its share."""
     pool = pool_of(scenario)

@@ -10,6 +10,7 @@ from ..contract import ABSENT
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate
 from ..record import replace
+from ..request import said_in
 from ..scenario import Scenario
 from ..settle import resolution
 from .asked import Asked
@@ -52,20 +53,21 @@ def answer(
     """
     beside = Asked(catalog or default_catalog())
     result = bare_answer(request, beside.catalog)
+    said = said_in(request)
     if uses and leaves_task_open(result.scenario):
         from .uses import uses_of
 
-        result = replace(result, uses=tuple(uses_of(request, result, beside)))
+        result = replace(result, uses=tuple(uses_of(said, result, beside)))
     if ladder:
         from .ladder import rungs
         from .sizes import memory_sizes
 
-        sizes = tuple(memory_sizes(request, result, beside))
-        result = replace(result, ladder=tuple(rungs(request, result, beside)), memory_sizes=sizes or ABSENT)
+        sizes = tuple(memory_sizes(said, result, beside))
+        result = replace(result, ladder=tuple(rungs(said, result, beside)), memory_sizes=sizes or ABSENT)
     if remedies and result.verdict.status != "feasible":
         from .remedies import nearest_remedies
 
-        result = replace(result, remedies=tuple(nearest_remedies(request, result, beside.catalog)))
+        result = replace(result, remedies=tuple(nearest_remedies(said, result, beside.catalog)))
     if explain:
         from ..feasibility.explain import explanation
 

@@ -15,7 +15,7 @@ from ..feasibility.result import Cost, Estimate, Remedy, Verdict
 from ..memory.peak import Memory
 from ..options import flag_of
 from ..record import dataclass
-from ..request import canonical
+from ..request import canonical, said_in
 from ..scenario import Scenario
 from ..settle import resolution
 from ..timing.inference import InferenceTime
@@ -188,9 +188,9 @@ def plan(
     """
     if any_device and "device" in keep:
         raise UsageError("contradiction", "--keep device and --any-device exclude each other", "Give one of them.")
-    request = canonical(request, catalog.tables.quantization)
-    requested = estimate(resolution(request, catalog))
-    as_asked = Way((), {}, dict(request), requested)
+    asked = canonical(request, catalog.tables.quantization)
+    requested, request = estimate(resolution(asked, catalog)), said_in(asked)
+    as_asked = Way((), {}, dict(asked), requested)
     if requested.verdict.status == "feasible":
         return Plan(requested, (as_asked,), None)
     search = Search({**request, **pins(requested.scenario, request, keep)}, requested.scenario, catalog)

@@ -24,7 +24,7 @@ def settle_layers(draft: Draft, model: Model, engine: Engine) -> None:
     own = most if pairs and most is not None and most < a.layers and a.source is None else None
     found = draft.settle("lora_layers", own, "default" if own is None else "backend")
     if not pairs:
-        if found is not None and draft.method in ("lora", "qlora"):
+        if draft.was_said("lora_layers") and draft.method in ("lora", "qlora"):
             kind = draft.values["lora_kind"]
             draft.warn("option-unused", f"--lora-kind {kind} has no layers to choose: --lora-layers was ignored")
         draft.override("lora_layers", None, "default")
@@ -49,10 +49,9 @@ def settle_base(draft: Draft, engine: Engine, catalog: Catalog) -> None:
         UsageError: a format that the precision does not go with, or the engine does not hold a base in.
     """
     precision = draft.values["precision"]
-    said = draft.given.get("base_dtype")
     if draft.method != "lora":
         draft.settle("base_dtype", None)
-        if said is not None and draft.method == "qlora":
+        if draft.was_said("base_dtype") and draft.method == "qlora":
             draft.warn("option-unused", f"the base is in {draft.values['quant']}: --base-dtype was ignored")
         draft.override("base_dtype", None, "default")
         return
@@ -82,7 +81,7 @@ def check_adapters(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
         text = f"--lora-rank {rank} is beyond the matrices of {printable(model.name, 60)}, which are {limit} wide"
         raise UsageError("rank-beyond-matrix", text, f"use {limit // 8} or less, or --task finetune: all weights")
     narrowest = min((min(shape) for shape in adapted_shapes(model.architecture)), default=rank)
-    if rank > narrowest and draft.was_given("lora_rank") and ADAPTERS[draft.values["lora_kind"]].pairs:
+    if rank > narrowest and draft.was_said("lora_rank") and ADAPTERS[draft.values["lora_kind"]].pairs:
         text = f"--lora-rank {rank} is beyond some matrices, which are {narrowest} wide: no low rank there"
         draft.warn("rank-beyond-some", text)
     targets = draft.values["lora_targets"]
@@ -135,15 +134,15 @@ def _check_pairless(draft: Draft, model: Model, kind: AdapterKind) -> None:
         )
         raise UsageError("contradiction", text, "use --lora-kind prompt")
     if kind.virtual == "cache" and draft.values["checkpointing"] != "none":
-        if draft.was_given("checkpointing"):
+        if draft.was_said("checkpointing"):
             text = f"--lora-kind {name} contradicts --checkpointing {draft.values['checkpointing']}: peft refuses both"
             raise UsageError("contradiction", text, "use --checkpointing none, or --lora-kind prompt")
         draft.override("checkpointing", "none", "derived")
-    if not kind.virtual and draft.was_given("virtual_tokens"):
+    if not kind.virtual and draft.was_said("virtual_tokens"):
         draft.warn("option-unused", f"--lora-kind {name} learns no tokens: --virtual-tokens was ignored")
     if not kind.pairs:
         for setting in ("lora_rank", "lora_dropout", *(("lora_targets",) if kind.virtual else ())):
-            if draft.was_given(setting):
+            if draft.was_said(setting):
                 flag = "--" + setting.replace("_", "-")
                 draft.warn("option-unused", f"--lora-kind {name} has no low-rank pairs: {flag} was ignored")
         draft.override("lora_dropout", 0.0, "default")

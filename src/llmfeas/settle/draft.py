@@ -54,6 +54,10 @@ class Draft:
         """Whether the user gave this setting."""
         return self.given.get(name) is not None
 
+    def was_said(self, name: str) -> bool:
+        """Whether a person gave it, not an earlier answer that had settled it."""
+        return self.was_given(name) and self.origin_of_given(name) == "given"
+
     def warn(self, code: str, message: str) -> None:
         """Add a warning."""
         self.warnings.append(Note(code, message))

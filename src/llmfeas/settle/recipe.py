@@ -53,14 +53,14 @@ def settle_objective(draft: Draft, model: Model) -> Model:
             losses,
         )
     asked = "qlora" if draft.given.get("quant", "none") != "none" else "none"
-    if asked == "none" and any(draft.was_given(name) for name in OF_ADAPTERS):
+    if asked == "none" and any(draft.was_said(name) for name in OF_ADAPTERS):
         asked = "lora"
     adapters = draft.settle("adapters", asked, "derived" if asked != "none" else "default")
     if OBJECTIVES[loss].reference:
         draft.settle("reference", OBJECTIVES[loss].default_reference)
     elif draft.was_given("reference"):
         draft.warn("option-unused", f"--loss {loss} needs no model to compare with: --reference was ignored")
-    if adapters == "none" and any(draft.was_given(name) for name in OF_ADAPTERS):
+    if adapters == "none" and any(draft.was_said(name) for name in OF_ADAPTERS):
         draft.warn("option-unused", "--adapters none trains all weights: what is said of adapters was ignored")
     return _as_trained(draft, model, OBJECTIVES[loss])
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from ..memory.rollouts import answers_at_once, rollout_tp
+from ..memory.rollouts import WRITER, answers_at_once, rollout_tp
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from .decode import cached_tokens, readers, sequences_per_replica, writers
 from .inference import inference_time
 from .serving_floor import least_decode_seconds, least_prompt_seconds
-
-WRITER = "vllm"
-"""The server that writes answers beside a training (trl 1.16)."""
 
 
 @dataclass(frozen=True, slots=True)
