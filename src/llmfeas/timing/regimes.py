@@ -23,6 +23,7 @@ BY_RULE_FACTOR = 1.4
 notebook may have one channel of memory where the processor takes two."""
 UNKNOWN_WIDTH = 2.5
 FEW_GROUPS = 3
+"""Sources from which on their spread speaks for a kind of run; of fewer it is widened as by a parameter without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,15 @@ class Interval:
 def interval(efficiency: Efficiency, kind: str, regime: str, priors: int) -> Interval:
     """The interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors.
 
-    A kind of run that nobody measured has the interval of `unknown`: how far kinds of run are off that were left out.
+    So is one that two sources stand behind. A kind of run that nobody measured has the interval of `unknown`: how far
+    kinds of run are off that were left out.
     """
     known = efficiency.regimes.get(kind, {})
     entry = known.get(regime)
     fallback = known.get("unknown")
     width = entry.width if entry else fallback.width if fallback else UNKNOWN_WIDTH
+    if entry is not None and 1 < entry.groups < FEW_GROUPS:
+        priors += 1  # each of two tells how far the other is off, no more
     width = math.exp(math.log(width) + math.log(PRIOR_FACTOR) * math.sqrt(priors))
     return Interval(regime, width, _evidence(entry, priors))
 
