@@ -14,6 +14,8 @@ NINETIETH: Final = 1.2815515655446004
 """The percentile of the normal distribution that bounds it."""
 SLOPE: Final = NINETIETH / math.sqrt(2)
 HALVINGS: Final = 24
+FAR: Final = 100.0
+"""What stands for a wait that grows without end, as a multiple of the expected one or, if that is less, of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class Range(Published):
     def around(cls, expected: float, factor: float) -> Range:
         """Spread a positive figure by a factor to both sides (`factor >= 1`)."""
         return cls(expected / factor, expected, expected * factor)
+
+    @property
+    def has_no_end(self) -> bool:
+        """Whether the high end stands for a wait that grows and grows."""
+        return self.high >= FAR * max(1.0, self.expected)
 
     def scaled(self, factor: float) -> Range:
         """Multiply by a non-negative number."""

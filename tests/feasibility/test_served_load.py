@@ -14,6 +14,9 @@ import pytest
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.answer import bare_answer
+from llmfeas.ranges import Range
+from llmfeas.render.estimate import report
+from llmfeas.render.table import rendered
 
 SERVED = {"model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "engine": "vllm"}
 LENGTHS = {"prompt": 1000, "output": 300}
@@ -105,6 +108,18 @@ def test_a_rate_that_is_too_high_is_said() -> None:
     assert found["load"]["waiting"] is None
     assert (found["verdict"]["status"], found["verdict"]["load"]) == ("infeasible", "overloaded")
     assert "1000 requests come each second" in found["verdict"]["reasons"][-1]["message"]
+
+
+def test_a_rate_between_the_ends_of_what_can_be_finished_is_tight() -> None:
+    most = load_of(rate=1)["largest_requests_per_second"]
+    sure, doubtful = (served(rate=rate) for rate in (0.8 * most["low"], math.sqrt(most["low"] * most["expected"])))
+    assert (sure.verdict.status, sure.verdict.load) == ("feasible", "ok")
+    assert (doubtful.verdict.status, doubtful.verdict.load) == ("tight", "tight")
+    assert doubtful.verdict.reasons[-1].code == "overload-tight"
+    first = doubtful.to_dict()["result"]["load"]["ttft_seconds"]["p95"]
+    assert Range(first["low"], first["expected"], first["high"]).has_no_end
+    screen = rendered(report(doubtful.to_dict()))
+    assert "they may pile up" in screen and ", no end)" in screen and "100000" not in screen
 
 
 @pytest.mark.parametrize(

@@ -57,17 +57,24 @@ def load_verdict(
         return "overloaded", (_overloaded(scenario, load), *(note for note in notes if note.code == "tpot-missed"))
     if missed:
         return "missed", notes
-    risky = [target for target in targets if (p95 := target.of(load).p95) and p95.high > target.seconds]
-    return ("tight", tuple(_risky(target, load) for target in risky)) if risky else ("ok", ())
+    risky = [_risky(target, load) for target in targets if (p95 := target.of(load).p95) and p95.high > target.seconds]
+    if _may_pile_up(scenario, load):
+        risky.insert(0, _overloaded(scenario, load, slow=True))
+    return ("tight", tuple(risky)) if risky else ("ok", ())
 
 
-def _overloaded(scenario: Scenario, load: ServedLoad) -> Note:
-    most, comes = load.largest_requests_per_second.expected, scenario.rate or 0.0
-    text = (
-        f"{digits(comes)} requests come each second, {digits(most)} can be finished: they pile up, "
-        f"waiting for {WAITS[load.bound_by]}"
-    )
-    return Note("overloaded", text)
+def _may_pile_up(scenario: Scenario, load: ServedLoad) -> bool:
+    """Whether at the low end of its speed the server finishes fewer requests than come."""
+    return scenario.requests is None and load.largest_requests_per_second.low < (scenario.rate or 0.0)
+
+
+def _overloaded(scenario: Scenario, load: ServedLoad, *, slow: bool = False) -> Note:
+    """Say that requests pile up, or that they may where the server is as slow as it may be."""
+    most = load.largest_requests_per_second
+    text = f"{digits(scenario.rate or 0.0)} requests come each second, {digits(most.expected)} can be finished"
+    if slow:
+        return Note("overload-tight", f"{text}, at worst {digits(most.low)}: they may pile up")
+    return Note("overloaded", f"{text}: they pile up, waiting for {WAITS[load.bound_by]}")
 
 
 def _missed(scenario: Scenario, target: Target, load: ServedLoad) -> Note:
@@ -95,8 +102,9 @@ def _best(scenario: Scenario, target: Target) -> Range:
 def _risky(target: Target, load: ServedLoad) -> Note:
     found = target.of(load).p95
     assert found is not None
+    worst = "ever later" if found.has_no_end else format_duration(found.high)
     text = (
-        f"95 % of requests get {target.what} within {format_duration(found.expected)}, at worst "
-        f"{format_duration(found.high)}, of the {format_duration(target.seconds)} of {target.name}"
+        f"95 % of requests get {target.what} within {format_duration(found.expected)}, at worst {worst}, "
+        f"of the {format_duration(target.seconds)} of {target.name}"
     )
     return Note(f"{target.code.removesuffix('-missed')}-tight", text)

@@ -17,7 +17,7 @@ from ..load.targets import Targets
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
 from ..memory.usable import usable_bytes
-from ..ranges import Range
+from ..ranges import FAR, Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..timing.inference import speed_intervals
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 SLOTS, PASS_TOKENS = 256, 2048
 """Requests and tokens of a step of an engine that has no such settings."""
-FAR = 100.0
-"""What stands for a wait that grows without end, as a multiple of the expected one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..ranges import Range
 from ..units import digits, format_duration
 from .report import Phrase, Topic, glued
 from .words import figure, rate
@@ -35,14 +36,24 @@ def _waits(inputs: Json, load: Json) -> Iterator[str]:
             yield f"{what} ever later: requests come faster than they are finished"
             continue
         speed = (
-            glued(f", {digits(1 / half['expected'])} tokens/s for a user")
+            f", {glued(digits(1 / half['expected']) + ' tokens/s for a user')}"
             if name == "tpot" and half["expected"]
             else ""
         )
         yield (
-            f"{what} after {figure(half, format_duration)}, 19 of 20 within {figure(most, format_duration)}"
-            f"{speed}{_target(inputs, name, most)}"
+            f"{what} after {_wait(half)}, {glued(f'19 of 20 within {_wait(most)}')}{speed}{_target(inputs, name, most)}"
         )
+
+
+def _wait(found: Json) -> str:
+    """A RANGE of waits, whose high end may stand for none."""
+    if not _range(found).has_no_end:
+        return figure(found, format_duration)
+    return glued(f"{format_duration(found['expected'])} (from {format_duration(found['low'])}, no end)")
+
+
+def _range(found: Json) -> Range:
+    return Range(found["low"], found["expected"], found["high"])
 
 
 def _target(inputs: Json, name: str, most: Json) -> str:
@@ -50,12 +61,14 @@ def _target(inputs: Json, name: str, most: Json) -> str:
     if target is None:
         return ""
     kept = "met" if most["expected"] <= target else "missed"
-    return glued(f"; target of {format_duration(target)} {kept}")
+    return f"; {glued(f'target of {format_duration(target)} {kept}')}"
 
 
 def _throughput(load: Json) -> str:
     requests = glued(f"{figure(load['requests_per_second'], digits)} requests/s")
-    return f"writes {rate(load['output_tokens_per_second'])} for all, finishes {requests}"
+    first = load["ttft_seconds"]["p95"]
+    slow = "; no end: as slow as that, requests come faster" if first is not None and _range(first).has_no_end else ""
+    return f"writes {rate(load['output_tokens_per_second'])} for all, finishes {requests}{slow}"
 
 
 def _room(inputs: Json, load: Json) -> str:
