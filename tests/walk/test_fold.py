@@ -86,6 +86,25 @@ def test_a_stage_in_the_midst_of_a_model_folds_to_its_own_plain_walk(model: str)
     assert peak_candidates(stage).peak(b, s, held).bytes == pytest.approx(plain, rel=1e-4)
 
 
+@pytest.mark.parametrize("first, layers", [(0, 21), (20, 10), (21, 21)])
+def test_stages_of_embeddings_of_each_layer_and_of_lent_keys_fold(first: int, layers: int) -> None:
+    a = catalog().models["gemma-4-e4b"].architecture
+    stage = Setup(
+        architecture=a,
+        implementation=IMPLEMENTATIONS.public(a.implementation),
+        recipe=replace(RECIPES["mixed"], windowed=True),
+        first_layer=first,
+        layers=layers,
+        embeds=first == 0,
+        heads=first + layers == a.layers,
+    )
+    walked, found = walked_step(stage, numeric_sizes(3, 512)), peak_candidates(stage)
+    held = RankState(weights=walked.start >> WEIGHTS & FIELD_MASK, optimizer=0.0)
+    plain = max(bytes_of(level) for level, _, _ in walked.marks)
+    assert found.peak(3, 512, held).bytes == pytest.approx(plain, rel=1e-4)
+    assert not any(found.streamed)
+
+
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 @pytest.mark.parametrize(
     "model", ["gpt2", "pythia-1b", "falcon-7b", "gpt-oss-20b", "longcat-flash", "qwen3-next-80b-a3b"]

@@ -160,9 +160,7 @@ class Decoder:
         if self.front is not None:
             return self.front()  # type: ignore[no-any-return]
         if self.table is None or not context.setup.embeds:
-            received = recorder.new(context.sizes.bs * self.tape.embedding.hidden, recipe.weight_bytes)
-            received.node = context.input_leaf(received) if recorder.recording else None
-            return received
+            return self._received(self.tape.embedding.hidden)
         embedded = self.by(embedding(recorder, self.table, ids))
         scales = context.traits.scales_embedding
         if scales == "table":
@@ -173,6 +171,23 @@ class Decoder:
             # Checkpointed blocks of a frozen base need an input with a gradient.
             embedded.node = context.input_leaf(embedded)
         return scaled(recorder, embedded) if scales == "model" else embedded
+
+    def _received(self, width: int) -> Tensor:
+        """What the stage before sends of each token."""
+        context = self.context
+        received = context.recorder.new(context.sizes.bs * width, context.recipe.weight_bytes)
+        received.node = context.input_leaf(received) if context.recorder.recording else None
+        return received
+
+    def _layer_inputs(self, ids: Tensor, embedded: Tensor) -> Tensor | None:
+        """The embeddings of each layer, which a later stage gets with the stream, those of all layers."""
+        if self.inputs is not None:
+            return self.inputs(ids, embedded)  # type: ignore[no-any-return]
+        setup = self.context.setup
+        each = setup.architecture.per_layer_embedding
+        if each is None or setup.architecture.altup is not None or setup.embeds:
+            return None
+        return self._received(each.width * setup.architecture.layers)
 
     def body(self, ids: Tensor) -> Tensor:
         """Run everything below the head."""
@@ -194,7 +209,7 @@ class Decoder:
         if self.late is not None:
             hidden = context.apply(self.late, hidden)
         hidden = respread(recorder, hidden, context.stream) if context.ranks > 1 else hidden
-        inputs = None if self.inputs is None else self.inputs(ids, embedded)
+        inputs = self._layer_inputs(ids, embedded)
         masks = self._masks(embedded.width)
         bias = self._position_bias(hidden.width)
         hidden = dropout(recorder, hidden, context.recipe.drop_embedding)

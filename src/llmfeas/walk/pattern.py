@@ -71,8 +71,8 @@ def outlined(kinds: Sequence[object], tail: int = 1) -> Outline:
     """Leave out what is like its neighbours: all but the first period and the last ones of the stretch that repeats,
     all but the ends of a run.
 
-    The last of a run stands for those inside it, a later period for those before it: what it adds to all levels is told
-    by those before and after it. `tail`: last periods that are kept, and of a run that ends the stage the last layers.
+    The first of the last ones of a run stands for those inside it, a later period for those before it: what it adds to
+    all levels is told by those before and after it. `tail`: last periods, and last layers of a run, that are kept.
     """
     prefix, period, end = repeated_pattern(kinds)
     first = prefix + period
@@ -82,7 +82,8 @@ def outlined(kinds: Sequence[object], tail: int = 1) -> Outline:
     like: dict[int, int] = {}
     for at, layer in enumerate(order):
         like[layer] = len(walked)
-        if not 0 < at < len(order) - tail or any(kinds[other] != kinds[layer] for other in order[at - 1 : at + 2]):
+        alike = order[at - 1 : at + 1 + tail]
+        if not 0 < at < len(order) - tail or any(kinds[other] != kinds[layer] for other in alike):
             walked.append(layer)
     for layer in range(first, first + skipped):
         like[layer] = like[first + skipped + (layer - first) % period]
