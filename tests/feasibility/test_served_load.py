@@ -110,6 +110,12 @@ def test_a_rate_that_is_too_high_is_said() -> None:
     assert "1000 requests come each second" in found["verdict"]["reasons"][-1]["message"]
 
 
+@pytest.mark.parametrize("rate", [3e4, 1e5, 1e6])
+def test_so_many_requests_a_step_that_no_float_holds_the_chance_of_none(rate: float) -> None:
+    asked = {**SERVED, "task": "inference", "context": 1, "rate": rate}
+    assert bare_answer(asked).verdict.load == "overloaded"
+
+
 def test_a_rate_between_the_ends_of_what_can_be_finished_is_tight() -> None:
     most = load_of(rate=1)["largest_requests_per_second"]
     sure, doubtful = (served(rate=rate) for rate in (0.8 * most["low"], math.sqrt(most["low"] * most["expected"])))

@@ -21,6 +21,8 @@ NEARLY = 0.97
 DAMPED = 0.6
 TABLE = 24
 MOST = 200
+LEAST_LOG = -690.0
+"""Logarithm of a chance that a float holds with digits to spare."""
 
 
 def joining(rate: float, mean: float, variance: float, even: float) -> list[float]:
@@ -34,7 +36,10 @@ def joining(rate: float, mean: float, variance: float, even: float) -> list[floa
         spread = 1 + 1e-6
     shape = count / (spread - 1)
     factor = (spread - 1) / spread
-    masses = [math.exp(-shape * math.log(spread))]
+    none = -shape * math.log(spread)
+    if none < LEAST_LOG:  # so many come that no float holds the chance of none
+        return [0.0] * (MOST - 1) + [1.0]
+    masses = [math.exp(none)]
     total = masses[0]
     while total < 0.9995 and masses[-1] > 0.0 and len(masses) < MOST:
         masses.append(max(0.0, masses[-1] * factor * (1 + (shape - 1) / len(masses))))
