@@ -16,6 +16,8 @@ from command_line import Outcome
 
 from llmfeas.cli import main
 from llmfeas.cli.failure import wants_json
+from llmfeas.cli.solve import MEANT
+from llmfeas.planning.solve import QUESTIONS
 
 Run = Callable[..., Outcome]
 ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
@@ -64,6 +66,23 @@ def test_wrong_use(run: Run, arguments: list[str], said: str) -> None:
     assert text.err.startswith("Error: ")
     assert said in text.err
     assert text.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("max-concurrency", "max-users"),
+        ("max_seq_len", "max-context"),
+        ("min-gpus", "min-devices"),
+        ("qps", "max-rate"),
+    ],
+)
+def test_a_question_of_another_name_is_known_by_its_words(run: Run, name: str, question: str) -> None:
+    assert run("solve", name, "--json").error["candidates"] == [question]
+
+
+def test_words_lead_to_questions_that_exist() -> None:
+    assert set(MEANT.values()) <= set(QUESTIONS)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,38 @@ def test_a_device_under_two_names_is_compared_once(run: Run) -> None:
     assert sorted(row["num_devices"] for row in rows) == [1, 2]
 
 
+def test_names_behind_commas_are_compared_as_if_the_option_were_repeated(run: Run) -> None:
+    once = run("compare", "-m", "gpt2,gpt2-xl", "-d", "rtx 4090, h100", "--json")
+    often = run("compare", "-m", "gpt2", "-m", "gpt2-xl", "-d", "rtx 4090", "-d", "h100", "--json")
+    assert once.out == often.out
+    assert len(result(once)["rows"]) == 4
+    alone = run("estimate", "-m", "gpt2", "-d", "rtx-4090,h100", "--json")
+    assert error(alone)["code"] == "unknown-device"
+    assert "Several devices side by side: 'llmfeas compare'." in error(alone)["hint"]
+
+
+def test_a_file_whose_name_has_a_comma_stays_one_model(run: Run, tmp_path: Path) -> None:
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 256, "n_positions": 64}
+    (tmp_path / "a,b.json").write_text(json.dumps(config), encoding="utf-8")
+    assert len(result(run("compare", "-m", str(tmp_path / "a,b.json"), "-d", "rtx-4090", "--json"))["rows"]) == 1
+
+
+def test_rows_of_a_comparison_say_the_format_in_which_each_device_holds_the_weights(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("compare", "-m", "qwen3-8b", "-d", "rtx-4090,b580", "-t", "inference")
+    rows = result(run(*asked, "--json"))["rows"]
+    for row in rows:
+        alone = json.loads(run("estimate", "-m", "qwen3-8b", "-d", row["device"], "-t", "inference", "--json").out)
+        settled = {name: alone["inputs"][name]["value"] for name in ("engine", "precision", "quant")}
+        assert {name: row[name] or "none" for name in settled} == settled
+    assert len({row["quant"] for row in rows}) == 2
+    for width in (60, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert "Format" in run(*asked).out
+    assert "Format" not in run(*asked, "--quant", "q4_k_m").out
+
+
 def test_a_comparison_says_what_was_given_and_what_was_not(run: Run) -> None:
     open_, given = (
         json.loads(run("compare", "-m", "gpt2", *more, "--json").out)["inputs"]

@@ -42,7 +42,9 @@ def test_bars_show_time_on_a_logarithmic_scale(width: int, ask: tuple[str, dict[
 
 def test_at_sixty_columns_a_row_is_a_line() -> None:
     text = screen(["gpt2"], ["h100-sxm", "jetson-agx-orin-64gb"], 60)
-    assert re.search(r"^✓ jetson-agx-orin-64gb .* h .*×$", text, re.MULTILINE)
+    assert re.search(r"^✓ jetson-agx-orin-64gb .* h .*\)$", text, re.MULTILINE)
+    every = screen(["gpt2-xl"], REPRESENTATIVE, 60)
+    assert re.search(r"^✗ tpu-v5e .* days .*2×$", every, re.MULTILINE)
 
 
 def test_each_model_has_its_table_under_its_name() -> None:

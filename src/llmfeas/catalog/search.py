@@ -184,7 +184,8 @@ def unknown(index: Index, kind: str, text: str, near: list[str] | None = None) -
     near = alike(index, text) if near is None else near
     shown = [f"'{key}'" for key in near]
     listed = ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else "".join(shown)
-    hint = f"Did you mean {listed}? " if near else ""
+    several = f"Several {kind}s side by side: 'llmfeas compare'. " if "," in text else ""
+    hint = several + (f"Did you mean {listed}? " if near else "")
     root = common_root(text, near)
     file = ", or give its .safetensors or .gguf: those are counted whatever the type" if kind == "model" else ""
     hint += f"See 'llmfeas {kind}s search {root}'." if root else f"See 'llmfeas {kind}s list'{file}."

@@ -45,7 +45,14 @@ EPILOG = "Start with: llmfeas estimate --model gpt2-xl --device rtx-4070ti"
 
 
 class CommandGroup(click.Group):
-    """A group that knows the commands near a wrong one, and shows its help where none is named."""
+    """A group that knows the commands near a wrong one, and shows its help where none is named.
+
+    `meant`: which command a word of another name is about.
+    """
+
+    def __init__(self, name: str | None = None, *, meant: Mapping[str, str] | None = None, **more: Any) -> None:
+        super().__init__(name, **more)
+        self.meant = meant or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; none at all means help."""
@@ -61,7 +68,9 @@ class CommandGroup(click.Group):
         """
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            raise unknown_command(args[0], known, f"{ctx.command_path} --help")
+            words = args[0].lower().replace("_", "-").split("-")
+            meant = list(dict.fromkeys(self.meant[word] for word in words if word in self.meant))
+            raise unknown_command(args[0], known, f"{ctx.command_path} --help", meant)
         return super().resolve_command(ctx, args)
 
 
@@ -86,20 +95,22 @@ class LazyGroup(CommandGroup):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def unknown_command(name: str, known: Sequence[str], help_command: str) -> UsageError:
-    """The error of a command that does not exist, with the names that come near."""
+def unknown_command(name: str, known: Sequence[str], help_command: str, meant: Sequence[str] = ()) -> UsageError:
+    """The error of a command that does not exist, with those that are `meant`, else the names that come near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name[:40], known, n=2, cutoff=0.5)
-    meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
+    near = [*meant] or get_close_matches(name[:40], known, n=2, cutoff=0.5)
+    guess = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
     message = f"there is no command {printable(name, 40)!r}."
     asked = "To ask about a model: llmfeas estimate -m MODEL -d DEVICE. " if "estimate" in known and not near else ""
-    return UsageError("unknown-command", message, f"{meant or asked}See '{help_command}'.", near)
+    return UsageError("unknown-command", message, f"{guess or asked}See '{help_command}'.", near)
 
 
-def subgroup(name: str, help: str, commands: Sequence[click.Command]) -> click.Group:
+def subgroup(
+    name: str, help: str, commands: Sequence[click.Command], meant: Mapping[str, str] | None = None
+) -> click.Group:
     """A group of commands such as `llmfeas devices`; without a command it shows its help."""
-    return CommandGroup(name, help=help, commands={str(command.name): command for command in commands})
+    return CommandGroup(name, help=help, commands={str(command.name): command for command in commands}, meant=meant)
 
 
 def run(arguments: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,8 @@ from ..errors import CheckFailedError, UsageError
 from .parameters import DRAWN, Command, Grouped, Output, outputs, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..planning.compare import Comparison
     from ..render.report import Report
 
@@ -31,7 +34,7 @@ def run(**values: Any) -> None:
     from ..render.words import sentence
 
     output = Output.taken(values)
-    models, devices, backends = values.pop("models"), values.pop("devices"), values.pop("backends")
+    models, devices, backends = (apart(values.pop(name)) for name in ("models", "devices", "backends"))
     every, baseline, sort, top = values.pop("every"), values.pop("baseline"), values.pop("sort"), values.pop("top")
     check = values.pop("check")
     if not models:
@@ -49,6 +52,12 @@ def run(**values: Any) -> None:
     output.write(answer, lambda: report_of(ranking, answer, sort))
     if check and not any(row.feasible for row in ranking.rows):
         raise CheckFailedError("check-failed", "the check failed: no row is feasible")
+
+
+def apart(names: Sequence[str]) -> list[str]:
+    """Names as options gave them, several in one behind commas; the name of a file stays whole."""
+    whole = os.path.exists  # pathlib's raises where a name is too long
+    return [part.strip() for name in names for part in ([name] if whole(name) else name.split(","))]
 
 
 def report_of(ranking: Comparison, answer: dict[str, Any], sort: str) -> Report:
@@ -69,14 +78,14 @@ command = Command(
             multiple=True,
             metavar="NAME",
             group="The question",
-            help="Model; may be repeated.",
+            help="Model; several behind commas, or repeated.",
         ),
         Grouped(
             ["devices", "-d", "--device"],
             multiple=True,
             metavar="NAME",
             group="The question",
-            help="Device; may be repeated.",
+            help="Device; several behind commas, or repeated.",
         ),
         Grouped(
             ["backends", "--backend"],

@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from ..render.report import Report
 
 
+MEANT = {
+    **dict.fromkeys(("concurrency", "concurrent", "parallel", "sessions", "streams", "clients", "user"), "max-users"),
+    **dict.fromkeys(("throughput", "qps", "rps", "requests", "load", "traffic"), "max-rate"),
+    **dict.fromkeys(("ctx", "seq", "seqlen", "sequence", "length", "len", "window"), "max-context"),
+    **dict.fromkeys(("gpu", "gpus", "cards", "nodes", "accelerators", "tpus", "machines"), "min-devices"),
+    **dict.fromkeys(("vram", "ram", "mem"), "min-memory"),
+    **dict.fromkeys(("parameters", "params", "size", "largest", "biggest"), "max-model"),
+    **dict.fromkeys(("cost", "price", "cheap", "budget"), "cheapest"),
+    **dict.fromkeys(("time", "duration", "wall", "days", "hours"), "deadline"),
+    **dict.fromkeys(("chinchilla", "compute"), "optimal"),
+    **dict.fromkeys(("microbatch", "bs"), "max-batch"),
+    "lora": "max-rank",
+}
+"""Which question a word of another name is about."""
+
+
 def report_of(solution: Answer, answer: Mapping[str, Any]) -> Report:
     """What a person reads of an answer, of which `answer` is the JSON."""
     from ..render.solve import report
@@ -51,4 +67,5 @@ command = subgroup(
     "solve",
     "Questions asked backwards: the largest, the fewest, how many tokens.",
     [_question(name, help) for name, (_, _, help) in QUESTIONS.items()],
+    MEANT,
 )

@@ -59,6 +59,10 @@ class ComparedDevice(Published):
     """The offer that the device was named by; null where it is no part of one."""
     num_devices: int
     backend: str
+    engine: Added[str]
+    precision: Added[str]
+    quant: Added[str | None]
+    """Format of the weights where it is not that of `precision`."""
     devices_needed: int | None
     """Devices that its memory takes; null where no number of them would do."""
     layout_needed: DeviceLayout | None
@@ -97,6 +101,9 @@ class Contender:
             offer=scenario.offer,
             num_devices=scenario.num_devices,
             backend=scenario.device.backend,
+            engine=scenario.engine,
+            precision=scenario.precision,
+            quant=None if scenario.quant == "none" else scenario.quant,
             devices_needed=needed.num_devices if needed else None,
             layout_needed=DeviceLayout.of(needed) if needed else None,
             relative_speed=self.relative_speed,

@@ -49,15 +49,25 @@ def _name(row: Mapping[str, Any]) -> str:
     return row["device"] if count == 1 or row["memory"].get("parts") else f"{count}x{row['device']}"
 
 
+def _format(row: Mapping[str, Any]) -> str:
+    """What the weights are in: each device is asked with its own default, so that rows may differ in it."""
+    return str(row["quant"] or row["precision"])
+
+
+def _serves(row: Mapping[str, Any]) -> bool:
+    return "decode_tokens_per_second" in row["time"]
+
+
 def _cells(row: Mapping[str, Any], bar: Bar, *, models: bool) -> tuple[Phrase | Bar, ...]:
     memory, relative = row["memory"], None if models else row["relative_speed"]
-    written = format_count if "decode_tokens_per_second" in row["time"] else format_duration
+    written = format_count if _serves(row) else format_duration
     expected, _, ends = figure(_time(row), written).partition("(")
     needs, has = digits(memory["peak_bytes"]["expected"] / GIB), digits(memory["usable_bytes"] / GIB)
     ratios = "" if relative is None else f"{digits(relative['low'])} – {digits(relative['high'])}"
     return (
         judged(row["verdict"]["status"], printable(row["model"] if models else _name(row), 60)),
         Phrase(glued(f"{needs} of {has}")),
+        Phrase(_format(row) if _serves(row) else ""),
         Phrase(expected.strip(GLUE)),
         Phrase(f"({ends}" if ends else ""),
         Phrase("" if relative is None else f"{digits(relative['expected'])}×"),
@@ -65,6 +75,8 @@ def _cells(row: Mapping[str, Any], bar: Bar, *, models: bool) -> tuple[Phrase | 
         Phrase(_money(row)),
         bar,
         Phrase(row["backend"]),
+        Phrase(row["engine"]),
+        Phrase("" if _serves(row) else _format(row)),
         Phrase(_energy(row)),
         Phrase(glued(ratios) if relative and relative["low"] < relative["high"] else ""),
     )
@@ -75,13 +87,16 @@ def _columns(sort: str, *, inference: bool, models: bool) -> tuple[Column, ...]:
     return (
         Column(title="Model" if models else "Device"),
         Column(title="GiB", figures=True),
+        Column(title="Format"),
         Column(title="Tokens/s" if inference else "Time", figures=True),
         Column(title="from – to", figures=True, spare=True),
-        Column(title="Speed", figures=True),
+        Column(title="Speed", figures=True, spare=True),
         Column(title="Takes", figures=True),
         Column(title="$/1M" if inference else "Cost", figures=True, spare=sort != "cost"),
         Column(title="Speed, log" if inference else "Time, log", spare=True),
         Column(title="Backend", spare=True),
+        Column(title="Engine", spare=True),
+        Column(title="Precision", spare=True),
         Column(title="Energy/1M" if inference else "Energy", figures=True, spare=sort != "energy"),
         Column(title="Speed from – to", figures=True, spare=True),
     )
@@ -89,14 +104,20 @@ def _columns(sort: str, *, inference: bool, models: bool) -> tuple[Column, ...]:
 
 def _table(rows: Sequence[Mapping[str, Any]], sort: str, *, models: bool = False) -> Table:
     """Rows as a table, without columns that say nothing; `models`: of one device, a row a model."""
-    inference = "decode_tokens_per_second" in rows[0]["time"]
+    inference = _serves(rows[0])
     columns = _columns(sort, inference=inference, models=models)
     cells = [_cells(row, bar, models=models) for row, bar in zip(rows, _bars(rows), strict=True)]
-    several = any(row["devices_needed"] != row["num_devices"] for row in rows)
+    one_format = len({_format(row) for row in rows}) == 1
+    alike = {
+        "Takes": all(row["devices_needed"] == row["num_devices"] for row in rows),
+        "Format": one_format,
+        "Precision": one_format,
+        "Engine": len({row["engine"] for row in rows}) == 1,
+    }
     shown = [
         index
         for index, column in enumerate(columns)
-        if any(row[index] != Phrase("") for row in cells) and (several or column.title != "Takes")
+        if any(row[index] != Phrase("") for row in cells) and not alike.get(column.title, False)
     ]
     return Table(
         columns=tuple(columns[index] for index in shown),
@@ -164,9 +185,8 @@ def report(
 def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None, *, one_each: bool) -> str:
     """How to read the columns."""
     parts = ["✓ feasible, ! tight, ✗ not.", "GiB needed of usable."]
-    if not one_each and any(row["relative_speed"] for row in rows):
-        first = _name(rows[0]) if len({row["model"] for row in rows}) == 1 else "the first of each model"
-        parts.append(f"Speed as a multiple of that of {baseline or first}.")
+    if baseline and not one_each and any(row["relative_speed"] for row in rows):
+        parts.append(f"Speed as a multiple of that of {baseline}.")  # that of the first row is seen: 1×
     if any(row["devices_needed"] != row["num_devices"] for row in rows):
         parts.append("Takes says how many of the device it takes until the memory is enough.")
     return " ".join(parts)

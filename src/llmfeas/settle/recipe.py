@@ -178,7 +178,7 @@ def _served_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
     quant: str = draft.settle("quant", usable, "model" if published and usable != "none" else "default")
     if not published and not draft.was_given("quant"):
         taken = "one of its own formats was" if engine.serving.automatic else "16 bits were"
-        text = f"{engine.id} does not run the published {model.published_quant} weights: {taken} taken"
+        text = f"the published {model.published_quant} weights do not run under {engine.id}: {taken} taken"
         draft.warn("engine-format", text)
     return quant
 
