@@ -8,6 +8,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate
+from llmfeas.feasibility.verdict import why
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.solve.answer import lies_on_host
 from llmfeas.settle import resolution
@@ -157,6 +158,24 @@ def test_a_server_that_nobody_named_runs_on_a_card_of_a_desk_what_surely_fits(
 ) -> None:
     found = served(model, device, concurrency=8)
     assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, "feasible")
+
+
+@pytest.mark.parametrize(
+    ("requests", "quant", "status"),
+    [(31, "mxfp4", "feasible"), (32, "mxfp4", "tight"), (40, "awq-int4", "tight"), (64, "mxfp4", "infeasible")],
+)
+def test_where_none_surely_fits_a_server_runs_the_first_format_that_may(requests: int, quant: str, status: str) -> None:
+    found = served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, concurrency=requests)
+    assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, status)
+
+
+def test_a_doubt_is_no_reason_of_a_load_that_misses_its_targets() -> None:
+    asked: dict[str, object] = {"prompt": 1000, "output": 400, "concurrency": 40}
+    found = served("gpt-oss-20b", "rtx-4090", **asked).verdict
+    assert "may run out of memory" in why(found)
+    missed = served("gpt-oss-20b", "rtx-4090", **asked, tpot="5ms").verdict
+    assert {reason.code for reason in missed.reasons} >= {"server-cramped", "tpot-missed"}
+    assert why(missed).startswith("95 % of requests")
 
 
 def test_no_format_is_taken_that_the_server_has_not_on_the_card() -> None:

@@ -157,9 +157,17 @@ HARMLESS = ("memory-fits", "software-limited", "weekly-hours")
 """Reasons that never stand against a request."""
 
 
+def is_doubt(code: str) -> bool:
+    """Whether a reason makes a request tight, and says nothing where something is worse."""
+    return code.endswith("-tight") or code in ("server-cramped", "server-release")
+
+
 def why(verdict: Verdict) -> str:
-    """Say what makes the verdict what it is: memory that is merely tight is no reason where something is worse."""
+    """Say what makes the verdict what it is: a doubt is no reason where something is worse."""
     refused = verdict.status in ("infeasible", "unsupported")
-    left_out = {*HARMLESS, *(("memory-tight",) if refused else ())}
-    telling = [reason.message for reason in verdict.reasons if reason.code not in left_out]
+    telling = [
+        reason.message
+        for reason in verdict.reasons
+        if reason.code not in HARMLESS and not (refused and is_doubt(reason.code))
+    ]
     return "; ".join(telling or [reason.message for reason in verdict.reasons])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..feasibility.verdict import HARMLESS
+from ..feasibility.verdict import HARMLESS, is_doubt
 from ..text import printable
 from ..units import (
     GIB,
@@ -78,10 +78,11 @@ def _size(parameters: Json) -> str:
 def _reasons(verdict: Json) -> Iterator[Topic]:
     """Why it does not work or only just, then what it lacks besides."""
     apart = True
+    reasons = sorted(verdict["reasons"], key=lambda reason: is_doubt(reason["code"]))
     for label, harmless in (("Why", False), ("Limits", True)):
         found = [
             reason["message"]
-            for reason in verdict["reasons"]
+            for reason in reasons
             if reason["code"] != "memory-fits" and (reason["code"] in HARMLESS) == harmless
         ]
         if found:

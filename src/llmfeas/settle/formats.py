@@ -76,15 +76,16 @@ def formats_to_try(scenario: Scenario) -> Iterator[str]:
 def chosen(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario in the first format that surely fits; else in the last one with as many layers on the device as fit.
 
-    What was said stays, and where none fits what is published on a server.
+    What was said stays. Where none surely fits, a server's is the first that may, or the published one.
     """
-    published, last = scenario.quant, scenario
+    published, tried = scenario.quant, []
     for quant in formats_to_try(scenario) if _format_is_open(scenario, draft) else (published,):
-        last = _with(scenario, "quant", quant) if quant != published else scenario
-        if fits(last):
-            return last
+        tried.append(_with(scenario, "quant", quant) if quant != published else scenario)
+        if fits(tried[-1]):
+            return tried[-1]
+    last = tried[-1]
     if last.quant != published and not scenario.engine_record.serving.automatic:
-        return scenario
+        return next(filter(_may_fit, tried), scenario)
     if not (_place_is_open(draft) and may_be_placed(last)):
         return last
     placed = _placed(last)
@@ -92,12 +93,21 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
 
 
 def fits(scenario: Scenario) -> bool:
-    """Whether device and host surely hold it."""
+    """Whether device and host surely hold it, and nothing speaks against the room that a server takes."""
+    found = memory(scenario)
+    if found.serving is not None and (found.serving.refusal is not None or found.serving.doubt is not None):
+        return False
+    counted = found.memory
+    return counted.verdict == "fits" and on_machine_bytes(scenario, counted) <= scenario.host_memory_bytes
+
+
+def _may_fit(scenario: Scenario) -> bool:
+    """Whether device and host are expected to hold it, and a server to start."""
     found = memory(scenario)
     if found.serving is not None and found.serving.refusal is not None:
         return False
     counted = found.memory
-    return counted.verdict == "fits" and on_machine_bytes(scenario, counted) <= scenario.host_memory_bytes
+    return counted.verdict != "exceeds" and on_machine_bytes(scenario, counted) <= scenario.host_memory_bytes
 
 
 def _stays_whole(scenario: Scenario) -> bool:
