@@ -137,7 +137,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "plan -m qwen3-30b-a3b -d rtx-4090 -t qlora",
         0,
-        ("Change --engine unsloth --lora-targets attention ✓", "Or --lora-targets attention !"),
+        ("Change --engine unsloth !", "Or --engine unsloth --lora-targets attention ✓"),
     ),
     # searches skip what cannot be asked
     ("compare -m gpt2 -m llama-3-8b -d rtx-4090 -t inference --context 4096", 0, ("1 of the rows cannot be asked",)),

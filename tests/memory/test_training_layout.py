@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llmfeas import estimate
 from llmfeas.memory.checkpoint import checkpoint_bytes
-from llmfeas.memory.training import TensorMemory, training_memory, training_plan
+from llmfeas.memory.training import TensorMemory, fullest_rank, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
 from llmfeas.scenario import Scenario
 from llmfeas.timing.step import device_links_of, zero_seconds
@@ -236,3 +236,14 @@ def test_a_base_in_few_bits_is_in_the_format_that_the_engine_has() -> None:
     assert found.memory.components["weights_bytes"] == pytest.approx(4.5 / 8 * 8.03e9, rel=0.05)
     assert not any("own 4-bit format" in note.message for note in found.verdict.reasons)
     assert found.verdict.software == "supported"
+
+
+def test_a_stage_of_experts_behind_dense_layers_can_be_the_fullest() -> None:
+    """DeepSeek V3 begins with three dense layers, so that the first two of 32 stages have no experts."""
+    deep = scenario(
+        model="deepseek-v3", device="b200", num_devices=64, engine="megatron", tp=2, pp=32, zero=1, seq_len=512
+    )
+    stage = fullest_rank(deep).stage
+    assert (stage.first, stage.layers) == (3, 2)
+    of_experts = 3 * 7168 * 2048 * 257 * stage.layers
+    assert training_memory(deep).bytes > 18 * of_experts / 2

@@ -425,3 +425,17 @@ def test_a_prompt_leaves_room_for_an_answer(model: str, prompt: int, context: in
 def test_a_prompt_beyond_learned_positions_is_named_as_it_was_written() -> None:
     with pytest.raises(UsageError, match="--prompt 1025 is beyond the 1024 learned positions"):
         resolution({"model": "gpt2", "device": "h100-sxm", "task": "inference", "prompt": 1025}, catalog())
+
+
+def test_an_engine_trains_with_its_own_optimizer_and_types_where_nobody_says() -> None:
+    asked = {"model": "llama-3.2-1b", "task": "finetune"}
+    unsloth = resolution({**asked, "device": "rtx-4090", "engine": "unsloth"}, catalog()).scenario
+    assert (unsloth.optimizer, unsloth.origins["optimizer"]) == ("adamw-8bit", "backend")
+    mac = resolution({**asked, "device": "m4-max-40c", "engine": "unsloth"}, catalog()).scenario
+    assert (mac.optimizer, mac.origins["optimizer"]) == ("adamw", "default")
+    axolotl = resolution({**asked, "device": "rtx-4090", "engine": "axolotl"}, catalog()).scenario
+    assert axolotl.precision == "bf16"
+    divided = resolution({**asked, "device": "2xrtx-4090", "engine": "axolotl"}, catalog()).scenario
+    assert divided.precision == "bf16-mixed"
+    adapted = resolution({**asked, "task": "lora", "device": "rtx-4090", "engine": "axolotl"}, catalog()).scenario
+    assert adapted.precision == "bf16-mixed"

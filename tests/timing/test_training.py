@@ -159,6 +159,16 @@ def test_qlora_pays_for_decoding() -> None:
     assert seconds(lora) < seconds(qlora) < seconds(gptq)
 
 
+def test_a_base_in_8_bits_is_written_out_for_backward_alone_and_launches_more() -> None:
+    four = scenario(task="qlora", quant="nf4", micro_batch=8, seq_len=2048)
+    eight = replace(four, quant="int8")
+    assert training_time(eight).parts["decoding"] < training_time(four).parts["decoding"]
+    short = {"task": "qlora", "micro_batch": 1, "global_batch": 1, "seq_len": 64}
+    slow, fast = (training_time(scenario(**short, quant=quant)) for quant in ("int8", "nf4"))
+    assert seconds(slow) > 1.3 * seconds(fast)
+    assert slow.evidence[0] == "few"
+
+
 def test_consumer_cards_suffer_from_pcie() -> None:
     one = training_time(scenario(device=GEFORCE, seq_len=1024))
     two = training_time(scenario(device=GEFORCE, seq_len=1024, global_batch=16, num_devices=2, zero=3))

@@ -21,6 +21,7 @@ from ..timing.rollouts import rollout_of
 from ..timing.step import (
     CAST_BYTES,
     NORM_BYTES,
+    WRITTEN_OUT_BYTES,
     casts_base,
     device_links_of,
     gathered_weights,
@@ -29,6 +30,7 @@ from ..timing.step import (
     shard_weights,
 )
 from ..timing.work import ADAPTER_TASKS, Work, work_of
+from ..workload.kernels import multiplies_integers
 from .result import Term, TermInput
 from .terms import EFFICIENCY, number, term
 
@@ -178,9 +180,24 @@ class _Step:
         formula = "micro_steps * weights * cast_bytes * (1 + replayed) / (bandwidth * efficiency) / sharing"
         return "the frozen base copied to 16 bits in each forward pass", formula, inputs
 
+    def _writing_out(self) -> Written:
+        inputs = (
+            self.steps,
+            number("weights", self.sums.active * self.work.stage, "", "model"),
+            number("written_bytes", WRITTEN_OUT_BYTES, "bytes"),
+            number("graded", self.work.graded, "", "derived"),
+            self._bandwidth(),
+            number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY),
+            self.sharing,
+        )
+        formula = "micro_steps * weights * written_bytes * graded / (bandwidth * efficiency) / sharing"
+        return "the base in 8 bits written out in 16 for each backward pass", formula, inputs
+
     def decoding(self) -> Written:
         if casts_base(self.scenario):
             return self._casting()
+        if multiplies_integers(self.scenario):
+            return self._writing_out()
         packed = self.scenario.quant.startswith(("gptq", "awq"))
         rate = self.rates.decode_gptq if packed else self.rates.decode
         passes, graded = self._passes(1)

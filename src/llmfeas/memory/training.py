@@ -17,8 +17,17 @@ from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
 from ..workload.adapted import bare_layers, lifts_input
-from ..workload.kernels import has_host, kernels_of, runs_fused, runs_public_code, runs_wide, traits_of
-from ..workload.stages import Stage, stages
+from ..workload.kernels import (
+    has_host,
+    kernels_of,
+    multiplies_integers,
+    runs_fused,
+    runs_public_code,
+    runs_wide,
+    traits_of,
+)
+from ..workload.stages import Stage
+from .fullest_stages import fullest_stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
 
 _MAX_PLANS = 384
@@ -196,7 +205,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
     recipe = recipe_of(scenario, traits, layout)
     ranks: list[Rank] = []
     host = 0.0
-    for stage, in_flight in _fullest(scenario):
+    for stage, in_flight in fullest_stages(scenario):
         setup = Setup(
             architecture=architecture,
             implementation=traits,
@@ -307,7 +316,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         quantized=scenario.method == "qlora",
-        integers=scenario.method == "qlora" and scenario.quant == "int8" and scenario.device.backend in MULTIPLIES_8,
+        integers=multiplies_integers(scenario),
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         folds_tiles=scenario.device.backend not in WITH_TRITON,
         wide_masks=scenario.device.backend == "cpu" and runs_public_code(scenario),
@@ -350,8 +359,6 @@ def _divides(scenario: Scenario, traits: Implementation) -> bool:
     return not plain and scenario.model.architecture.hidden % scenario.tp == 0
 
 
-MULTIPLIES_8 = frozenset({"cuda", "rocm"})
-"""Backends on which a base in 8 bits is multiplied as it is (bitsandbytes 0.50.2, autograd/_functions.py, matmul)."""
 WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
 """Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
 COPIES_LOGITS = "4.48"
@@ -385,16 +392,3 @@ def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
     if asked is None or asked in (rates.embedding, rates.attention, rates.residual):
         return published > 0 and asked != 0
     return asked > 0
-
-
-def _fullest(scenario: Scenario) -> Iterator[tuple[Stage, float]]:
-    """Yield the stages that can be the fullest, each with the micro-batches that it keeps besides its own."""
-    cut = stages(scenario.model.architecture.layers, scenario.pp)
-    kept: float = 1.0
-    if scenario.interleave > 1:
-        kept = 1 + (len(cut) - 1) / (len(cut) * scenario.interleave)
-    for stage in cut[:2] if len(cut) > 2 and cut[1].layers > cut[0].layers else cut[:1]:
-        # Narayanan 2021: one-forward-one-backward keeps a micro-batch for each stage to come, interleaving more.
-        yield stage, min(len(cut) - stage.index, scenario.micro_steps) * kept - 1
-    if len(cut) > 1:
-        yield cut[-1], 0.0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..adapters import VIRTUAL_TOKENS
 from ..catalog.architecture import Model
+from ..catalog.backend import support
 from ..catalog.device import NARROW, Device
 from ..catalog.engine import Engine
 from ..catalog.quantization import Quantization, StoredWeights
@@ -130,13 +131,19 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
     else:
         default = "fp32"
     wide = engine.training.wide_base and draft.method in ("lora", "qlora")
-    narrow = default == "bf16-mixed" and (wide or not engine.training.autocast)
+    narrow = default == "bf16-mixed" and (wide or not engine.training.autocast or _as_loaded(draft, engine))
     precision = draft.settle("precision", "bf16" if narrow else default, "derived" if narrow else "device")
     if precision.startswith("bf16") and rates.bf16 is None:
         draft.warn(
             "no-bf16",
             f"{device.name} has no bf16 units; {precision} runs emulated; it is built for {default}",
         )
+
+
+def _as_loaded(draft: Draft, engine: Engine) -> bool:
+    """Whether an engine trains the 16-bit weights that it loads, with no wider ones beside them."""
+    alone = draft.values["num_devices"] == 1 and draft.method not in ("lora", "qlora")
+    return engine.training.narrow_weights and alone
 
 
 def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
@@ -268,7 +275,7 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
         UsageError: adapters that train nothing or of too high a rank, an optimizer that the engine has not.
     """
     adapters = draft.method in ("lora", "qlora")
-    _check_optimizer(draft.settle("optimizer", "adamw"), engine, catalog)
+    _settle_optimizer(draft, engine, catalog)
     loss = draft.values.get("loss")
     guided = loss is not None and OBJECTIVES[loss].spares
     own = engine.training.checkpointing
@@ -288,12 +295,16 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
         check_adapters(draft, model, engine, catalog)
 
 
-def _check_optimizer(optimizer: str, engine: Engine, catalog: Catalog) -> None:
-    """Refuse an optimizer that the engine has not.
+def _settle_optimizer(draft: Draft, engine: Engine, catalog: Catalog) -> None:
+    """Settle `optimizer`: the engine's own where nobody says and the backend has it.
 
     Raises:
-        UsageError: naming those that it has, and engines that have it.
+        UsageError: an optimizer that the engine has not; it names those that it has, and engines that have it.
     """
+    own, device = engine.training.optimizer, draft.values["device"]
+    missing = own != "adamw" and support(catalog.backends[device.backend], device, own).status == "unsupported"
+    usual = own == "adamw" or missing
+    optimizer = draft.settle("optimizer", "adamw" if usual else own, "default" if usual else "backend")
     if engine.optimizers and optimizer not in engine.optimizers:
         able = [
             each.id

@@ -7,9 +7,11 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 
 from __future__ import annotations
 
+from ..catalog.efficiency import Efficiency
 from ..model.sums import Sums
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
+from ..workload.kernels import multiplies_integers
 from .host import memory_bytes_per_s, products_flop_per_s
 from .links import Links, device_links
 from .offload import (
@@ -114,6 +116,19 @@ def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
     return work.sums.active * work.stage * (1 + work.graded + work.replayed) / work.divisor / rate
 
 
+WRITTEN_OUT_BYTES = 7.0
+"""Moved for a weight in 8 bits that backward writes out in 16 and scales in a second pass (bitsandbytes)."""
+
+
+def writing_out_seconds(work: Work, rates: TrainingRates) -> float:
+    """Write out a base in 8 bits for the gradients of its inputs; forward passes multiply it as integers.
+
+    These products count as those of 16 bits: of 1.67 to 2.29 times the rate, quantizing inputs and taking outliers
+    apart leaves 0.86 at a width of 4096, 1.22 at 5140 and 1.81 at 12288 (Dettmers 2022, LLM.int8(), table 5).
+    """
+    return WRITTEN_OUT_BYTES * work.sums.active * work.stage * work.graded / work.divisor / rates.memory
+
+
 CAST_BYTES = 6.0
 """Moved for a weight in fp32 of which autocast makes a 16-bit copy for each product."""
 
@@ -128,6 +143,17 @@ def casting_seconds(work: Work, rates: TrainingRates) -> float:
     return CAST_BYTES * work.sums.active * work.stage * (1 + work.replayed) / work.divisor / rates.memory
 
 
+def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> float:
+    """Bring a frozen base into the format that products take; 0 where it is in that already."""
+    if casts_base(scenario):
+        return casting_seconds(work, rates)
+    if scenario.method != "qlora":
+        return 0.0
+    if multiplies_integers(scenario):
+        return writing_out_seconds(work, rates)
+    return decoding_seconds(work, rates, scenario.quant)
+
+
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
     """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
 
@@ -137,7 +163,17 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
     # A step is a forward pass and a backward one of twice the work.
     factor *= (1 + 2 * work.graded) / 3 + work.forwards / 3
-    return calls + factor * rates.host_seconds_per_layer * work.sums.blocks * work.stage / scenario.pp
+    layer = factor * rates.host_seconds_per_layer
+    if multiplies_integers(scenario):
+        layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
+    return calls + layer * work.sums.blocks * work.stage / scenario.pp
+
+
+def integer_launch_seconds(efficiency: Efficiency) -> float:
+    """What the host does more in a forward pass of a layer whose base is in 8 bits, as measured where tokens are
+    decoded: inputs quantized, outliers searched for and multiplied by themselves.
+    """
+    return efficiency.value("decode.fixed.eager") * (efficiency.value("decode.eager_8bit") - 1)
 
 
 def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float:
@@ -240,12 +276,12 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     ranks = scenario.dp * scenario.cp
     shard = shard_weights(work.sums, tp, pp, ep)
     overlap = efficiency.value("link.overlap_tuned") if tuned else 1.0
-    decoding = decoding_seconds(work, rates, scenario.quant) if scenario.method == "qlora" else 0.0
+    decoding = unpacking_seconds(scenario, work, rates)
     parts = {
         "matrix": matrix_seconds(work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
-        "decoding": casting_seconds(work, rates) if casts_base(scenario) else decoding,
+        "decoding": decoding,
         "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
     }
     device = sum(parts.values())

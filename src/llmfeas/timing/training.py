@@ -9,6 +9,7 @@ from ..contract import Published, hidden
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
+from ..workload.kernels import multiplies_integers
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
 from .loader import loading_seconds
 from .rates import training_rates
@@ -82,8 +83,8 @@ def run_interval(scenario: Scenario) -> Interval:
     style = scenario.engine_record.training.style
     regime = training_regime(device, scenario.method, style, scenario.precision, moe)
     rates = training_rates(efficiency, device, scenario.precision, style)
-    offloaded = int(scenario.offload != "none")
-    found = interval(efficiency, "training", regime, rates.priors + offloaded)
+    judged = int(scenario.offload != "none") + int(multiplies_integers(scenario))
+    found = interval(efficiency, "training", regime, rates.priors + judged)
     if scenario.objective is not None:
         found = unmeasured(found, scenario.task, written=scenario.objective.rollouts)
     return calibrated(efficiency, device, "training", found)

@@ -50,6 +50,15 @@ def runs_wide(scenario: Scenario) -> bool:
     return scenario.method == "qlora" and traits_of(scenario).prepared
 
 
+MULTIPLIES_8 = frozenset({"cuda", "rocm"})
+"""Backends on which a base in 8 bits is multiplied as it is (bitsandbytes 0.50.2, autograd/_functions.py, matmul)."""
+
+
+def multiplies_integers(scenario: Scenario) -> bool:
+    """Whether a frozen base in 8 bits is multiplied as integers, and written out in 16 bits for backward alone."""
+    return scenario.method == "qlora" and scenario.quant == "int8" and scenario.device.backend in MULTIPLIES_8
+
+
 def has_host(scenario: Scenario) -> bool:
     """Whether the host has a memory of its own, so that the device's is less full when something lies there."""
     return scenario.device.backend != "cpu" and not scenario.device.is_unified

@@ -163,8 +163,10 @@ def test_axolotl_gets_everything_in_one_file() -> None:
 
 def test_axolotl_says_that_it_loads_weights_in_16_bits() -> None:
     found = ready("axolotl", model="gpt2", device="rtx-4090", task="finetune")
-    assert found.estimate.scenario.precision == "bf16"
-    assert "--precision bf16 was taken" in found.warnings[0].message
+    assert (found.estimate.scenario.precision, found.warnings) == ("bf16", ())
+    wider = ready("axolotl", model="gpt2", device="rtx-4090", task="finetune", engine="pytorch")
+    assert wider.estimate.scenario.precision == "bf16"
+    assert "--precision bf16 was taken" in wider.warnings[0].message
 
 
 def test_megatron_builds_the_architecture_and_divides_it() -> None:
