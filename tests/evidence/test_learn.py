@@ -12,6 +12,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError, UsageError
 from llmfeas.evidence.learn import Learned, learned
 from llmfeas.evidence.logs import LONGEST_LINE, ReadLog, parsers, read_log
+from llmfeas.evidence.printed_options import PrintedOptions
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 NAMES = sorted(path.name for path in LOGS.iterdir() if path.suffix != ".md")
@@ -255,3 +256,51 @@ def test_no_file_that_a_log_names_is_opened(tmp_path: Path) -> None:
     data = text("vllm.log").replace(b"meta-llama/Meta-Llama-3-8B-Instruct", str(trap.parent).encode())
     problem = told(data, device="h100-sxm").runs[0].problem
     assert problem is not None and problem.code == "unknown-model"
+
+
+def test_options_that_trainers_print() -> None:
+    """Dumps of configurations and banners; what is written first counts."""
+    (axolotl,) = read(text("axolotl.log")).runs
+    assert axolotl.missing == () and axolotl.settings == {
+        "engine": "axolotl",
+        "model": "NousResearch/Meta-Llama-3-8B",
+        "task": "qlora",
+        "quant": "nf4",
+        "lora_rank": 32,
+        "precision": "bf16-mixed",
+        "checkpointing": "full",
+        "optimizer": "adamw-8bit",
+        "micro_batch": 2,
+        "global_batch": 8,
+        "seq_len": 4096,
+    }
+    (unsloth,) = told(text("unsloth.log"), model="llama-3-8b").runs
+    assert unsloth.problem is None and unsloth.scenario["device"] == "t4"
+    said = {name: unsloth.scenario[name] for name in ("engine", "transformers", "precision", "optimizer", "lora_rank")}
+    assert said == {
+        "engine": "unsloth",
+        "transformers": "4.48",
+        "precision": "fp16-mixed",
+        "optimizer": "adamw-8bit",
+        "lora_rank": 16,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--finetuning_type full --optim adamw_torch", {"task": "finetune", "optimizer": "adamw-foreach"}),
+        ("tuner_type='lora', lora_rank=8, quant_bits=4", {"task": "qlora", "quant": "nf4", "lora_rank": 8}),
+        ("--finetuning_type lora --quantization_bit 8", {"task": "qlora", "quant": "int8"}),
+        ("load_in_4bit=True", {}),
+        ("max_length=2048, packing=False", {}),
+        ("max_length=2048, packing=True", {"seq_len": 2048}),
+        ("optim=<OptimizerNames.LION: 'lion_32bit'>", {"optimizer": "lion"}),
+        ("optim=no-such-thing lora_r=0 bf16=maybe", {}),
+        ("Transformers version: 4.57.1", {"transformers": "4"}),
+    ],
+)
+def test_an_option_is_what_a_trainer_means_by_it(line: str, expected: dict[str, object]) -> None:
+    options = PrintedOptions()
+    options.take(line)
+    assert options.settings() == expected

@@ -1,36 +1,55 @@
-"""The Trainer of transformers and those on it (TRL, Axolotl, LLaMA-Factory, Unsloth): batches, and rates at the end."""
+"""The Trainer of transformers and those on it (TRL, Axolotl, LLaMA-Factory, Unsloth): options, rates at the end."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
+from ..printed_options import PrintedOptions
 from .parser import NUMBER, LoggedRun, LogParser, first, model_of, whole
 
 KEYS = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "num_tokens")
 RATES = {key: re.compile(rf"'{key}': '?{NUMBER}") for key in KEYS}
-MICRO = re.compile(r"Instantaneous batch size per device = (\d{1,9})")
-GLOBAL = re.compile(r"Total train batch size \(.{0,80}\) = (\d{1,9})")
+MICRO = re.compile(r"(?:Instantaneous batch|Batch) size per device = (\d{1,9})")
+GLOBAL = re.compile(r"Total (?:train )?batch size \(.{0,80}\) = (\d{1,9})")
+CARDS = re.compile(r"\|\s{1,20}(\S.{2,60}?)\. Num GPUs = (\d{1,4})\. Max memory")
+"""What Unsloth prints of the machine."""
 REPOSITORY = re.compile(r"models--([\w.-]{1,96})--([\w.-]{1,96})")
 
 
 class TrainerLog(LogParser):
     """Reads the banner of a training and its summary."""
 
-    marks = ("Instantaneous batch size", "Total train batch size", "'train_", "'num_tokens'", "models--")
+    marks = (
+        "Instantaneous batch size",
+        "Total train batch size",
+        "Batch size per device",
+        "Total batch size",
+        "'train_",
+        "'num_tokens'",
+        "models--",
+        "Num GPUs",
+        *PrintedOptions.marks,
+    )
 
     def __init__(self) -> None:
+        self.options = PrintedOptions()
         self.settings: dict[str, str | int | float] = {}
         self.rates: dict[str, float] = {}
         self.line = 0
 
     def take(self, text: str, line: int) -> None:
         """Read a line."""
+        self.options.take(text)
         for pattern, name in ((MICRO, "micro_batch"), (GLOBAL, "global_batch")):
             found = pattern.search(text)
             value = whole(found[1]) if found else None
             if value is not None:
                 self.settings[name] = value
+        cards = CARDS.search(text)
+        if cards is not None:
+            self.settings.setdefault("device", cards[1])
+            self.settings.setdefault("num_devices", whole(cards[2]) or 1)
         repository = REPOSITORY.search(text)
         if repository is not None:
             self.settings.setdefault("model", f"{repository[1]}/{repository[2]}")
@@ -46,7 +65,7 @@ class TrainerLog(LogParser):
         samples, tokens = self.rates.get("train_samples_per_second"), self.rates.get("num_tokens")
         if not runtime or not steps:
             return
-        settings = dict(self.settings)
+        settings = {**self.options.settings(), **self.settings}
         if samples:
             settings.setdefault("global_batch", max(1, round(samples / steps)))
         measured = {"tokens_per_second": tokens / runtime} if tokens else {"step_seconds": 1 / steps}
@@ -58,7 +77,7 @@ class TrainerLog(LogParser):
             settings=settings,
             measured=measured,
             line=self.line,
-            missing=("task",) if "seq_len" in settings else ("task", "seq_len"),
+            missing=tuple(name for name in ("task", "seq_len") if name not in settings),
         )
 
     def about(self) -> Mapping[str, str | int | float]:
