@@ -5,7 +5,7 @@ from __future__ import annotations
 from .basic import cast, copied_weight
 from .graph import Node, Parameter, Tensor
 from .recorder import Recorder
-from .rules import made
+from .rules import amid, fresh, made
 
 
 def short_convolution(
@@ -20,6 +20,20 @@ def short_convolution(
     node = recorder.open(made, (x, w, b))
     recorder.keep(node, x, w)
     return recorder.new(n, w.width, node)
+
+
+def padded(recorder: Recorder, x: Tensor) -> Tensor:
+    """Filled up to whole chunks: a tensor of its own, forward and backward, even where nothing is missing."""
+    return recorder.new(x.n, x.width, recorder.open(fresh, (x,)))
+
+
+def _sum_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    return amid(recorder, g, 2)
+
+
+def running_sum(recorder: Recorder, x: Tensor) -> Tensor:
+    """Cumulative sum: keeps nothing; its gradient is turned, summed and turned back."""
+    return recorder.new(x.n, x.width, recorder.open(_sum_back, (x,)))
 
 
 def _solved_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:

@@ -76,6 +76,8 @@ class Implementation:
     scales_embedding: Literal["", "table", "model"] = ""
     rotary_tables: CountOrZero = 1
     scales_residual: bool = False
+    scales_parts: bool = False
+    residual_fp32: bool = False
     scales_logits: bool = False
     caps_logits: bool = False
     positions_per_sequence: bool = False

@@ -40,6 +40,7 @@ def _state_space(config: Config, parts: Parts) -> Parts:
         conv_bias=config.flag("mamba_conv_bias"),
         bias=config.flag("mamba_proj_bias"),
         norm=config.raw("mamba_rms_norm") is not False,
+        chunk=config.optional_count("mamba_chunk_size") or 256,
     )
     return {"state_space": space}
 
@@ -112,6 +113,7 @@ def _nemotron_layers(config: Config, parts: Parts) -> Parts:
         conv_kernel=config.count("conv_kernel", "few"),
         conv_bias=config.raw("use_conv_bias") is not False,
         bias=config.flag("mamba_proj_bias"),
+        chunk=config.optional_count("mamba_chunk_size") or config.count("chunk_size"),
     )
     found: Parts = {"layers": layers, "state_space": space}
     found |= {"mixer": [mixer for mixer, _ in kinds], "feed_forward": [fed for _, fed in kinds]}
@@ -221,22 +223,22 @@ def _lightning_layers(config: Config, parts: Parts) -> Parts:
 
 HYBRID: Final[Mapping[str, Family]] = {
     "granitemoehybrid": Family(
-        implementation="hf-hybrid",
+        implementation="hf-granite-hybrid",
         defaults=sizes(32, 4096, 32, None, 11008, 32000, 2048, tie_word_embeddings=True, **_SPACE),
         parts=(BIASED, _granite_layers, ATTENTION_DROPOUT),
     ),
     "bamba": Family(
-        implementation="hf-hybrid",
+        implementation="hf-bamba",
         defaults=sizes(32, 4096, 32, 8, 14336, 128000, 262144, **_SPACE),
         parts=(BIASED, MLP_BIASED, _listed_attention, ATTENTION_DROPOUT),
     ),
     "falcon_h1": Family(
-        implementation="hf-hybrid",
+        implementation="hf-falcon-h1",
         defaults=sizes(32, 4096, 32, 8, 14336, 128000, 8192, mamba_rms_norm=False, **_SPACE),
         parts=(BIASED, MLP_BIASED, _side_by_side, ATTENTION_DROPOUT),
     ),
     "nemotron_h": Family(
-        implementation="hf-hybrid",
+        implementation="hf-nemotron-h",
         names={"activation": "mlp_hidden_act"},
         defaults=sizes(
             *(52, 4096, 32, 8, 21504, 131072, 4096),
@@ -246,13 +248,14 @@ HYBRID: Final[Mapping[str, Family]] = {
             conv_kernel=4,
             mamba_head_dim=64,
             mamba_num_heads=128,
+            chunk_size=128,
             mlp_hidden_act="relu2",
         ),
         fixed={"gated": False, "activation": "relu2", "norms_per_layer": 1, "rope_fraction": 0.0},
         parts=(BIASED, MLP_BIASED, _nemotron_layers, ATTENTION_DROPOUT),
     ),
     "lfm2": Family(
-        implementation="hf-hybrid",
+        implementation="hf-lfm2",
         defaults=sizes(
             *(32, 2560, 32, 8, 12288, 65536, 128000),
             conv_L_cache=3,
@@ -265,7 +268,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         parts=(_lfm2_layers, _lfm2_width, _tied_embedding),
     ),
     "lfm2_moe": Family(
-        implementation="hf-hybrid",
+        implementation="hf-lfm2",
         defaults=sizes(
             *(32, 2048, 32, 8, 7168, 65536, 128000),
             conv_L_cache=3,

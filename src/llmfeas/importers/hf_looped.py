@@ -104,6 +104,7 @@ def _zamba2(config: Config, parts: Parts) -> Parts:
         state=config.count("mamba_d_state"),
         conv_kernel=config.count("mamba_d_conv", "few"),
         bias=config.flag("add_bias_linear"),
+        chunk=config.count("chunk_size"),
     )
     block = SharedBlock(
         adapter_rank=config.count("adapter_rank"), adapts_attention=config.flag("use_shared_attention_adapter")
@@ -177,6 +178,7 @@ LOOPED: Final[Mapping[str, Family]] = {
             "mamba_ngroups": 1,
             "n_mamba_heads": 8,
             "adapter_rank": 128,
+            "chunk_size": 256,
             "layers_block_type": [
                 "mamba",
                 *(("mamba",) * 5 + ("hybrid",)) * 7,

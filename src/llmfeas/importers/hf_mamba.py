@@ -54,7 +54,7 @@ def _alone(parts: Parts, space: StateSpace) -> Parts:
 def _mamba(config: Config, parts: Parts) -> Parts:
     """Read Mamba 1, every layer of which is one mixer."""
     hidden: int = parts["hidden"]
-    inner = config.optional_count("intermediate_size") or config.count("expand", "few") * hidden
+    inner = config.optional_count("intermediate_size", zero=True) or config.count("expand", "few") * hidden
     return _alone(parts, first_space(config, hidden, inner, _OWN_KEYS, norm=False))
 
 
@@ -68,6 +68,7 @@ def _mamba2(config: Config, parts: Parts) -> Parts:
         conv_kernel=config.count("conv_kernel", "few"),
         conv_bias=config.raw("use_conv_bias") is not False,
         bias=config.flag("use_bias"),
+        chunk=config.count("chunk_size"),
     )
     return _alone(parts, space)
 
@@ -113,9 +114,21 @@ MAMBA: Final[Mapping[str, Family]] = {
         parts=(_mamba,),
     ),
     "mamba2": Family(
-        implementation="hf-hybrid",
+        implementation="hf-mamba2",
         defaults=sizes(
-            64, 4096, 1, None, 0, 32768, 262144, num_heads=128, head_dim=64, n_groups=8, state_size=128, conv_kernel=4
+            64,
+            4096,
+            1,
+            None,
+            0,
+            32768,
+            262144,
+            num_heads=128,
+            head_dim=64,
+            n_groups=8,
+            state_size=128,
+            conv_kernel=4,
+            chunk_size=256,
         ),
         fixed={"norms_per_layer": 1},
         parts=(_mamba2,),

@@ -267,6 +267,7 @@ class AttentionProgram:
             return lent or (recorder.new(bs * operator.head_dim, x.width), recorder.new(bs * operator.v_dim, x.width))
         key = context.apply(parts["k"], x)
         value = key if operator.keys_are_values else context.apply(parts["v"], x)
+        key = scaled(recorder, key) if context.traits.scales_parts else key
         norm = NormProgram(operator.v_dim, None, None, "plain") if context.traits.norms_values else None
         return self._seen(key, self.k_norm, self._copies(1)), self._seen(value, norm, self._copies(2))
 

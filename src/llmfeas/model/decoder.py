@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..autograd.basic import add, copied, dropout, hooked, scaled
+from ..autograd.basic import add, cast, copied, dropout, hooked, scaled
 from ..autograd.graph import Parameter, Tensor, view
 from ..autograd.products import embedding
 from ..autograd.recorder import Recorder
@@ -234,6 +234,8 @@ class Decoder:
             layer.scores = None
         if self.final is not None and self.context.setup.heads:
             hidden = self.final(self.context.recorder, hidden)
+            if self.context.traits.residual_fp32:
+                hidden = cast(self.context.recorder, hidden, self.context.recipe.weight_bytes)
         leave = self.head.leave if self.head is not None else None
         return hidden if leave is None else self.context.apply(leave, hidden)
 

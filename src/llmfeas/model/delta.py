@@ -42,6 +42,7 @@ class DeltaRule(Operator):
 
     title: ClassVar[str] = "linear attention"
     is_common: ClassVar[bool] = False
+    packages: ClassVar[str] = "flash-linear-attention and causal-conv1d"
     hidden: int
     key_heads: int
     value_heads: int

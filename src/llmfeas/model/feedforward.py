@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from ..autograd.adapted import Adapted, adapted_feed_forward
-from ..autograd.basic import dropout, mul
+from ..autograd.basic import dropout, mul, scaled
 from ..autograd.graph import Tensor
 from ..autograd.views import copy, split
 from ..catalog.architecture import Activation, Architecture
@@ -107,8 +107,17 @@ class FeedForwardProgram:
             return adapted_feed_forward(recorder, x, *adapted)
         if context.traits.patched or context.traits.gate_up in ("kernel", "compiled"):
             return context.apply(self.down, gated(recorder, context.apply(self.gate, x), context.apply(self.up, x)))
+        if context.traits.scales_parts:
+            return self._scaled(x, self.gate)
         product = mul(recorder, activated(recorder, context.apply(self.gate, x), self.kind), context.apply(self.up, x))
         return context.apply(self.down, self._dropped(product))
+
+    def _scaled(self, x: Tensor, gate: Linear) -> Tensor:
+        """What the gate gives and what comes out, each times a number (Falcon-H1)."""
+        context, recorder = self.context, self.context.recorder
+        up = context.apply(self.up, x)
+        hidden = mul(recorder, up, activated(recorder, scaled(recorder, context.apply(gate, x)), self.kind))
+        return scaled(recorder, context.apply(self.down, hidden))
 
     def _dropped(self, x: Tensor) -> Tensor:
         """What goes into the last product."""

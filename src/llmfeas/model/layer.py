@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from ..autograd.basic import add, added_in_place, dropout, scaled
+from ..autograd.basic import add, added_in_place, cast, dropout, scaled
 from ..autograd.graph import Tensor
 from ..autograd.recorder import Recorder
 from ..record import dataclass, replace
@@ -187,9 +187,14 @@ class SerialProgram(LayerProgram):
         """The stream behind the layer; scores are named until then."""
         context, recorder = self.context, self.context.recorder
         residual = hidden = x
+        wide = context.traits.residual_fp32
         for branch in self.branches:
             if branch.before is not None:
-                hidden = branch.before(recorder, residual)
+                hidden = branch.before(
+                    recorder, cast(recorder, residual, context.recipe.weight_bytes) if wide else residual
+                )
+            if wide:
+                residual = cast(recorder, residual, 4)
             if branch.mixes:
                 hidden, weights = branch.run(hidden, around)
                 self._returned(weights)

@@ -29,6 +29,8 @@ class Operator:
     is_common: ClassVar[bool] = True
     """Whether measured steps of dense decoders cover it."""
 
+    packages: ClassVar[str] = ""
+    """What public code takes kernels for it from where that is installed; without, it is written out."""
     learns: ClassVar[bool] = True
     """Whether a loss reaches its weights: through what an indexer picks none does."""
 

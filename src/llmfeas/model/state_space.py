@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from ..autograd.basic import mul, silu, unary_of_input
+from ..autograd.basic import (
+    add,
+    cast,
+    clamped,
+    copied,
+    filled,
+    less,
+    mul,
+    scaled,
+    silu,
+    unary_of_input,
+    unary_of_output,
+)
 from ..autograd.graph import Parameter, Tensor
-from ..autograd.recurrent import delta_kernel, gated_norm, short_convolution
-from ..autograd.views import split
+from ..autograd.products import matmul
+from ..autograd.recurrent import delta_kernel, gated_norm, padded, running_sum, short_convolution
+from ..autograd.views import copy, joined, repeated, sliced, split, spread_heads
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass, replace
 from .context import Context
-from .operator import AttentionKernel, Operator
+from .norm import NormProgram
+from .operator import AttentionKernel, Operator, Program
 from .rotation import Around
 from .weight import Adapter, Weight, column_linear, row_linear, vector
 
-_CHUNK = 256
 _FP32_BYTES = 4
 
 
@@ -25,6 +38,7 @@ class SelectiveStateSpace(Operator):
 
     title: ClassVar[str] = "state-space layers"
     is_common: ClassVar[bool] = False
+    packages: ClassVar[str] = "mamba-ssm and causal-conv1d"
     hidden: int
     heads: int
     head_dim: int
@@ -36,6 +50,7 @@ class SelectiveStateSpace(Operator):
     step_rank: int = 0
     norm: bool = True
     stacked_steps: bool = False
+    chunk: int = 256
 
     @property
     def inner(self) -> int:
@@ -57,9 +72,13 @@ class SelectiveStateSpace(Operator):
         """Projections, convolution, decays; norms where the architecture has them."""
         return (*self._entering(), *self._convolution(), *self._recurrence(), *self._leaving())
 
+    @property
+    def outputs(self) -> int:
+        """Of the first projection."""
+        return 2 * self.inner if self.step_rank else self.inner + self.channels + self.heads
+
     def _entering(self) -> tuple[Weight, ...]:
-        outputs = 2 * self.inner if self.step_rank else self.inner + self.channels + self.heads
-        return column_linear("state_in", self.hidden, outputs, bias=self.bias)
+        return column_linear("state_in", self.hidden, self.outputs, bias=self.bias)
 
     def _convolution(self) -> tuple[Weight, ...]:
         conv = Weight("conv", (self.channels, 1, self.kernel))
@@ -90,7 +109,7 @@ class SelectiveStateSpace(Operator):
         states = 4.0 * tokens * self.inner * self.state
         if self.step_rank:
             return states
-        chunk = min(_CHUNK, tokens)
+        chunk = min(self.chunk, tokens)
         return states + 2.0 * tokens * chunk * (self.heads * self.state + self.inner)
 
     def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
@@ -113,7 +132,7 @@ class SelectiveStateSpace(Operator):
     @property
     def state_flop(self) -> float:
         """Of a long sequence."""
-        return self.score_flop(_CHUNK) / _CHUNK
+        return self.score_flop(self.chunk) / self.chunk
 
     @property
     def stream_width(self) -> float:
@@ -124,9 +143,15 @@ class SelectiveStateSpace(Operator):
         """Its heads and groups, at least one of each."""
         return replace(self, heads=max(1, self.heads // tp), groups=max(1, self.groups // tp))
 
-    def program(self, context: Context) -> StateSpaceProgram:
-        """The recurrence over the whole sequence."""
-        return StateSpaceProgram(context, self)
+    @property
+    def chunk_states(self) -> int:
+        """Elements of all chunks' states, a token."""
+        return -(-self.inner * self.state // self.chunk)
+
+    def program(self, context: Context) -> Program:
+        """The recurrence over the whole sequence: in kernels, or over chunks as PyTorch's own operators do it."""
+        written = not self.step_rank and context.traits.gate_up != "kernel"
+        return (WrittenProgram if written else StateSpaceProgram)(context, self)
 
 
 class StateSpaceProgram:
@@ -159,9 +184,7 @@ class StateSpaceProgram:
                 )
             ]
         steps = [unary_of_input(recorder, steps[0])]
-        chunks = max(1, context.sizes.s // _CHUNK)
-        states = context.sizes.b * chunks * operator.inner * operator.state
-        out = delta_kernel(recorder, [mixed, *steps], bs, states, bs * operator.inner)
+        out = delta_kernel(recorder, [mixed, *steps], bs, bs * operator.chunk_states, bs * operator.inner)
         out = self._gated(out, gate)
         return context.apply(self.projections["state_out"], out), None
 
@@ -170,6 +193,115 @@ class StateSpaceProgram:
         if norm is not None:
             return gated_norm(self.context.recorder, out, gate, norm)
         return mul(self.context.recorder, out, silu(self.context.recorder, gate))
+
+
+class WrittenProgram:
+    """Mamba 2 as transformers writes it where mamba_ssm is not installed: over chunks of tokens, in fp32."""
+
+    __slots__ = ("context", "made", "norm", "operator", "projections")
+
+    def __init__(self, context: Context, operator: SelectiveStateSpace) -> None:
+        made = context.made(operator.weights, streams=True)
+        self.context, self.operator = context, operator
+        self.projections, self.made = made.projections, made.parameters
+        weight = self.made.get("out_norm")
+        group = operator.inner // operator.groups
+        self.norm = NormProgram(group, weight, None, "cast-scale") if weight is not None else None
+
+    def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, None]:
+        """Run it on x; there are no scores to return."""
+        context, recorder, operator = self.context, self.context.recorder, self.operator
+        bs = context.sizes.bs
+        joint = self._entered(x)
+        rates = scaled(recorder, unary_of_output(recorder, cast(recorder, self.made["decay"], 4)))
+        gate, mixed, steps = split(recorder, joint, bs * operator.inner, bs * operator.channels, bs * operator.heads)
+        mixed = self._convolved(mixed)
+        written = bs * operator.written
+        values, enters, leaves = split(recorder, mixed, bs * operator.inner, written, written)
+        out = self._scanned(values, steps, rates, enters, leaves)
+        out = self._gated(out, gate)
+        return context.apply(self.projections["state_out"], cast(recorder, out, x.width)), None
+
+    def _entered(self, x: Tensor) -> Tensor:
+        """What the first projection gives; each channel times a number of its own where parts are scaled."""
+        context, recorder = self.context, self.context.recorder
+        if not context.traits.scales_parts:
+            return context.apply(self.projections["state_in"], x)
+        joint = context.apply(self.projections["state_in"], scaled(recorder, x))
+        return mul(recorder, joint, recorder.new(self.operator.outputs, context.recipe.weight_bytes))
+
+    def _convolved(self, mixed: Tensor) -> Tensor:
+        context, recorder, weight = self.context, self.context.recorder, self.made["conv"]
+        wide = self.operator.channels * (context.sizes.bs + (self.operator.kernel - 1) * context.sizes.b)
+        bias: Parameter | None = self.made.get("conv.bias")
+        out = short_convolution(recorder, cast(recorder, mixed, weight.width), weight, wide, bias)
+        out = silu(recorder, sliced(recorder, out, mixed.n))
+        return cast(recorder, out, mixed.width)
+
+    def _gated(self, out: Tensor, gate: Tensor) -> Tensor:
+        recorder = self.context.recorder
+        if self.norm is None:
+            return mul(recorder, out, silu(recorder, gate))
+        return self.norm(recorder, mul(recorder, out, silu(recorder, cast(recorder, gate, 4))))
+
+    def _stepped(self, steps: Tensor) -> Tensor:
+        recorder = self.context.recorder
+        steps = add(recorder, steps, cast(recorder, self.made["dt_bias"], steps.width))
+        steps = unary_of_input(recorder, cast(recorder, steps, 4) if recorder.autocast else steps)
+        return clamped(recorder, steps, 2)
+
+    def _scanned(self, values: Tensor, steps: Tensor, rates: Tensor, enters: Tensor, leaves: Tensor) -> Tensor:
+        """mamba2_chunk_scan: scores within chunks, and the states that chunks hand on."""
+        recorder, operator = self.context.recorder, self.operator
+        bs, times = self.context.sizes.bs, operator.heads // operator.groups
+        steps = self._stepped(steps)
+        values = cast(recorder, values, 4)
+        enters = repeated(recorder, cast(recorder, enters, 4), times)
+        leaves = repeated(recorder, cast(recorder, leaves, 4), times)
+        passed_by = mul(recorder, padded(recorder, values), self.made["skip"])
+        values = mul(recorder, values, cast(recorder, steps, 4))
+        decay = mul(recorder, rates, cast(recorder, steps, 4))
+        values, decay, enters, leaves = (padded(recorder, x) for x in (values, decay, enters, leaves))
+        total = running_sum(recorder, decay)
+        pairs = bs * operator.heads * operator.chunk
+        pairwise = unary_of_output(recorder, self._segments(decay))
+        scores = self._product(leaves, enters, pairs)
+        weights = mul(recorder, scores, pairwise)
+        within = self._product(weights, values, values.n, turned=False)
+        left = unary_of_output(recorder, less(recorder, sliced(recorder, total, self._each_chunk), total))
+        decayed = mul(recorder, enters, left)
+        states = self._product(decayed, values, bs * operator.chunk_states)
+        first = recorder.new(self.context.sizes.b * operator.inner * operator.state, states.width)
+        states = joined(recorder, first, states)
+        handed = unary_of_output(recorder, sliced(recorder, total, self._each_chunk))
+        handed_on = self._product(handed, states, states.n, turned=False)
+        states = sliced(recorder, handed_on, bs * operator.chunk_states)
+        since = unary_of_output(recorder, total)
+        read = self._product(leaves, states, values.n)
+        across = mul(recorder, read, since)
+        out = copied(recorder, add(recorder, within, across))
+        return add(recorder, out, passed_by)
+
+    @property
+    def _each_chunk(self) -> int:
+        return self.context.sizes.bs * -(-self.operator.heads // self.operator.chunk)
+
+    def _segments(self, decay: Tensor) -> Tensor:
+        """Sums of decays between each two tokens of a chunk."""
+        recorder, chunk = self.context.recorder, self.operator.chunk
+        wide = spread_heads(recorder, decay, chunk)
+        wide = filled(recorder, wide, recorder.new(chunk * chunk, 1))
+        total = running_sum(recorder, wide)
+        return filled(recorder, total, recorder.new(chunk * chunk, 1))
+
+    def _product(self, a: Tensor, b: Tensor, n: int, *, turned: bool = True) -> Tensor:
+        """A product of two activations, which are copied heads before tokens; of the first only if it is `turned`."""
+        recorder = self.context.recorder
+        if recorder.autocast:
+            a, b = cast(recorder, a, 2), cast(recorder, b, 2)
+        left = copy(recorder, a) if turned else a
+        right = copy(recorder, b)
+        return matmul(recorder, left, right, n)
 
 
 def state_space(architecture: Architecture, kind: LayerKind) -> SelectiveStateSpace:
@@ -188,4 +320,5 @@ def state_space(architecture: Architecture, kind: LayerKind) -> SelectiveStateSp
         space.step_rank,
         space.norm,
         space.stacked_steps,
+        space.chunk,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Self
 
-from ..autograd.basic import add
+from ..autograd.basic import add, scaled
 from ..autograd.graph import Tensor
 from ..catalog.implementation import Implementation
 from ..record import dataclass, replace
@@ -21,6 +21,7 @@ class Together(Operator):
 
     title: ClassVar[str] = "attention and state space side by side"
     is_common: ClassVar[bool] = False
+    packages: ClassVar[str] = "mamba-ssm and causal-conv1d"
     attention: Operator
     other: Operator
 
@@ -122,5 +123,10 @@ class TogetherProgram:
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
         """Their sum, and the scores that eager code returns."""
         other, _ = self.other(x, around)
-        attended, weights = self.attention(x, around)
+        other = self._scaled(other)
+        attended, weights = self.attention(self._scaled(x), around)
+        attended = self._scaled(attended)
         return add(self.context.recorder, other, attended), weights
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        return scaled(self.context.recorder, x) if self.context.traits.scales_parts else x

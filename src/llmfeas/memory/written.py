@@ -1,0 +1,24 @@
+"""Recurrences that public code writes out operator by operator where no package brings kernels for them."""
+
+from __future__ import annotations
+
+from ..contract import Note
+from ..model.build import build
+from ..scenario import Scenario, cached_across_batches
+from ..workload.kernels import runs_public_code, traits_of
+
+
+@cached_across_batches
+def written_notes(scenario: Scenario) -> tuple[Note, ...]:
+    """Say that the step is that of code without kernels, and what to install; nothing where it was never compared."""
+    if not runs_public_code(scenario) or traits_of(scenario).approximate:
+        return ()
+    operators = (operator for operator, _ in build(scenario.model.architecture).operators)
+    packages = next((operator.packages for operator in operators if operator.packages), "")
+    if not packages:
+        return ()
+    text = (
+        f"its recurrent layers are counted as transformers writes them out in plain PyTorch; with {packages} "
+        f"installed they run as kernels, which keep far less and are faster"
+    )
+    return (Note("recurrence-written-out", text),)

@@ -1,0 +1,25 @@
+"""Recurrences that public code writes out: what an answer says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import llmfeas
+
+CODE = "recurrence-written-out"
+ASK = {"task": "lora", "device": "h100-sxm", "seq_len": 2048, "micro_batch": 1}
+
+
+def codes(model: str, engine: str) -> list[str]:
+    answer = llmfeas.estimate(**ASK, model=model, engine=engine).to_dict()
+    return [warning["code"] for warning in answer["warnings"]]
+
+
+@pytest.mark.parametrize("model", ["nemotron-nano-9b-v2", "falcon-h1-7b", "qwen3-next-80b-a3b"])
+def test_public_code_without_kernels_says_what_brings_them(model: str) -> None:
+    assert CODE in codes(model, "pytorch")
+
+
+@pytest.mark.parametrize(("model", "engine"), [("nemotron-nano-9b-v2", "unsloth"), ("qwen3-8b", "pytorch")])
+def test_engines_with_kernels_and_models_without_recurrences_say_nothing(model: str, engine: str) -> None:
+    assert CODE not in codes(model, engine)
