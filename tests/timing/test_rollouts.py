@@ -73,3 +73,10 @@ def test_no_speed_of_answers_and_no_end_of_a_range_beats_the_peaks_of_the_device
     assert found.written <= found.most_written
     time = training_time(scenario)
     assert time.step_seconds.low >= found.least_seconds
+
+
+def test_a_server_that_sleeps_between_takes_a_moment_to_wake() -> None:
+    asked = {"colocate": "true", "global_batch": 64}
+    awake, asleep = rollout(**asked, sleep="false"), rollout(**asked, sleep="true")
+    assert asleep.waking == pytest.approx(asleep.seconds - awake.seconds) and asleep.waking > 0
+    assert rollout(global_batch=64).waking == 0

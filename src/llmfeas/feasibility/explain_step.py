@@ -336,16 +336,20 @@ class _Step:
     def rollout(self) -> Written:
         rollout, origins = rollout_of(self.scenario), self.scenario.origins
         assert rollout is not None
-        inputs = (
+        inputs = [
             number("prompts", rollout.prompts, "", "derived"),
             number("prompt", rollout.prompt, "tokens", "derived"),
             number("read", rollout.read, "tokens/s", EFFICIENCY),
             number("answers", rollout.answers, "", "derived"),
             number("response_length", rollout.length, "tokens", origins.get("response_length", "derived")),
             number("written", rollout.written, "tokens/s", EFFICIENCY),
-        )
+        ]
         text = f"answers that the model writes before it learns from them, {rollout.at_once} at once"
-        return text, "prompts * prompt / read + answers * response_length / written", inputs
+        formula = "prompts * prompt / read + answers * response_length / written"
+        if rollout.waking:
+            inputs.append(number("waking", rollout.waking, "s", EFFICIENCY))
+            formula += " + waking"
+        return text, formula, tuple(inputs)
 
     def optimizer(self) -> Written:
         scenario = self.scenario

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..memory.rollouts import WRITER, answers_at_once, rollout_tp
+from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from .decode import cached_tokens, readers, sequences_per_replica, writers
@@ -25,11 +25,13 @@ class Rollout:
     most_read: float
     """What the stated peaks of the devices let be read and written at most, tokens a second."""
     most_written: float
+    waking: float = 0.0
+    """Seconds in which a server that slept takes its memory back, and gives it away again."""
 
     @property
     def seconds(self) -> float:
         """Prompts are read once a group (vLLM keeps what they share), answers written to their full length."""
-        return self._seconds(self.read, self.written)
+        return self._seconds(self.read, self.written) + self.waking
 
     @property
     def least_seconds(self) -> float:
@@ -64,6 +66,7 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
         written=time.decode_tokens_per_second.expected,
         most_read=readers(writing) / reading,
         most_written=writers(writing) * sequences / step,
+        waking=scenario.tables.efficiency.value("rollout.waking") if sleeps(scenario) else 0.0,
     )
 
 
