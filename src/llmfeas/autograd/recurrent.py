@@ -117,3 +117,20 @@ def token_loop(recorder: Recorder, decay: Tensor, x: Tensor) -> Tensor:
     if node is not None:
         recorder.keep(node, recorder.new(x.n, 4), decay if decay.width == 4 else recorder.new(decay.n, 4))
     return out
+
+
+def _state_loop_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """Gradients of all tokens, grown in place by tensors as large as they that are zero but for one token."""
+    _piece = recorder.new(node.data[0], 4)
+    return [recorder.gradient(node, i, 4 if i < 2 else g.width) for i in range(len(node.edges))]
+
+
+def state_loop(recorder: Recorder, decays: Tensor, added: Tensor, leaves: Tensor, like: Tensor) -> Tensor:
+    """A state of each channel, one token after the other, in fp32: keeps every state, as its product reads it too."""
+    node = recorder.open(_state_loop_back, (decays, added, leaves), (decays.n,))
+    out = recorder.new(like.n, like.width, node)
+    if node is not None:
+        recorder.keep(node, decays, recorder.new(added.n, 4), leaves)
+        if like.width != 4 or recorder.autocast:
+            recorder.keep(node, recorder.new(added.n, 2))
+    return out

@@ -68,6 +68,8 @@ class StateSpace:
     """A gated norm of the inner width (Mamba 2), or norms of step, in and out (Jamba's Mamba 1)."""
     stacked_steps: bool = False
     """Mamba 1: what projects to step, in and out is a stack over heads, which no adapter reaches (Zamba)."""
+    scans: Count = 1
+    """Mamba 1: heads, each of which is scanned by itself (Zamba)."""
     chunk: Count = 256
     """Mamba 2: tokens of a chunk, within which every token is scored against every one before it."""
 

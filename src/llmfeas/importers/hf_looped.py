@@ -90,7 +90,9 @@ def _zamba(config: Config, parts: Parts) -> Parts:
     """Read Zamba: heads of Mamba 1, each with projections of its own to step, in and out."""
     hidden = parts["hidden"]
     inner = config.count("mamba_expand", "few") * hidden
-    space = first_space(config, hidden, inner, MAMBA_KEYS, norm=False, stacked_steps=True)
+    space = first_space(
+        config, hidden, inner, MAMBA_KEYS, norm=False, stacked_steps=True, scans=config.count("n_mamba_heads", "heads")
+    )
     return {"state_space": space, "shared_block": SharedBlock(), "rope_fraction": 0.0}
 
 
@@ -158,6 +160,7 @@ LOOPED: Final[Mapping[str, Family]] = {
             "mamba_d_state": 16,
             "mamba_d_conv": 4,
             "mamba_expand": 2,
+            "n_mamba_heads": 2,
             "layers_block_type": [
                 *("mamba", "mamba", "hybrid"),
                 *("hybrid" if index % 6 == 4 else "mamba" for index in range(73)),

@@ -100,7 +100,7 @@ def _places(config: Config, name: str, layers: int) -> range:
 
 MAMBA: Final[Mapping[str, Family]] = {
     "mamba": Family(
-        implementation="hf-hybrid",
+        implementation="hf-mamba2",
         defaults=sizes(
             32, 768, 1, None, 0, 50280, 2048, state_size=16, expand=2, conv_kernel=4, tie_word_embeddings=True
         ),
@@ -108,8 +108,10 @@ MAMBA: Final[Mapping[str, Family]] = {
         parts=(_mamba,),
     ),
     "falcon_mamba": Family(
-        implementation="hf-hybrid",
-        defaults=sizes(64, 4096, 1, None, 8192, 65024, 8192, state_size=16, conv_kernel=4),
+        implementation="hf-mamba2",
+        defaults=sizes(
+            64, 4096, 1, None, 0, 65024, 8192, state_size=16, expand=2, conv_kernel=4, tie_word_embeddings=True
+        ),
         fixed={"norms_per_layer": 1},
         parts=(_mamba,),
     ),
@@ -134,7 +136,7 @@ MAMBA: Final[Mapping[str, Family]] = {
         parts=(_mamba2,),
     ),
     "jamba": Family(
-        implementation="hf-hybrid",
+        implementation="hf-jamba",
         defaults=sizes(
             *(32, 4096, 32, 8, 14336, 65536, 262144),
             num_experts=16,

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from ..autograd.basic import (
-    add,
-    cast,
-    clamped,
-    copied,
-    filled,
-    less,
-    mul,
-    scaled,
-    silu,
-    unary_of_input,
-    unary_of_output,
-)
+from ..autograd.basic import mul, silu, unary_of_input
 from ..autograd.graph import Parameter, Tensor
-from ..autograd.products import matmul
-from ..autograd.recurrent import delta_kernel, gated_norm, padded, running_sum, short_convolution
-from ..autograd.views import copy, joined, repeated, sliced, split, spread_heads
+from ..autograd.recurrent import delta_kernel, gated_norm, short_convolution
+from ..autograd.views import split
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass, replace
 from .context import Context
-from .norm import NormProgram
 from .operator import AttentionKernel, Operator, Program
 from .rotation import Around
 from .weight import Adapter, Weight, column_linear, row_linear, vector
@@ -51,6 +37,7 @@ class SelectiveStateSpace(Operator):
     norm: bool = True
     stacked_steps: bool = False
     chunk: int = 256
+    scans: int = 1
 
     @property
     def inner(self) -> int:
@@ -150,8 +137,11 @@ class SelectiveStateSpace(Operator):
 
     def program(self, context: Context) -> Program:
         """The recurrence over the whole sequence: in kernels, or over chunks as PyTorch's own operators do it."""
-        written = not self.step_rank and context.traits.gate_up != "kernel"
-        return (WrittenProgram if written else StateSpaceProgram)(context, self)
+        if context.traits.gate_up == "kernel":
+            return StateSpaceProgram(context, self)
+        from .written_scan import ChunkScanProgram, TokenScanProgram
+
+        return (TokenScanProgram if self.step_rank else ChunkScanProgram)(context, self)
 
 
 class StateSpaceProgram:
@@ -195,115 +185,6 @@ class StateSpaceProgram:
         return mul(self.context.recorder, out, silu(self.context.recorder, gate))
 
 
-class WrittenProgram:
-    """Mamba 2 as transformers writes it where mamba_ssm is not installed: over chunks of tokens, in fp32."""
-
-    __slots__ = ("context", "made", "norm", "operator", "projections")
-
-    def __init__(self, context: Context, operator: SelectiveStateSpace) -> None:
-        made = context.made(operator.weights, streams=True)
-        self.context, self.operator = context, operator
-        self.projections, self.made = made.projections, made.parameters
-        weight = self.made.get("out_norm")
-        group = operator.inner // operator.groups
-        self.norm = NormProgram(group, weight, None, "cast-scale") if weight is not None else None
-
-    def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, None]:
-        """Run it on x; there are no scores to return."""
-        context, recorder, operator = self.context, self.context.recorder, self.operator
-        bs = context.sizes.bs
-        joint = self._entered(x)
-        rates = scaled(recorder, unary_of_output(recorder, cast(recorder, self.made["decay"], 4)))
-        gate, mixed, steps = split(recorder, joint, bs * operator.inner, bs * operator.channels, bs * operator.heads)
-        mixed = self._convolved(mixed)
-        written = bs * operator.written
-        values, enters, leaves = split(recorder, mixed, bs * operator.inner, written, written)
-        out = self._scanned(values, steps, rates, enters, leaves)
-        out = self._gated(out, gate)
-        return context.apply(self.projections["state_out"], cast(recorder, out, x.width)), None
-
-    def _entered(self, x: Tensor) -> Tensor:
-        """What the first projection gives; each channel times a number of its own where parts are scaled."""
-        context, recorder = self.context, self.context.recorder
-        if not context.traits.scales_parts:
-            return context.apply(self.projections["state_in"], x)
-        joint = context.apply(self.projections["state_in"], scaled(recorder, x))
-        return mul(recorder, joint, recorder.new(self.operator.outputs, context.recipe.weight_bytes))
-
-    def _convolved(self, mixed: Tensor) -> Tensor:
-        context, recorder, weight = self.context, self.context.recorder, self.made["conv"]
-        wide = self.operator.channels * (context.sizes.bs + (self.operator.kernel - 1) * context.sizes.b)
-        bias: Parameter | None = self.made.get("conv.bias")
-        out = short_convolution(recorder, cast(recorder, mixed, weight.width), weight, wide, bias)
-        out = silu(recorder, sliced(recorder, out, mixed.n))
-        return cast(recorder, out, mixed.width)
-
-    def _gated(self, out: Tensor, gate: Tensor) -> Tensor:
-        recorder = self.context.recorder
-        if self.norm is None:
-            return mul(recorder, out, silu(recorder, gate))
-        return self.norm(recorder, mul(recorder, out, silu(recorder, cast(recorder, gate, 4))))
-
-    def _stepped(self, steps: Tensor) -> Tensor:
-        recorder = self.context.recorder
-        steps = add(recorder, steps, cast(recorder, self.made["dt_bias"], steps.width))
-        steps = unary_of_input(recorder, cast(recorder, steps, 4) if recorder.autocast else steps)
-        return clamped(recorder, steps, 2)
-
-    def _scanned(self, values: Tensor, steps: Tensor, rates: Tensor, enters: Tensor, leaves: Tensor) -> Tensor:
-        """mamba2_chunk_scan: scores within chunks, and the states that chunks hand on."""
-        recorder, operator = self.context.recorder, self.operator
-        bs, times = self.context.sizes.bs, operator.heads // operator.groups
-        steps = self._stepped(steps)
-        values = cast(recorder, values, 4)
-        enters = repeated(recorder, cast(recorder, enters, 4), times)
-        leaves = repeated(recorder, cast(recorder, leaves, 4), times)
-        passed_by = mul(recorder, padded(recorder, values), self.made["skip"])
-        values = mul(recorder, values, cast(recorder, steps, 4))
-        decay = mul(recorder, rates, cast(recorder, steps, 4))
-        values, decay, enters, leaves = (padded(recorder, x) for x in (values, decay, enters, leaves))
-        total = running_sum(recorder, decay)
-        pairs = bs * operator.heads * operator.chunk
-        pairwise = unary_of_output(recorder, self._segments(decay))
-        scores = self._product(leaves, enters, pairs)
-        weights = mul(recorder, scores, pairwise)
-        within = self._product(weights, values, values.n, turned=False)
-        left = unary_of_output(recorder, less(recorder, sliced(recorder, total, self._each_chunk), total))
-        decayed = mul(recorder, enters, left)
-        states = self._product(decayed, values, bs * operator.chunk_states)
-        first = recorder.new(self.context.sizes.b * operator.inner * operator.state, states.width)
-        states = joined(recorder, first, states)
-        handed = unary_of_output(recorder, sliced(recorder, total, self._each_chunk))
-        handed_on = self._product(handed, states, states.n, turned=False)
-        states = sliced(recorder, handed_on, bs * operator.chunk_states)
-        since = unary_of_output(recorder, total)
-        read = self._product(leaves, states, values.n)
-        across = mul(recorder, read, since)
-        out = copied(recorder, add(recorder, within, across))
-        return add(recorder, out, passed_by)
-
-    @property
-    def _each_chunk(self) -> int:
-        return self.context.sizes.bs * -(-self.operator.heads // self.operator.chunk)
-
-    def _segments(self, decay: Tensor) -> Tensor:
-        """Sums of decays between each two tokens of a chunk."""
-        recorder, chunk = self.context.recorder, self.operator.chunk
-        wide = spread_heads(recorder, decay, chunk)
-        wide = filled(recorder, wide, recorder.new(chunk * chunk, 1))
-        total = running_sum(recorder, wide)
-        return filled(recorder, total, recorder.new(chunk * chunk, 1))
-
-    def _product(self, a: Tensor, b: Tensor, n: int, *, turned: bool = True) -> Tensor:
-        """A product of two activations, which are copied heads before tokens; of the first only if it is `turned`."""
-        recorder = self.context.recorder
-        if recorder.autocast:
-            a, b = cast(recorder, a, 2), cast(recorder, b, 2)
-        left = copy(recorder, a) if turned else a
-        right = copy(recorder, b)
-        return matmul(recorder, left, right, n)
-
-
 def state_space(architecture: Architecture, kind: LayerKind) -> SelectiveStateSpace:
     """The state space of an architecture."""
     space = architecture.state_space
@@ -321,4 +202,5 @@ def state_space(architecture: Architecture, kind: LayerKind) -> SelectiveStateSp
         space.norm,
         space.stacked_steps,
         space.chunk,
+        space.scans,
     )
