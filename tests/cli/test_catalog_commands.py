@@ -22,13 +22,18 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
     return json.loads(outcome.out)["result"]["rows"]
 
 
+def listed_ids(kind: str) -> list[str]:
+    """Those that somebody browses for."""
+    return [key for key, record in getattr(catalog(), kind).items() if getattr(record, "has_weights", True)]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_list_has_a_row_for_each_entry(run: Run, kind: str) -> None:
     envelope = json.loads(run(kind, "list", "--json").out)
     assert envelope["schema"] == f"llmfeas.{kind}.list/1"
     assert envelope["catalog"] == catalog().digest
     found = envelope["result"]["rows"]
-    assert [row["id"] for row in found] == list(getattr(catalog(), kind))
+    assert [row["id"] for row in found] == listed_ids(kind)
     assert all({"id", "name"} <= set(row) for row in found)
 
 
@@ -39,7 +44,28 @@ def test_a_listing_keeps_the_width(run: Run, monkeypatch: pytest.MonkeyPatch, ki
     out = run(kind, "list").out
     assert max(map(len, out.splitlines())) <= columns
     assert "…" not in out
-    assert all(key in out for key in getattr(catalog(), kind))
+    assert all(key in out for key in listed_ids(kind))
+
+
+def test_models_without_weights_are_listed_when_asked_for(run: Run) -> None:
+    envelope = json.loads(run("models", "list", "--json").out)
+    every = rows(run("models", "list", "--all", "--json"))
+    assert [row["id"] for row in every] == list(catalog().models)
+    shapes = {row["id"] for row in every if not row["has_weights"]}
+    assert {"gpt3-175b", "megatron-gpt-18.4b", "mpt-foundry-7b", "palm-540b"} <= shapes
+    assert not shapes & {row["id"] for row in envelope["result"]["rows"]}
+    assert [note["code"] for note in envelope["warnings"]] == ["left-out"]
+    assert len(rows(run("models", "list", "--family", "gpt3", "--json"))) == 8
+    assert run("models", "list").err.endswith("models without published weights are left out; --all lists them too.\n")
+
+
+def test_what_needs_weights_that_nobody_published_is_told_so(run: Run) -> None:
+    asked = ("estimate", "-m", "gpt3-175b", "-d", "8xh100-sxm", "--json")
+    codes = [note["code"] for note in json.loads(run(*asked, "-t", "inference").out)["warnings"]]
+    assert "no-weights" in codes
+    assert "no-weights" not in [note["code"] for note in json.loads(run(*asked).out)["warnings"]]
+    largest = json.loads(run("solve", "max-model", "-d", "8xa100", "-t", "qlora", "--json").out)["result"]["answer"]
+    assert all(catalog().models[row["model"]].has_weights for row in largest["models"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -356,6 +356,8 @@ class Model:
     organisation: str = ""
     released: str = ""
     license: str = ""
+    has_weights: bool = True
+    """Whether trained weights were published; not of the shapes that papers and benchmarks give."""
     aliases: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()
     """Names of a family (`qwen3`) that mean this one when nothing more is said."""

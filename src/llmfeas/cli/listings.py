@@ -74,6 +74,10 @@ class Kind:
     listed: type[ListedEntry]
     """A row of a listing."""
     filters: tuple[Filter, ...] = ()
+    spare: Callable[[Row], bool] = lambda row: False
+    """Rows that nobody browses for: left out of a list where others remain."""
+    spare_words: str = ""
+    """What they are."""
     extra: Callable[[Any], Row] = lambda record: {}
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
@@ -114,8 +118,13 @@ def listed(kind: Kind, chosen: Row, query: str | None = None) -> dict[str, Any]:
     ids = list(records) if query is None else search(records, query, near)
     entries = (kind.listed.of(records[key]).to_dict() for key in ids)
     rows = [row for row in entries if all(f.keeps(row, v) for f, v in read.values())]
-    verb, inputs = ("list", chosen) if query is None else ("search", {"query": query, **chosen})
-    return _envelope(kind, verb, inputs, {"rows": rows})
+    if query is not None:
+        return _envelope(kind, "search", {"query": query, **chosen}, {"rows": rows})
+    main = [] if chosen.get("all") else [row for row in rows if not kind.spare(row)]
+    if not main or len(main) == len(rows):
+        return _envelope(kind, "list", chosen, {"rows": rows})
+    text = f"{len(rows) - len(main)} {kind.spare_words} are left out; --all lists them too"
+    return _envelope(kind, "list", chosen, {"rows": main}, [Note("left-out", text)])
 
 
 def opened(kind: Kind, text: str) -> Opened:
@@ -159,6 +168,8 @@ def _list(kind: Kind) -> click.Command:
         Grouped([f.name, "--" + f.name.replace("_", "-")], group=FILTERS, help=f.help, metavar=f.metavar)
         for f in kind.filters
     ]
+    if kind.spare_words:
+        filters.append(Grouped(["all", "--all"], is_flag=True, help=f"List {kind.spare_words} too."))
     return Command("list", params=[*filters, *outputs()], callback=run, help=f"List all {kind.plural}.")
 
 
@@ -175,10 +186,13 @@ def _search(kind: Kind) -> click.Command:
 def _write_rows(kind: Kind, output: Output, chosen: Row, query: str | None = None) -> None:
     from ..catalog.store import catalog
     from ..render.catalogs import report
+    from ..render.words import sentence
 
     answer = listed(kind, chosen, query)
     rows = answer["result"]["rows"]
     output.write(answer, lambda: report(rows, kind.plural))
+    for warning in answer["warnings"]:
+        output.note(sentence(warning["message"]))
     if not rows:
         asked = {name: said["value"] for name, said in answer["inputs"].items()}
         chosen_text = ", ".join(f"{name} {printable(value, 40)}" for name, value in asked.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..contract import Added
 from ..record import dataclass
 from ..units import parse_count
 from .listings import Filter, Kind, ListedEntry, Opened, Row, group
@@ -24,6 +25,7 @@ class ListedModel(ListedEntry):
     parameters: int
     active_parameters: int
     context: int
+    has_weights: Added[bool]
 
     @classmethod
     def of(cls, model: Model) -> ListedModel:
@@ -40,6 +42,7 @@ class ListedModel(ListedEntry):
             parameters=counts.total,
             active_parameters=counts.active,
             context=model.context,
+            has_weights=model.has_weights,
         )
 
 
@@ -124,6 +127,8 @@ KIND = Kind(
             metavar="COUNT",
         ),
     ),
+    spare=lambda row: not row["has_weights"],
+    spare_words="models without published weights",
     extra=_counts,
     opened=_opened,
 )

@@ -19,8 +19,10 @@ def report(envelope: Json, model: str, device: str) -> Report:
     result = envelope["result"]
     asked = result["asked"]
     blocks: list[Topic] = []
-    reasons = tuple((Phrase(sentence(reason["message"])),) for reason in asked["verdict"]["reasons"])
-    if reasons:
+    said = asked["verdict"]["reasons"]
+    telling = [reason for reason in said if reason["code"] != "memory-fits"] or said
+    if telling:
+        reasons = tuple((Phrase(sentence(reason["message"])),) for reason in telling)
         blocks.append(Topic(label="As asked", paragraphs=reasons))
     plans = result["plans"]
     if plans and plans[0]["changes"]:

@@ -29,6 +29,9 @@ def settle_task(draft: Draft, asked: Iterable[str], device: Device, catalog: Cat
         draft.warn("task-implied", "unequal devices serve a model together but train none: --task inference was taken")
     else:
         draft.settle("task", "pretrain")
+    model = draft.values["model"]
+    if not model.has_weights and draft.values["task"] != "pretrain":
+        draft.warn("no-weights", f"the weights of {model.name} were never published: only its shape is known")
 
 
 def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalog) -> tuple[str, Note] | None:

@@ -154,7 +154,8 @@ SHOWN = 10
 
 
 def max_model(request: Request, catalog: Catalog) -> Answer:
-    """The catalog's models that work, the largest first, and the smallest larger one that does not.
+    """The catalog's models that work, the largest first, and the smallest larger one that does not: those whose weights
+    were published.
 
     Each runs as asked, training at micro-batch 1 where nothing is said.
 
@@ -167,7 +168,8 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     if request.get("task") != "inference":
         fixed = {"micro_batch": 1, **fixed}
     refused: dict[str, UsageError] = {}
-    ordered = sorted(catalog.models.values(), key=lambda model: (parameters(model).total, model.id))
+    published = (model for model in catalog.models.values() if model.has_weights)
+    ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
     works = [model for model in ordered if _works(model, fixed, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
     notes = (skipped(list(refused.values()), "models"),) if refused else ()
