@@ -23,13 +23,13 @@ def test_what_trains_is_what_memory_holds(engine: str, model: str, targets: str)
 
 
 def test_experts_are_divided_over_tensor_parallel_ranks_where_the_software_does_it() -> None:
-    """Megatron's expert tensor parallelism is its tensor parallelism unless set; ms-swift's is 1."""
+    """Megatron's expert tensor parallelism is its tensor parallelism unless set; megatron-swift's is 1."""
     ask = {"model": "qwen3-30b-a3b", "device": "8xa100-sxm-80gb", "task": "lora", "tp": 2, "ep": 4, "micro_batch": 1}
     held = {
         engine: resolution({**ask, "engine": engine}, catalog()).scenario.expert_tp
-        for engine in ("megatron", "ms-swift")
+        for engine in ("megatron", "megatron-swift")
     }
-    assert held == {"megatron": 2, "ms-swift": 1}
+    assert held == {"megatron": 2, "megatron-swift": 1}
 
 
 def test_unsloth_has_a_fused_kernel_for_cards_without_bf16() -> None:

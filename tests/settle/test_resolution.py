@@ -439,3 +439,12 @@ def test_an_engine_trains_with_its_own_optimizer_and_types_where_nobody_says() -
     assert divided.precision == "bf16-mixed"
     adapted = resolution({**asked, "task": "lora", "device": "rtx-4090", "engine": "axolotl"}, catalog()).scenario
     assert adapted.precision == "bf16-mixed"
+
+
+def test_a_name_of_two_trainers_is_the_one_that_divides_a_model_where_that_is_asked_for() -> None:
+    asked = {"model": "qwen3-30b-a3b", "device": "8xh100-sxm", "task": "lora", "engine": "swift"}
+    assert resolution(asked, catalog()).scenario.engine == "ms-swift"
+    assert resolution({**asked, "ep": 8}, catalog()).scenario.engine == "megatron-swift"
+    home = bare_answer({"model": "qwen3-8b", "device": "rtx-4090", "task": "qlora", "engine": "ms-swift"}, catalog())
+    assert home.verdict.status == "feasible"
+    assert (home.scenario.checkpointing, home.scenario.origins["checkpointing"]) == ("full", "backend")

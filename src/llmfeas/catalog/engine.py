@@ -233,6 +233,8 @@ class Engine:
     """Release -> the engine that those before it are."""
     released: Mapping[str, Identifier] = field(default_factory=dict)
     """Date -> the release that came out then, where a release changes an answer; the oldest first."""
+    divided: Identifier = ""
+    """The engine that its name means where layers, experts or tensors of them are divided over devices."""
     fused: bool = False
     """Brings fused attention for every architecture."""
     dialect: str = ""
@@ -317,7 +319,7 @@ class Engine:
         return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
 
 
-OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released")
+OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "divided")
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")

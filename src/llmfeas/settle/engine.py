@@ -47,7 +47,8 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     default = _cluster_engine(draft, model, device, catalog)
     if default is None:
         default = _engine_of_use(draft, model, catalog)
-    named = _of_release(draft, engine_named(draft.settle("engine", default, "backend"), catalog), catalog)
+    named = _where_divided(draft, engine_named(draft.settle("engine", default, "backend"), catalog), catalog)
+    named = _of_release(draft, named, catalog)
     draft.values["engine"] = named
     engine = catalog.tables.engine(named)
     _known(draft, engine, catalog)
@@ -63,6 +64,12 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
             "contradiction", f"{flag_of(placed[0])} is not something {engine.id} can do", f"engines that can: {able}"
         )
     return engine
+
+
+def _where_divided(draft: Draft, named: str, catalog: Catalog) -> str:
+    """The engine that a name means where it is said how layers, experts or tensors of them are divided."""
+    divides = any(int(draft.given.get(name) or 1) > 1 for name in ("tp", "pp", "ep"))
+    return (divides and catalog.tables.engine(named).divided) or named
 
 
 def _of_release(draft: Draft, named: str, catalog: Catalog) -> str:
