@@ -99,7 +99,7 @@ GEMMA: Final[Mapping[str, Family]] = {
         parts=(BIASED, _gemma4_layers, ATTENTION_DROPOUT),
     ),
     "gemma3n_text": Family(
-        implementation="hf-gemma-recent",
+        implementation="hf-gemma3n",
         names={"activation": "hidden_activation", "ffn": "no_one_width"},
         defaults={
             **sizes(35, 2048, 8, 2, 16384, 262400, 32768),

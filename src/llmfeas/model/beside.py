@@ -187,9 +187,4 @@ def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
 
 def held_in_layers(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
     """What a layer of an architecture holds beside its mixer and feed-forward."""
-    a, found = architecture, list[Operator]()
-    if a.altup is not None:
-        found.append(StreamMixing(a.hidden, a.altup.streams, a.altup.rank))
-        if a.per_layer_embedding is not None:
-            found.append(LayerInput(a.hidden, a.per_layer_embedding.width))
-    return (*found, *_side(kind.beside))
+    return _side(kind.beside)

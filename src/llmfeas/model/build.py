@@ -292,7 +292,11 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
         from .shared_block import with_shared_block
 
         return with_shared_block(a, a.shared_block, kind, tuple(branches))
-    if a.per_layer_embedding is not None and a.altup is None:
+    if a.altup is not None:
+        from .streams import with_streams
+
+        return with_streams(a, tuple(branches))
+    if a.per_layer_embedding is not None:
         from .layer_inputs import with_input
 
         return with_input(a, tuple(branches))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..autograd.basic import add, cast, copied, dropout, hooked, scaled
 from ..autograd.graph import Parameter, Tensor, view
@@ -12,13 +13,16 @@ from ..autograd.storage import ACTIVATIONS, HOST, stored
 from ..autograd.views import respread
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
-from .beside import LayerTables, passing_by
+from .beside import LayerTables, StreamProjections, passing_by
 from .build import tape_of
 from .context import Context
 from .layer import LayerProgram
 from .learned import behind, learned
 from .operator import Operator, Program
 from .rotation import Around, Rotation, SourceStream
+
+if TYPE_CHECKING:
+    from .streams import StreamsProgram
 
 
 class Decoder:
@@ -42,6 +46,7 @@ class Decoder:
         "positions",
         "reader",
         "reads",
+        "streams",
         "table",
         "tape",
     )
@@ -60,7 +65,8 @@ class Decoder:
         self.table, self.positions = made.parameters.get("embedding", table), made.parameters.get("positions")
         beside = tape.beside if setup.embeds else ()
         self.inputs = self._inputs(beside)
-        self.by = passing_by(context, beside if self.inputs is None else beside[1:])
+        self.streams = self._streams(beside)
+        self.by = passing_by(context, beside[(self.inputs is not None) + (self.streams is not None) :])
         sound = self.reads and len(tape.for_decoder) > 1
         self.front: Program | None = tape.for_decoder[1].program(context) if sound else None
         self.reader = self._reader()
@@ -89,13 +95,21 @@ class Decoder:
     def _inputs(self, beside: Sequence[Operator]) -> Program | None:
         """What makes the embeddings of each layer, where layers are built for them."""
         architecture = self.context.setup.architecture
-        if architecture.per_layer_embedding is None or architecture.altup is not None or not beside:
+        if architecture.per_layer_embedding is None or not beside:
             return None
         from .layer_inputs import TablesProgram
 
         tables = beside[0]
         assert isinstance(tables, LayerTables)
         return TablesProgram(self.context, tables)
+
+    def _streams(self, beside: Sequence[Operator]) -> StreamsProgram | None:
+        """What makes parallel streams of the embedding, and one of them again, where their weights are."""
+        if self.context.setup.architecture.altup is None or not beside:
+            return None
+        from .streams import StreamsProgram
+
+        return StreamsProgram(self.context, next(each for each in beside if isinstance(each, StreamProjections)))
 
     def _reader(self) -> Decoder | None:
         """The encoder that runs before the layers of a training step; a prompt's pass has it behind it."""
@@ -160,7 +174,8 @@ class Decoder:
         if self.front is not None:
             return self.front()  # type: ignore[no-any-return]
         if self.table is None or not context.setup.embeds:
-            return self._received(self.tape.embedding.hidden)
+            altup = context.setup.architecture.altup
+            return self._received(self.tape.embedding.hidden * (altup.streams if altup is not None else 1))
         embedded = self.by(embedding(recorder, self.table, ids))
         scales = context.traits.scales_embedding
         if scales == "table":
@@ -185,7 +200,7 @@ class Decoder:
             return self.inputs(ids, embedded)  # type: ignore[no-any-return]
         setup = self.context.setup
         each = setup.architecture.per_layer_embedding
-        if each is None or setup.architecture.altup is not None or setup.embeds:
+        if each is None or setup.embeds:
             return None
         return self._received(each.width * setup.architecture.layers)
 
@@ -210,6 +225,8 @@ class Decoder:
             hidden = context.apply(self.late, hidden)
         hidden = respread(recorder, hidden, context.stream) if context.ranks > 1 else hidden
         inputs = self._layer_inputs(ids, embedded)
+        if self.streams is not None:
+            hidden = self.streams.enter(hidden)
         masks = self._masks(embedded.width)
         bias = self._position_bias(hidden.width)
         hidden = dropout(recorder, hidden, context.recipe.drop_embedding)
@@ -232,6 +249,8 @@ class Decoder:
         self.context.lent.clear()
         for layer in self.layers:
             layer.scores = None
+        if self.streams is not None and self.context.setup.heads:
+            hidden = self.streams.leave(hidden)
         if self.final is not None and self.context.setup.heads:
             hidden = self.final(self.context.recorder, hidden)
             if self.context.traits.residual_fp32:

@@ -67,8 +67,7 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
 
 
 def _looks_elsewhere(architecture: Architecture) -> bool:
-    inputs = architecture.per_layer_embedding is not None and architecture.altup is None
-    return inputs or architecture.shared_cache_layers > 0
+    return architecture.per_layer_embedding is not None or architecture.shared_cache_layers > 0
 
 
 @dataclass(frozen=True, slots=True)
