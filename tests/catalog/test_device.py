@@ -100,3 +100,9 @@ def test_impossible_devices_are_refused(changes: dict[str, object], says: str) -
 def test_devices_are_hashable_and_equal_by_value() -> None:
     assert device() == device()
     assert len({device(), device(), device(memory_gib=9)}) == 2
+
+
+def test_8_bit_integers_have_matrix_units_where_they_are_faster_than_16_bits_there() -> None:
+    with_units = {"t4", "rtx-3090", "rtx-5090", "h100-sxm", "a100-sxm-80gb"}
+    without = {"p40", "gtx-1080ti", "gtx-1660ti", "v100-pcie-32gb", "titan-v"}
+    assert {key for key in with_units | without if DEVICES[key].has_integer_matrix_units} == with_units

@@ -11,6 +11,7 @@ from llmfeas.catalog.store import built_in, catalog
 from llmfeas.feasibility.served_load import served_load
 from llmfeas.record import replace
 from llmfeas.scenario import Origin, Scenario
+from llmfeas.settle import resolution
 from llmfeas.timing.inference import InferenceTime, inference_time
 from llmfeas.timing.regimes import decode_regime, interval
 
@@ -253,3 +254,21 @@ def test_speeds_of_other_software_stand_behind_no_range(
     speed = catalog.tables.engine(engine).serving.speed
     kind = decode_regime(catalog.devices[device], speed, sequences, 1)
     assert (kind, interval(catalog.tables.efficiency, "decode", kind, 0).evidence) == (regime, evidence)
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "quant", "measured"),
+    [
+        ("llama-2-7b", "p40", "q4_0", 934.74),
+        ("llama-2-7b", "p40", "q5_0", 880.04),
+        ("qwen3-8b", "gtx-1080ti", "q1_0", 1007.8),
+        ("llama-3-8b", "v100-pcie-32gb", "q5_0", 3326.19),
+    ],
+)
+def test_cards_without_integer_matrix_units_read_quantized_prompts_as_published(
+    model: str, device: str, quant: str, measured: float
+) -> None:
+    """A Pascal card multiplies four 8-bit integers at once, a V100 unpacks to 16 bits (older_cards.yaml)."""
+    ask = {"model": model, "device": device, "task": "inference", "engine": "llama.cpp", "prompt": 512, "context": 512}
+    found = inference_time(resolution({**ask, "quant": quant}, catalog()).scenario)
+    assert found.prefill_tokens_per_second.expected == pytest.approx(measured, rel=0.25)

@@ -206,6 +206,12 @@ class Device:
         return (rates.fp16_matrix_fp32 or 0) > (rates.fp32 or 0) or (rates.bf16 or 0) > 1.9 * (rates.fp32 or 0)
 
     @property
+    def has_integer_matrix_units(self) -> bool:
+        """Whether products of 8-bit integers have such units too; elsewhere vector units make four of them at once."""
+        rates = self.tflop_per_s
+        return self.has_matrix_units and (rates.int8 or 0) > (rates.fp16_matrix or 0)
+
+    @property
     def is_geforce_like(self) -> bool:
         """Whether matrix products with fp32 accumulation run at a fraction of their fp16-accumulate rate."""
         rates = self.tflop_per_s

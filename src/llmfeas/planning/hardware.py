@@ -95,13 +95,18 @@ def _counts(estimate: Estimate, doublings: int, hard: float) -> Iterator[Change]
     doublings = min(doublings, MOST_SERVING) if scenario.task == "inference" else doublings
     for step in range(doublings):
         count = now * 2 ** (step + 1)
-        machines = -(-count // node)
-        text = f"{count} devices" + (f" in {machines} machines" if machines > 1 < node else "")
-        harder = 0.5 * step + (1.0 if machines > 1 else 0.0)
+        text = devices_text(count, node)
+        harder = 0.5 * step + (1.0 if count > node else 0.0)
         if copies:
             text += f": {2 ** (step + 1)} times as many copies of the model"
         settings = {"device": scenario.device.id, "num_devices": count, **copies}
         yield change(scenario, "more-devices", settings, text, more=hard + harder)
+
+
+def devices_text(count: int, node: int) -> str:
+    """`16 devices in 2 machines`, of machines with `node` of them each."""
+    machines = -(-count // node)
+    return f"{count} devices" + (f" in {machines} machines" if machines > 1 < node else "")
 
 
 def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -14,7 +14,7 @@ from ..scenario import Scenario
 from .axes import axes_of
 from .change import Axis, Changes, tier_of, together
 from .change import change as make_change
-from .hardware import OWN, rented_groups
+from .hardware import OWN, devices_text, rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
 
@@ -100,7 +100,8 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
         name: getattr(found.estimate.scenario, name) for name in ("quant", "engine") if _differs(name, found, scenario)
     }
     copies = found.count // found.copy
-    text = f"{copies} {'copies' if copies > 1 else 'copy'} of the model on {found.count} devices"
+    devices = devices_text(found.count, max(1, scenario.devices_per_node))
+    text = f"{copies} {'copies' if copies > 1 else 'copy'} of the model on {devices}"
     text = "; ".join(filter(None, (text, found.gives_up)))
     changed = make_change(scenario, "more-devices", settings, text)
     settings = search.settings((changed,))

@@ -57,12 +57,14 @@ NARROW_PRODUCTS = {"fp8": "fp8-mixed", "nvfp4": "nvfp4-mixed"}
 def _llama_cuda_rate(
     efficiency: Efficiency, device: Device, path: Path, half: float, *, quantized: bool
 ) -> tuple[float, str]:
-    value, rates = efficiency.value, device.tflop_per_s
+    value, integers = efficiency.value, device.tflop_per_s.int8 if quantized else None
     if not device.has_matrix_units:
+        if integers is not None:
+            return integers * TERA * value("prefill.integer_vector"), "prefill.integer_vector"
         return device.fp32_flop_per_s * value("prefill.vector"), "prefill.vector"
-    if quantized and rates.int8 is not None:
+    if integers is not None and device.has_integer_matrix_units:
         power = efficiency.first(f"prefill.integer_power.{path.fixed}", "prefill.integer_power")
-        scale: float = (rates.int8 / 100) ** value(power)
+        scale: float = (integers / 100) ** value(power)
         shared = efficiency.factor("prefill.unified") if device.is_unified else 1.0
         return value("prefill.integer") * scale * efficiency.factor(f"prefill.{path.fixed}") * shared, "prefill.integer"
     geforce = value("prefill.half_geforce") if device.is_geforce_like else 1.0
