@@ -15,6 +15,7 @@ from llmfeas.memory.training import TensorMemory, fullest_rank, training_memory,
 from llmfeas.memory.training_layout import packed_bytes
 from llmfeas.scenario import Scenario
 from llmfeas.timing.step import device_links_of, zero_seconds
+from llmfeas.workload.parameters import parameters
 from training_scenarios import parts, scenario
 
 GB = 1e9
@@ -247,3 +248,15 @@ def test_a_stage_of_experts_behind_dense_layers_can_be_the_fullest() -> None:
     assert (stage.first, stage.layers) == (3, 2)
     of_experts = 3 * 7168 * 2048 * 257 * stage.layers
     assert training_memory(deep).bytes > 18 * of_experts / 2
+
+
+@pytest.mark.parametrize("model", ["deepseek-v3", "glm-4.5", "jamba-large-1.6", "llama-4-maverick", "gpt-oss-120b"])
+@pytest.mark.parametrize(("tp", "pp", "ep"), [(2, 16, 1), (1, 16, 4), (4, 8, 4)])
+def test_the_fullest_stage_holds_at_least_what_all_devices_hold_on_average(
+    model: str, tp: int, pp: int, ep: int
+) -> None:
+    """16-bit weights, fp32 masters and moments of AdamW, whatever is behind which stage."""
+    asked = {"model": model, "device": "b300", "num_devices": 512, "engine": "megatron", "tp": tp, "pp": pp, "ep": ep}
+    divided = scenario(**asked, zero=1, seq_len=512, micro_batch=1)
+    held = max(peak.weights + peak.optimizer for peak in (rank.peak(1, 512) for rank in training_plan(divided).ranks))
+    assert held >= 14 * parameters(divided.model.architecture).total / 512
