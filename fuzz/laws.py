@@ -104,6 +104,10 @@ def _wide_adapters(first: Estimate, second: Estimate) -> bool:
     return first.scenario.method in ADAPTERS and runs_public_code(first.scenario)
 
 
+def _written_recurrence(first: Estimate, second: Estimate) -> bool:
+    return architecture_sums(first.scenario.model.architecture).recurrent_layers > 0
+
+
 def _other_engine(first: Estimate, second: Estimate) -> bool:
     one, other = first.scenario, second.scenario
     layouts = ((each.engine, each.quant, each.tp, each.pp, each.gpu_layers, each.n_cpu_moe) for each in (one, other))
@@ -151,6 +155,11 @@ LAWS: tuple[Law, ...] = (
             Unless(
                 cause="adapters stay in fp32 (peft): without autocast each of their inputs is copied in 4 bytes",
                 holds=_wide_adapters,
+            ),
+            Unless(
+                cause="recurrences that are written out work in fp32, into which 16 bits are copied (tracked: Mamba 2 "
+                "1.17 of the peak under autocast, Zamba 2 1.08, Nemotron-H 1.06)",
+                holds=_written_recurrence,
             ),
             OTHER_LAYOUT,
         ),
