@@ -74,6 +74,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSizes:
+    """What memory a machine is sold with, first what is assumed of it."""
+
+    __pydantic_config__: ClassVar = STRICT
+    machine: Identifier
+    memory_gib: tuple[Gib, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """Rent of one device. `as_of` None: the source gives no date."""
 
@@ -107,6 +117,8 @@ class Device:
     """Names of a family (`A100`) that mean this variant when nothing more is said."""
     machines: tuple[Identifier, ...] = ()
     """Machines that it comes in (`mac mini`, `dgx h100`), `devices_per_node` of it each; one may have others too."""
+    machine_sizes: tuple[MachineSizes, ...] = ()
+    """Machines that are sold with fewer sizes than the device."""
     slice_cores: Count = 1
     """What the number in the name of a TPU slice counts of one device: of v4-8 two cores each, so four devices."""
     assumption: str = ""

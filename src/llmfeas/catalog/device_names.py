@@ -77,9 +77,9 @@ def _in_machine(tokens: Tokens, catalog: Catalog) -> Named | None:
         if begin is None:
             continue
         rest = (*tokens[:begin], *tokens[begin + len(machine) :])
-        own, exact = index.exact.get(joined(rest)), index.exact.get(joined(rest)) or index.defaults.get(rest)
+        exact = index.exact.get(joined(rest)) or index.defaults.get(rest)
         ids = keys if not rest else tuple(key for key in keys if has(index, key, rest))
-        if rest and exact is not None and exact not in keys and (own or not ids):
+        if rest and exact is not None and exact not in keys and not ids:
             return Named(exact, (exact,))
         chosen = exact if exact in ids else ids[0] if len(ids) == 1 else None
         if ids:

@@ -118,7 +118,7 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
     if chosen is None:
         raise ambiguous("device", text, ids)
     own = index_of(devices).exact.get(joined(tokens_of(reading.text))) == chosen
-    memory = size_gib(devices, chosen, reading.sizes_gib) if reading.sizes_gib else None
+    memory = size_gib(devices, chosen, reading.sizes_gib) if reading.sizes_gib else _least(reading, chosen, devices)
     stated = memory or None
     count = reading.count if found.each == 1 else found.each * (reading.count or 1)
     if own and stated is None:
@@ -130,6 +130,13 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
     if count != reading.count:
         note = note.replace("took ", f"took {count} x ", 1)
     return Meant(chosen, None, count, stated, whose, note, others)
+
+
+def _least(reading: Reading, chosen: str, devices: Records[Any]) -> float | None:
+    """The size that is assumed of a machine which is sold with fewer than its device; None where there is none such."""
+    words, sold = tokens_of(reading.text), devices.peek(chosen, "machine_sizes") or ()
+    found = (each["memory_gib"][0] for each in sold if place(words, tokens_of(each["machine"])) is not None)  # type: ignore[attr-defined]
+    return next(map(float, found), None)
 
 
 def _not_sold(text: str, reading: Reading, found: Named, devices: Records[Any]) -> UsageError:

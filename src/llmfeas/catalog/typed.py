@@ -21,7 +21,7 @@ SIZE_SLACK: Final = 0.07
 _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified
     edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
     sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
-    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc"""
+    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
