@@ -95,3 +95,20 @@ def test_a_sweep_says_what_estimate_says(run: Run, tmp_path: Any) -> None:
         alone = answered(run, "-m", model, "-d", device, "-t", task)
         for part in ("parameters", "flops", "memory", "time", "cost", "verdict"):
             assert row["result"][part] == alone["result"][part]
+
+
+def test_a_phone_is_told_what_its_system_lets_an_app_have(run: Run) -> None:
+    asked = ("estimate", "-m", "smollm3-3b", "-d", "iphone 17 pro", "-t", "inference")
+    answer = json.loads(run(*asked, "--json").out)
+    assert answer["inputs"]["wired_limit"]["value"] is None
+    assert answer["result"]["memory"]["usable_bytes"] == pytest.approx(0.7 * 12 * 2**30)
+    screen = run(*asked).out
+    assert "iOS lets an app have" in screen and "macOS" not in screen
+    assert run(*asked, "--engine", "ollama").code == 0
+    assert run(*asked, "--wired-limit", "5GiB").code == 2
+
+
+def test_builds_of_pytorch_are_no_limit_of_what_runs_without_it(run: Run) -> None:
+    asked = ("estimate", "-m", "qwen3-8b", "-d", "p40", "-t", "inference", "--quant", "q4_k_m", "--json")
+    assert "CUDA 12.6" not in run(*asked).out
+    assert "CUDA 12.6" in run("estimate", "-m", "gpt2", "-d", "p40", "--json").out

@@ -246,6 +246,11 @@ class Device:
         )
 
     @property
+    def is_phone(self) -> bool:
+        """Whether it is in a phone, whose system divides memory otherwise than a Mac's."""
+        return self.backend == "metal" and self.kind == "edge"
+
+    @property
     def has_hbm(self) -> bool:
         """Whether its memory is stacked (HBM)."""
         return self.memory_type.upper().startswith("HBM")

@@ -41,12 +41,15 @@ def usable_part(runtime: Runtime, device: Device, capacity: float) -> float:
     """What is usable of so many bytes of a device.
 
     The driver's figure where the catalog has it; else 97 % of the capacity, 90 % where the system shares it (CPU,
-    unified memory), and on Metal what macOS lets the GPU have. A memory size that the user gave replaces the capacity.
+    unified memory), on Metal what macOS lets the GPU have, or iOS an app. A memory size that the user gave replaces
+    the capacity.
     Source: data/runtime.yaml.
     """
     if device.reported_bytes is not None and capacity == device.memory_bytes:
         return device.reported_bytes
     shares = runtime.usable
+    if device.is_phone:
+        return capacity * shares["phone"]
     if device.backend == "metal":
         return wired_bytes(runtime, capacity)
     if device.backend == "cpu":

@@ -12,7 +12,7 @@ from ..catalog.prices import cheapest_price, doubt, rent
 from ..catalog.store import Catalog
 from ..catalog.tables import Runtime, ScreenShare
 from ..errors import UsageError
-from ..memory.usable import wired_bytes
+from ..memory.usable import usable_part, wired_bytes
 from ..options import BY_NAME
 from ..text import printable
 from ..units import GB, GIB, format_bytes, parse_integer
@@ -244,14 +244,18 @@ def _settle_wired_limit(draft: Draft, device: Device, runtime: Runtime) -> None:
         UsageError: where the device is no Mac's, or has less.
     """
     said, memory = draft.given.get("wired_limit"), draft.values["memory_bytes"]
-    if device.backend != "metal" and said is not None and draft.origin_of_given("wired_limit") == "given":
+    is_mac = device.backend == "metal" and not device.is_phone
+    if not is_mac and said is not None and draft.origin_of_given("wired_limit") == "given":
         problem = f"--wired-limit is a setting of macOS, and {device.name} is no Mac's"
         raise UsageError("contradiction", problem, "Leave it out; --reserve says what other programs hold.")
-    if device.backend != "metal":
+    if not is_mac:
         draft.override("wired_limit", None, "default")
     elif (limit := draft.settle("wired_limit", wired_bytes(runtime, memory), "device")) > memory:
         problem = f"--wired-limit {format_bytes(limit)} is more than the {format_bytes(memory)} of {device.name}"
         raise UsageError("contradiction", problem, "--memory says how much there is.")
+    if device.is_phone:
+        text = f"iOS lets an app have {format_bytes(usable_part(runtime, device, memory))} of {format_bytes(memory)}"
+        draft.warn("phone-memory", f"{text}, if it asks for the increased memory limit; else about half")
     draft.values["wired_limit_bytes"] = draft.values.pop("wired_limit")
 
 

@@ -148,7 +148,7 @@ def _usual_context(draft: Draft, engine: Engine, catalog: Catalog) -> tuple[int,
     if not steps:
         return USUAL_CONTEXT, "default"
     seen = 0.0 if device.backend == "cpu" else draft.values["memory_bytes"] * draft.values["num_devices"]
-    if device.backend == "metal":
+    if draft.values["wired_limit_bytes"] is not None:
         seen = draft.values["wired_limit_bytes"] * draft.values["num_devices"]
     return step_value(steps, seen / GIB), "backend"
 
