@@ -448,3 +448,12 @@ def test_a_name_of_two_trainers_is_the_one_that_divides_a_model_where_that_is_as
     home = bare_answer({"model": "qwen3-8b", "device": "rtx-4090", "task": "qlora", "engine": "ms-swift"}, catalog())
     assert home.verdict.status == "feasible"
     assert (home.scenario.checkpointing, home.scenario.origins["checkpointing"]) == ("full", "backend")
+
+
+def test_a_frozen_base_in_nvfp4_is_one_that_an_engine_has_kernels_of_its_own_for() -> None:
+    asked = {"model": "qwen3-8b", "device": "rtx-5090", "task": "qlora", "quant": "nvfp4"}
+    found = bare_answer({**asked, "engine": "axolotl"}, catalog())
+    assert (found.verdict.status, found.scenario.quant) == ("feasible", "nvfp4")
+    with pytest.raises(UsageError, match="nvfp4 contradicts --task qlora") as caught:
+        resolution({**asked, "engine": "pytorch"}, catalog())
+    assert "with such a base: --engine axolotl" in str(caught.value.hint)

@@ -26,6 +26,8 @@ LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
 OF_ADAPTERS = ("base_dtype", "lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
+OWN_BASES = ("nvfp4",)
+"""Formats of a frozen base that an engine has kernels of its own for."""
 
 
 def settle_objective(draft: Draft, model: Model) -> Model:
@@ -162,11 +164,13 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
         return
     if method == "qlora":
         quant = draft.settle("quant", "nf4")
-        if quant not in QLORA_QUANTS:
+        if quant not in QLORA_QUANTS and not _has_base(engine, quant):
+            able = ", ".join(each.id for each in catalog.engines.values() if _has_base(each, quant))
+            more = f"; with such a base: --engine {able}" if able else ""
             raise UsageError(
                 "contradiction",
                 f"--quant {quant} contradicts --task qlora, whose frozen base is in {', '.join(QLORA_QUANTS)}",
-                "use --quant nf4, or --task lora for a 16-bit base",
+                f"use --quant nf4, or --task lora for a 16-bit base{more}",
             )
         return
     quant = draft.settle("quant", "none")
@@ -176,6 +180,11 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
             f"--quant {quant} contradicts --task {task}: quantized weights cannot be trained",
             "use --task qlora for adapters on a quantized base, or --task inference",
         )
+
+
+def _has_base(engine: Engine, quant: str) -> bool:
+    """Whether an engine trains adapters on a base in a format that it has kernels of its own for."""
+    return quant in OWN_BASES and quant in engine.formats and "training" in engine.does
 
 
 def _served_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> str:
