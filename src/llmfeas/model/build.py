@@ -314,7 +314,7 @@ def _fed(a: Architecture, kind: LayerKind, index: int) -> tuple[Operator | None,
     dense = feed_forward(a, width) if width else None
     if kind.feed_forward == "dense" or a.experts is None:
         return dense, None
-    from .experts import routed_experts
+    from .routed import routed_experts
 
     experts = routed_experts(a, a.experts) if index == 0 else None
     return (dense, experts) if a.experts.parallel_dense else (experts, None)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
+from ..autograd.basic import add, added_in_place, cast, mul, scaled, unary_of_output, weighed_in_place
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import linear, stacked_product
 from ..autograd.routing import added_at, grouped, one_by_one, rows, scattered, summed, top
 from ..autograd.views import copy, repeated, respread, split
-from ..catalog.architecture import Activation, Architecture
+from ..catalog.architecture import Activation
 from ..catalog.implementation import ExpertAdapters, Implementation
-from ..catalog.parts import Experts
 from ..record import dataclass, replace
 from .activations import activated, activation_kind, gated, gated_clamped
 from .context import Context
 from .feedforward import FeedForward, FeedForwardProgram
 from .merged import Merged, merged_router
+from .norm import NormProgram
 from .operator import Operator
 from .routers import ROUTERS, Routing
 from .weight import Adapter, Weight, column_linear, row_linear, vector
@@ -188,6 +188,7 @@ class ExpertsProgram:
         "down",
         "joint",
         "made",
+        "norms",
         "operator",
         "router",
         "shared",
@@ -201,6 +202,9 @@ class ExpertsProgram:
         self.operator = operator
         self.apart = context.apart
         self.made = made.parameters
+        places = (self.made[f"expert_norm_{place}"] for place in range(operator.norms))
+        self.norms = [NormProgram(operator.hidden, weight, None, context.traits.norm) for weight in places]
+        """Behind a dense feed-forward beside them, before them, behind them."""
         self.router, self.joint, self.down = (self.made[name] for name in ("router", "expert_up", "expert_down"))
         self.shared_gate = made.projections.get("shared_gate")
         shared = operator.shared_expert
@@ -252,15 +256,27 @@ class ExpertsProgram:
         router = merged_router(recorder, self.adapters[2]) if self.adapters else self.router
         tokens = context.sizes.bs
         chosen = -(-self.operator.top_k // self.apart) * tokens
-        routing = Routing(recorder, router, self.made.get("router.bias"), x, tokens, chosen)
+        routing = Routing(recorder, router, self.made.get("router.bias"), self._read(x), tokens, chosen)
         weights, index = ROUTERS[context.traits.router](routing)
+        if self.operator.scales:
+            weights = mul(recorder, weights, rows(recorder, self.made["expert_scales"], index, chosen))
+        x = self.norms[1](recorder, x) if self.norms else x
         if context.traits.gate_up == "kernel":
             weights = cast(recorder, weights, x.width)
         inner = self.context.apply(self.around["latent_in"], x) if self.operator.latent_width else x
         out = self._routed(inner, weights, index)
         if self.operator.latent_width:
             out = self.context.apply(self.around["latent_out"], out)
+        out = self.norms[2](recorder, out) if self.norms else out
         return out if self.shared is None else add(recorder, out, self._shared(self.shared, x))
+
+    def _read(self, x: Tensor) -> Tensor:
+        """What the router reads: its own norm of the stream, scaled, where it scales its input."""
+        recorder = self.context.recorder
+        if not self.operator.scales:
+            return x
+        normed = NormProgram(self.operator.hidden, None, None, "plain")(recorder, x)
+        return scaled(recorder, mul(recorder, normed, self.made["router.scale"]))
 
     def _shared(self, shared: FeedForwardProgram, x: Tensor) -> Tensor:
         """The shared experts, which tensor-parallel ranks divide, so that each of them sees all tokens."""
@@ -375,25 +391,3 @@ class EveryExpertProgram(ExpertsProgram):
         gate, up = split(recorder, hidden, hidden.n // 2, hidden.n // 2)
         product = mul(recorder, up, activated(recorder, gate, self.operator.activation))
         return stacked_product(recorder, product, self.down)
-
-
-def routed_experts(architecture: Architecture, experts: Experts) -> RoutedExperts:
-    """The mixture of experts of an architecture."""
-    return RoutedExperts(
-        architecture.hidden,
-        experts.count,
-        experts.zero,
-        experts.top_k,
-        experts.top_k if experts.expected_real is None else experts.expected_real,
-        experts.width,
-        experts.shared,
-        experts.shared_width,
-        experts.shared_gate,
-        architecture.gated,
-        experts.router_bias,
-        experts.bias,
-        architecture.activation,
-        latent_width=experts.latent_width or 0,
-        norms=experts.norms,
-        scales=experts.scales,
-    )

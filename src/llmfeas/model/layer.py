@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..autograd.basic import add, added_in_place, cast, dropout, scaled
 from ..autograd.graph import Tensor
@@ -106,6 +106,8 @@ class Layer:
         if self.parallel:
             return ParallelProgram(context, self)
         shortcut = any(branch.shortcut is not None for branch in self.branches)
+        if shortcut and context.traits.experts_join_dense:
+            return BesideProgram(context, self)
         return (ShortcutProgram if shortcut else SerialProgram)(context, self)
 
 
@@ -236,6 +238,26 @@ class ShortcutProgram(LayerProgram):
         hidden = branch.normed(recorder, x)
         hidden, _weights = branch.run(hidden, around)
         return add(recorder, x, self._joining(hidden, branch.behind))
+
+
+class BesideProgram(SerialProgram):
+    """A mixer, then a dense feed-forward beside experts that read the stream itself; norms join what both make (Gemma
+    4)."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Tensor, around: Around) -> Tensor:
+        """The stream behind the layer."""
+        recorder = self.context.recorder
+        attended, fed = self.branches
+        hidden, _weights = attended.run(attended.normed(recorder, x), around)
+        residual = add(recorder, x, self._joining(hidden, attended.behind))
+        hidden = fed.run(fed.normed(recorder, residual))
+        experts: Any = fed.shortcut
+        first = experts.norms[0](recorder, hidden)
+        second = experts(residual)
+        hidden = add(recorder, first, second)
+        return add(recorder, residual, self._joining(hidden, fed.behind))
 
 
 class ParallelProgram(LayerProgram):
