@@ -40,6 +40,7 @@ _COLON: Final = re.compile(r"(?<=\S)\s*:\s*([0-9]{1,4})\s*[x×]?\s*$", re.IGNORE
 """A count where Modal and SkyPilot write it (`A100-80GB:4`, `A100:4x`)."""
 _BEHIND_X: Final = re.compile(r"(.*\S)[\s_-]+([0-9]{1,2})[x×]\s*", re.IGNORECASE | re.DOTALL)
 _WORDED: Final = re.compile(rf"\s*({'|'.join(COUNT_WORDS)})[\s-]+(\S.*)", re.IGNORECASE | re.DOTALL)
+_WORDED_BEHIND: Final = re.compile(rf"\s*(\S.*?)[\s-]+({'|'.join(COUNT_WORDS)})\s*", re.IGNORECASE | re.DOTALL)
 _SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?gi?b|g)(?![a-z0-9])", re.IGNORECASE)
 _BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
 """A number behind a name may be its memory (`m2 ultra 192`), where nothing is called so and that much is sold."""
@@ -69,6 +70,9 @@ def readings(text: str) -> Iterator[Reading]:
     behind = behind or _BEHIND_X.fullmatch(text)
     if worded:
         yield from _sized(worded[2], COUNT_WORDS[worded[1].lower()])
+    trailing = _WORDED_BEHIND.fullmatch(text)
+    if trailing:
+        yield from _sized(trailing[1], COUNT_WORDS[trailing[2].lower()])
     if front and int(front[1]) <= MOST_UNNAMED:
         yield from _sized(front[2], int(front[1]))
     elif front and _TIMES.match(text):
