@@ -141,6 +141,19 @@ def test_layers_on_the_host_rule_the_speed() -> None:
 PCIE_BYTES_PER_S = 0.7 * 31.5e9
 
 
+@pytest.mark.parametrize("users", [2, 8, 31, 32, 64, 300])
+def test_a_host_multiplies_for_each_of_its_users_or_sends_its_layers_to_the_device(users: int) -> None:
+    ask: dict[str, object] = {"model": "llama-3.3-70b", "device": "rx-6600xt", "task": "inference", "gpu_layers": 0}
+    ask |= {"engine": "llama.cpp", "quant": "q4_k_m", "host_memory": "512GiB"}
+    alone, together = (
+        inference_time(resolution({**ask, "concurrency": count, "context": 512, "prompt": 100}, catalog()).scenario)
+        for count in (1, users)
+    )
+    assert together.decode_parts["host_layers"] > alone.decode_parts["host_layers"]
+    written, read = together.decode_tokens_per_second.expected, together.prefill_tokens_per_second.expected
+    assert written <= 2 * max(read, alone.decode_tokens_per_second.expected)
+
+
 def streamed(**changes: object) -> Scenario:
     return scenario(engine="vllm", quant="none", offload="all", **changes)
 

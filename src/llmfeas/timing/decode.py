@@ -26,6 +26,7 @@ from .host import (
     host_experts_seconds,
     host_layer_seconds,
     host_share,
+    layers_cross,
     parts_with_shares,
     streamed_seconds,
     weights_read_bytes,
@@ -283,9 +284,11 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     cache *= cache_passes(scenario, rates)
     # all heads on one latent: more products than its bytes take to read
     cache = max(cache, sums.decode_flop(tokens) * sequences * (1 - on_host) / rates.attention / tp)
-    row = 2 * step.matrices / rates.work / tp
-    alone = max(read, row * filled_rows(rates, 1.0))
-    work = min(row * filled_rows(rates, positions), positions * alone)  # no later than one after the other
+    sent = layers_cross(scenario, positions)
+    row = 2 * step.matrices * (1.0 if sent else 1 - on_host) / rates.work / tp
+    work = row * filled_rows(rates, positions)
+    if not sent:  # no later than one after the other
+        work = min(work, positions * max(read, row * filled_rows(rates, 1.0)))
     moved = read + cache
     unpack = step.unpack if positions <= 1 or not rates.expand else step.matrices * (1 - on_host) / rates.expand / tp
     busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
@@ -297,7 +300,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         "cache": cache,
         "compute": busy - moved,
         **experts,
-        "host_layers": host_layer_seconds(scenario, weights),
+        "host_layers": host_layer_seconds(scenario, weights, positions),
         "offload": streamed_seconds(scenario, sequences),
         "fixed": hypot(busy, step.fixed) - busy if rates.ahead else step.fixed + sequences * rates.sequence_seconds,
         "link": step.link + positions * step.summed,

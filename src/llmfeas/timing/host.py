@@ -164,14 +164,19 @@ def sent_seconds(scenario: Scenario, weights: float, tokens: float) -> float:
     Tensor-parallel ranks fetch their parts at once, no faster than the host fills the buffers that devices copy. It
     computes the experts of a batch that is too small to be worth their way.
     """
-    experts, value = host_experts_bytes(scenario, tokens), scenario.tables.efficiency.value
+    experts = host_experts_bytes(scenario, tokens)
     layers, computed = (weights - experts) * host_share(scenario), 0.0
     if experts and not experts_cross(scenario, tokens):
         computed, experts = host_experts_seconds(scenario, tokens) + host_products_seconds(scenario, tokens), 0.0
     if not layers + experts:
         return computed
-    rate = min(pcie_bytes_per_s(scenario.device) * value("link.offload") * scenario.tp, value("host.staging"))
-    return (layers + experts) / rate + computed
+    return (layers + experts) / sending_bytes_per_s(scenario) + computed
+
+
+def sending_bytes_per_s(scenario: Scenario) -> float:
+    """Bytes of weights a second that all devices together fetch from the host."""
+    value = scenario.tables.efficiency.value
+    return min(pcie_bytes_per_s(scenario.device) * value("link.offload") * scenario.tp, value("host.staging"))
 
 
 def experts_cross(scenario: Scenario, tokens: float) -> bool:
@@ -189,11 +194,22 @@ def host_products_seconds(scenario: Scenario, tokens: float) -> float:
     return 2 * routed * (tokens - 1) / rate
 
 
-def host_layer_seconds(scenario: Scenario, weights: float) -> float:
-    """Read the host's layers of a decoding step at the host's bandwidth, and cross PCIe."""
-    read = weights * host_share(scenario)
-    if not read:
+def layers_cross(scenario: Scenario, tokens: float) -> bool:
+    """Whether a decoding step of so many tokens brings the host's layers to the device, which then multiplies them."""
+    return bool(1 < scenario.engine_record.serving.crossing_tokens <= tokens and host_share(scenario))
+
+
+def host_layer_seconds(scenario: Scenario, weights: float, tokens: float) -> float:
+    """The host's layers of a decoding step of so many tokens: read and computed there, from a number of tokens on sent
+    to the device, as those of a prompt are.
+    """
+    share = host_share(scenario)
+    if not share:
         return 0.0
-    bandwidth = memory_bytes_per_s(scenario) * scenario.tables.efficiency.value("decode.bandwidth.cpu")
-    crossing = 2 * scenario.model.architecture.hidden * 4 / pcie_bytes_per_s(scenario.device)
-    return read / bandwidth + crossing
+    if layers_cross(scenario, tokens):
+        return weights * share / sending_bytes_per_s(scenario)
+    value = scenario.tables.efficiency.value
+    products = 2 * architecture_sums(scenario.model.architecture).active * share * (tokens - 1)
+    computed = products / (products_flop_per_s(scenario) * value("host.prompts"))
+    crossing = 2 * scenario.model.architecture.hidden * 4 * tokens / pcie_bytes_per_s(scenario.device)
+    return weights * share / (memory_bytes_per_s(scenario) * value("decode.bandwidth.cpu")) + crossing + computed
