@@ -120,6 +120,7 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.integer_power.llama.cpp-2023": (0.7, 0.3),
     "prefill.llama.cpp-2023": (0.7, 0.5),
     "prefill.half": (0.54, 0.3),
+    "prefill.integer_vector": (0.3, 0.5),
     "prefill.half_geforce": (1.4, 0.3),
     "prefill.metal": (0.6, 0.3),
     "prefill.mlx": (0.7, 0.3),

@@ -204,7 +204,7 @@ class ExpertsProgram:
         self.made = made.parameters
         places = (self.made[f"expert_norm_{place}"] for place in range(operator.norms))
         self.norms = [NormProgram(operator.hidden, weight, None, context.traits.norm) for weight in places]
-        """Behind a dense feed-forward beside them, before them, behind them."""
+        """Behind a dense feed-forward beside them, before them, behind them; a single one behind them."""
         self.router, self.joint, self.down = (self.made[name] for name in ("router", "expert_up", "expert_down"))
         self.shared_gate = made.projections.get("shared_gate")
         shared = operator.shared_expert
@@ -260,14 +260,14 @@ class ExpertsProgram:
         weights, index = ROUTERS[context.traits.router](routing)
         if self.operator.scales:
             weights = mul(recorder, weights, rows(recorder, self.made["expert_scales"], index, chosen))
-        x = self.norms[1](recorder, x) if self.norms else x
+        x = self.norms[1](recorder, x) if len(self.norms) > 1 else x
         if context.traits.gate_up == "kernel":
             weights = cast(recorder, weights, x.width)
         inner = self.context.apply(self.around["latent_in"], x) if self.operator.latent_width else x
         out = self._routed(inner, weights, index)
         if self.operator.latent_width:
             out = self.context.apply(self.around["latent_out"], out)
-        out = self.norms[2](recorder, out) if self.norms else out
+        out = self.norms[-1](recorder, out) if self.norms else out
         return out if self.shared is None else add(recorder, out, self._shared(self.shared, x))
 
     def _read(self, x: Tensor) -> Tensor:
