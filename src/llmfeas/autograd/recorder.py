@@ -130,6 +130,9 @@ class Recorder:
             if replay is not None:
                 assert replay.kept is not None
                 replay.kept[self.replayed] = x.storage
+                if not self.reentrant:
+                    # The graph of the replay keeps it too, for as long as a tensor of the replay has a name elsewhere.
+                    node.saved.append(x.storage)
                 self.replayed += 1
                 if self.replayed == replay.count and not self.reentrant:
                     raise StopReplay

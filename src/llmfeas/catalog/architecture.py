@@ -316,6 +316,15 @@ class Architecture:
             object.__setattr__(self, "_kinds", cached)
         return cached
 
+    @property
+    def lenders(self) -> frozenset[int]:
+        """The layers whose keys and values later ones read: of those with a window, and of those without, the last that
+        makes its own."""
+        kinds = self.layer_kinds
+        sharing = {kind.windowed for kind in kinds if kind.shares_cache}
+        own = {kind.windowed: index for index, kind in enumerate(kinds) if not kind.shares_cache}
+        return frozenset(own[windowed] for windowed in sharing if windowed in own)
+
     def _kind_by_rule(self, index: int) -> LayerKind:
         linear, experts, window, number = self.linear_attention, self.experts, self.window, index + 1
         is_linear = linear is not None and linear.interval > 0 and number % linear.interval != 0

@@ -208,7 +208,7 @@ class Attention(Operator):
 class AttentionProgram:
     """Projections, norms of heads, rotation, the core, the output projection."""
 
-    __slots__ = ("context", "groups", "k_norm", "learned", "o", "operator", "projections", "q_norm", "sinks")
+    __slots__ = ("context", "groups", "k_norm", "learned", "lends", "o", "operator", "projections", "q_norm", "sinks")
 
     def __init__(self, context: Context, operator: Attention) -> None:
         made = context.made(operator.weights, streams=True)
@@ -217,6 +217,7 @@ class AttentionProgram:
         self.projections = made.projections
         self.o = made.projections["o"]
         self.groups = operator.heads // operator.kv_heads
+        self.lends = context.lends
         self.sinks = made.parameters.get("sinks")
         self.learned = context.learned_keys(operator.cached_values(1))
         self.q_norm = self._norm(made, "q_norm", operator.heads)
@@ -230,7 +231,7 @@ class AttentionProgram:
         late = operator.qk_norm == "l2" and operator.rotates
         return NormProgram(operator.head_dim, None, None, "plain") if late else None
 
-    def _projected(self, x: Tensor, joint: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _projected(self, x: Tensor, joint: Tensor | None, around: Around) -> tuple[Tensor, Tensor, Tensor]:
         context, recorder = self.context, self.context.recorder
         operator, traits, parts = self.operator, context.traits, self.projections
         bs = context.sizes.bs
@@ -256,14 +257,14 @@ class AttentionProgram:
             q = copy(recorder, q)
             q.heads_first = True
         q = self._seen(q, self.q_norm, self._copies(0))
-        return q, *self._keys_values(x)
+        return q, *self._keys_values(x, around)
 
-    def _keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _keys_values(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor]:
         """Keys and values, each from its projection; the same one where values are keys, none where they are shared."""
         context, recorder, operator, parts = self.context, self.context.recorder, self.operator, self.projections
         if operator.shares_cache:
             bs = context.sizes.bs * operator.kv_heads
-            lent = context.lent.get(operator.window is not None)
+            lent = (around.lent or {}).get(operator.window is not None)
             return lent or (recorder.new(bs * operator.head_dim, x.width), recorder.new(bs * operator.v_dim, x.width))
         key = context.apply(parts["k"], x)
         value = key if operator.keys_are_values else context.apply(parts["v"], x)
@@ -295,16 +296,17 @@ class AttentionProgram:
         gate: Tensor | None = None
         joint = context.apply(self.projections["qkv"], x) if operator.fused_qkv else None  # named until the end
         if operator.gate:
-            query, key, value, gate = self._gated(x)
+            query, key, value, gate = self._gated(x, around)
         else:
-            query, key, value = self._projected(x, joint)
+            query, key, value = self._projected(x, joint, around)
         if around.rotation is not None and operator.rotates:
             query, key = self._rotated(query, key, around.rotation)
         if operator.qk_norm == "l2":
             query, key = self._normed_late(query, key)
-        if context.lends and not operator.shares_cache:
-            context.lent[operator.window is not None] = key, value
-        key, value = (context.behind_learned(context.cached(each), self.learned) for each in (key, value))
+        if not operator.shares_cache:
+            key, value = (context.behind_learned(context.cached(each), self.learned) for each in (key, value))
+        if self.lends and around.lent is not None:
+            around.lent[operator.window is not None] = key, value
         weights: Tensor | None = None
         picked = context.traits.qkv == "picked"
         if context.recipe.checkpointing == "core":
@@ -335,14 +337,14 @@ class AttentionProgram:
         out, _ = eager(self.context, query, key, value, groups=groups, heads=heads, around=around, sinks=self.sinks)
         return out
 
-    def _gated(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _gated(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Queries and a gate as wide as they are from one projection, then keys and values (Qwen3-Next)."""
         context, recorder, parts = self.context, self.context.recorder, self.projections
         n = self.operator.q_width * context.sizes.bs
         query, gate = split(recorder, context.apply(parts["q"], x), n, n)
         gate = copy(recorder, gate)
         query = self._seen(query, self.q_norm, self._copies(0))
-        return query, *self._keys_values(x), gate
+        return query, *self._keys_values(x, around), gate
 
     def _normed_late(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Norms after the rotation; a temperature where nothing rotates (Llama 4)."""

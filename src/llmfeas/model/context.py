@@ -59,7 +59,7 @@ class Context:
         "bare",
         "buffers",
         "cache",
-        "lent",
+        "lends",
         "place",
         "recipe",
         "recorder",
@@ -84,8 +84,8 @@ class Context:
         self.weights: list[Parameter] = []
         self.shared: dict[tuple[int, int], Any] = {}
         """Programs that several layers run, by set of weights and place in the layer."""
-        self.lent: dict[bool, tuple[Tensor, Tensor]] = {}
-        """Keys and values of the last layer that made its own, without and with a window: later layers share them."""
+        self.lends = False
+        """The layer that is being made lends its keys and values to later ones."""
         self.place = 0
         """Layer whose weights are being made, from 1; 0 outside the layers."""
         self.cache = cache
@@ -113,11 +113,6 @@ class Context:
         leaf = AccumulateGrad(x.storage)
         self.recorder.leaves.append(leaf)
         return leaf
-
-    @property
-    def lends(self) -> bool:
-        """Whether layers are given the keys and values of others; those of blocks that run again are as they were."""
-        return self.setup.architecture.shared_cache_layers > 0 and self.recipe.checkpointing == "none"
 
     @property
     def ranks(self) -> int:

@@ -19,7 +19,7 @@ from .context import Context
 from .layer import LayerProgram
 from .learned import behind, learned
 from .operator import Operator, Program
-from .rotation import Around, Rotation, SourceStream
+from .rotation import Around, Lent, Rotation, SourceStream
 
 if TYPE_CHECKING:
     from .streams import StreamsProgram
@@ -82,10 +82,10 @@ class Decoder:
         self.built = [context.recorder.ledger.level]
         for place, index in enumerate(layers, 1):
             context.place = -place if self.reads else place
-            context.bare = index < context.recipe.bare_layers
+            context.bare, context.lends = index < context.recipe.bare_layers, index in setup.architecture.lenders
             self.layers.append(tape.layer(index).program(context))
             self.built.append(context.recorder.ledger.level)
-        context.place, context.bare = 0, context.recipe.bare_layers > 0
+        context.place, context.bare, context.lends = 0, context.recipe.bare_layers > 0, False
         self.learned = learned(context) if setup.embeds and not self.reads else []
         norm = tape.final_norm
         self.final = norm.program(context) if (setup.heads or self.loops) and norm is not None else None
@@ -230,13 +230,14 @@ class Decoder:
         masks = self._masks(embedded.width)
         bias = self._position_bias(hidden.width)
         hidden = dropout(recorder, hidden, context.recipe.drop_embedding)
-        rotations = self._rotations(embedded.width)
+        rotations, lent = self._rotations(embedded.width), Lent()
         passed = places if context.traits.passes_places else None
         kept = copied(recorder, hidden) if self.looks_back else None
         for place, layer in enumerate(self.layers, 1):
             self._enters(place)
             turn = rotations[layer.windowed] if rotations else None
-            hidden = self._layer(layer, hidden, Around(masks[layer.windowed], turn, bias, passed, kept, source, inputs))
+            around = Around(masks[layer.windowed], turn, bias, passed, kept, source, inputs, lent)
+            hidden = self._layer(layer, hidden, around)
             if place in self.loops and self.final is not None:
                 hidden = self.final(recorder, hidden)
             if place > 1:
@@ -246,7 +247,6 @@ class Decoder:
 
     def _left(self, hidden: Tensor) -> Tensor:
         """The stream through what is behind the last layer, which forgets what layers named for each other."""
-        self.context.lent.clear()
         for layer in self.layers:
             layer.scores = None
         if self.streams is not None and self.context.setup.heads:

@@ -14,6 +14,9 @@ from ..record import dataclass
 Rotation = tuple[Tensor, Tensor]
 """cos and sin of one sequence, shared by all layers of a kind."""
 
+Lent = dict[bool, tuple[Tensor, Tensor]]
+"""Keys and values of the layers that lend theirs, without and with a window."""
+
 
 @dataclass(frozen=True, slots=True)
 class Around:
@@ -31,6 +34,8 @@ class Around:
     """What an encoder made, where the layers look at it."""
     inputs: Tensor | None = None
     """Embeddings of each layer, side by side."""
+    lent: Lent | None = None
+    """Where layers leave keys and values for later ones, as long as anybody is called with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ def repeated_pattern(kinds: Sequence[object]) -> tuple[int, int, int]:
 def layer_kinds(setup: Setup, *, gradients: bool = True) -> list[int]:
     """What decides a layer's program, for each layer of the stage.
 
-    With `gradients` a layer that shares weights is like no other: they arrive at the same ones from all that do.
+    With `gradients` a layer that shares weights is like no other: they arrive at the same ones from all that do. So is
+    one that lends its keys and values.
     """
     tape = tape_of(setup)
     # Windowed layers also differ where they have masks or rotation tables of their own.
@@ -42,7 +43,9 @@ def layer_kinds(setup: Setup, *, gradients: bool = True) -> list[int]:
     same = [kinds.index(kind) for kind in kinds]
     bare = setup.recipe.bare_layers
     shares = [gradients and layer.weight_set > 0 for layer in kinds]
-    found = [len(kinds) + i if shares[tape.layers[i]] else same[tape.layers[i]] for i in setup.span]
+    lenders = setup.architecture.lenders
+    alone = (shares[tape.layers[i]] or i in lenders for i in setup.span)
+    found = [len(kinds) + i if apart else same[tape.layers[i]] for i, apart in zip(setup.span, alone, strict=True)]
     return [~kind if layer < bare else kind for kind, layer in zip(found, setup.span, strict=True)]
 
 
