@@ -13,19 +13,16 @@ from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.parts import Dropout, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf_config import FAMILIES, model_from_config
-from llmfeas.importers.hf_encoder import ENCODERS
-from llmfeas.importers.hf_kin import KIN
-from llmfeas.importers.hf_pairs import PAIRS
-from llmfeas.importers.hf_within import WITHIN
+from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf_families import family, table
+from llmfeas.importers.hf_parts import READERS
 from llmfeas.importers.model_file import model_from_file
 from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"
 CLASSES = json.loads((DATA / "hf_classes.json").read_text())["rows"]
 CONFIGS = sorted((DATA / "configs").glob("*.json"))
-
-
+FAMILIES = {kind: record for kind in table()["families"] if (record := family(kind))}
 TOWERS = json.loads((DATA / "tower_counts.json").read_text())["rows"]
 
 
@@ -45,7 +42,12 @@ def test_counts_equal_those_of_the_class_with_its_defaults(tmp_path: Path, row: 
 
 def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -> None:
     counted = {row["config"]["model_type"] for row in CLASSES}
-    inside_others = {"qwen2_vl_text", "qwen2_5_vl_text", "ministral", "glm5_next_text"}
+    inside_others = {
+        *("qwen2_vl_text", "qwen2_5_vl_text", "ministral", "glm5_next_text", "ernie4_5_vl_moe_text", "git"),
+        *("glm_ocr_text", "granite_docling_text", "mistral_large4_text", "molmo2_text", "moshi", "muse_glimmer_text"),
+        *("paddleocr_vl_text", "qwen2_5_omni_text", "qwen3_omni_moe_text", "unlimited_ocr_text"),
+        "voxtral_realtime_text",
+    }
     outside = {
         "deepseek",
         "longcat_flash",
@@ -64,11 +66,9 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         "openelm",
         "ouro",
         "nanbeige",
-        "albert",
         "qwen",
-        *(set(WITHIN) - counted),
+        *(kind for kind, record in FAMILIES.items() if record.fixed.get("encoder") or record.encoder_decoder),
     }
-    outside |= {*ENCODERS, *KIN, *PAIRS}
     without_a_file = {"granitemoeshared"}
     assert set(FAMILIES) - counted == inside_others | outside | without_a_file
 
@@ -118,6 +118,16 @@ def test_every_type_and_every_model_names_a_known_implementation(models: dict[st
     known = set(catalog().raw("implementations")["implementations"])
     assert {family.implementation for family in FAMILIES.values()} <= known
     assert {model.architecture.implementation for model in models.values()} <= known
+
+
+def test_the_table_names_readers_and_types_that_there_are() -> None:
+    """Building a record looks up its readers; a reader that no record names, and names that lead nowhere, are dead."""
+    written = table()
+    everything = json.dumps({key: written[key] for key in ("families", "bases", "shorthands")})
+    assert not [name for name in READERS if f'"{name}"' not in everything]
+    assert not [name for name in written["shorthands"] if f'"{name}"' not in json.dumps(written["families"])]
+    assert set(written["language_models"].values()) <= set(FAMILIES)
+    assert not set(written["language_models"]) & set(FAMILIES)
 
 
 def test_a_config_equals_the_catalog(tmp_path: Path, models: dict[str, Model]) -> None:

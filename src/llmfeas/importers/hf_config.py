@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,118 +11,24 @@ from ..errors import DataError
 from ..record import replace
 from ..text import printable
 from .config_file import Config, read_config
-from .hf_classic import CLASSIC
-from .hf_encoder import ENCODERS
-from .hf_gemma import GEMMA
-from .hf_heads import HEADS
-from .hf_hybrid import HYBRID
+from .hf_families import Family, family, table
 from .hf_images import seen_of
-from .hf_irregular import IRREGULAR
-from .hf_kin import KIN
-from .hf_latent import LATENT
-from .hf_llama import LLAMA
-from .hf_looped import LOOPED
-from .hf_mamba import MAMBA
-from .hf_mixing import MIXING
-from .hf_moe import MOE
-from .hf_older import OLDER
-from .hf_pairs import PAIRS
-from .hf_parts import COLUMNS, COMMON, Family
-from .hf_pressed import PRESSED
-from .hf_recent import RECENT
-from .hf_recurrent import RECURRENT
-from .hf_side import SIDE
-from .hf_streams import STREAMS
+from .hf_parts import COLUMNS
 from .hf_towers import towers_beside
-from .hf_within import WITHIN
 from .hub_cache import name_of
 from .quant_methods import published_scheme, quantization_of
 from .schemes import QuantPlan
 from .tensors import ImportedModel
 
-FAMILIES: Final[Mapping[str, Family]] = {
-    **CLASSIC,
-    **OLDER,
-    **LLAMA,
-    **MOE,
-    **LATENT,
-    **RECENT,
-    **RECURRENT,
-    **MIXING,
-    **HYBRID,
-    **MAMBA,
-    **HEADS,
-    **GEMMA,
-    **SIDE,
-    **STREAMS,
-    **PRESSED,
-    **IRREGULAR,
-    **ENCODERS,
-    **KIN,
-    **PAIRS,
-    **LOOPED,
-    **WITHIN,
-}
-"""Every `model_type` that can be read."""
-
-_TEXT_OF: Final = {
-    "kimi_vl": "deepseek_v3",
-    "llava": "llama",
-    "llava_next": "mistral",
-    "lfm2_vl": "lfm2",
-    "exaone4_5_text": "exaone4",
-    "exaone4_5": "exaone4",
-    "internlm3": "llama",
-    "iquestcoder": "llama",
-    "gpt-sw3": "gpt2",
-    "step3p7_text": "step3p5",
-    "step3p7": "step3p5",
-    "glm46v": "glm4v_text",
-    "glmga": "glm4v_text",
-    "phi3_v": "phi3",
-    "phi4mm": "phi3",
-    "phi4_multimodal": "phi3",
-    "got_ocr2": "qwen2",
-    "dots_ocr": "qwen2",
-    "ernie4_5_moe_vl": "ernie4_5_vl_moe_text",
-    "mistral3": "mistral",
-    "kimi_k25": "deepseek_v3",
-    "minimax_m3": "minimax_m3_vl_text",
-    "mllama": "mllama_text_model",
-    "fuyu": "persimmon",
-    "emu3": "emu3_text_model",
-    "cohere_compass": "cohere_compass_text",
-    "inkling_mm_model": "inkling_text",
-}
-"""Model types whose language model is of another type that older files do not nest or do not name."""
-
-
-def _text_type(kind: str) -> str:
-    """The type of the language model in a model of this type: most add `_text` to their name."""
-    for _ in range(2):
-        if kind not in FAMILIES:
-            kind = _TEXT_OF.get(kind, f"{kind}_text")
-    return kind
-
-
-_ACTIVATIONS: Final = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_10": "gelu",
-    "gelu_new": "gelu_new",
-    "gelu_fast": "gelu_new",
-    "gelu_tanh": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "relu2": "relu2",
-    "sqrelu": "relu2",
-    "xielu": "xielu",
-    "silu": "silu",
-    "swish": "silu",
-    "swigluoai": "silu",
-    "situ": "silu",
-}
 _DTYPES: Final = ("float32", "bfloat16", "float16")
+
+
+def _family_of(kind: str) -> Family | None:
+    """The record of the language model in a model of this type: most add `_text` to their name."""
+    for _ in range(2):
+        if family(kind) is None:
+            kind = table()["language_models"].get(kind, f"{kind}_text")
+    return family(kind)
 
 
 def model_from_config(path: Path) -> Model:
@@ -186,57 +91,47 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
         DataError: unknown or missing model_type.
     """
     outer = whole.text("model_type")
-    if outer in _UNREADABLE:
+    if outer in table()["unreadable"]:
         raise _unknown_type(whole, outer)
-    if whole.raw("is_encoder_decoder") is True and outer not in PAIRS:
+    if whole.raw("is_encoder_decoder") is True and outer not in (pairs := _encoder_decoders()):
         raise whole.wrong(
             "is_encoder_decoder",
-            f"is true: of encoder-decoders {', '.join(PAIRS)} are known, not {printable(outer, 40)}",
+            f"is true: of encoder-decoders {', '.join(pairs)} are known, not {printable(outer, 40)}",
         )
     text = next((found for key in _NESTED if (found := whole.nested(key)) is not None), None)
     kind, config = outer, whole
     if text is not None:
         kind = text.text("model_type") or outer
         config = _tied_as(whole, text, outer)
-    family = FAMILIES.get(_text_type(kind))
-    if family is None:
+    record = _family_of(kind)
+    if record is None:
         raise _unknown_type(config, kind)
-    return config.with_defaults({"tie_word_embeddings": False, **family.defaults}), family
+    return config.with_defaults(record.defaults), record
+
+
+def _encoder_decoders() -> list[str]:
+    """Types whose files describe an encoder and a decoder."""
+    return [kind for kind in table()["families"] if (found := family(kind)) and found.encoder_decoder]
 
 
 _NESTED: Final = ("text_config", "llm_config", "language_config")
 """Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's."""
 
-_EITHER: Final = frozenset({"qwen2_vl", "qwen2_5_vl", "llava", "glm4v"})
-"""Model types whose head is tied where either configuration says so; else the outer one decides, if it says something.
-
-Source: the classes of transformers 5.23 on the meta device, for each pair of answers.
-"""
-
 
 def _tied_as(whole: Config, text: Config, kind: str) -> Config:
     """The inner configuration with what both together say of the embedding and the head."""
     said = [place.fields.get("tie_word_embeddings") for place in (whole, text)]
-    if said[0] is None or (kind in _EITHER and said[1] is True):
+    if said[0] is None or (kind in table()["tied_by_either"] and said[1] is True):
         return text
     return replace(text, fields={**text.fields, "tie_word_embeddings": said[0]})
 
 
-_UNREADABLE: Final = {
-    "blt": "reads bytes through stacks of different widths, in patches as long as a model beside them decides",
-    "prophetnet": "writes by streams for several tokens ahead, each with attention of its own",
-    "trocr": "reads images through an encoder of another width than its own",
-    "vision-encoder-decoder": "reads images through an encoder of another width than that of what writes",
-}
-"""Model types whose work no architecture here describes, and why."""
-
-
 def _unknown_type(config: Config, kind: str) -> DataError:
     shown = printable(kind, 60)
-    if kind in _UNREADABLE:
-        problem = f"{config.file}: {config.where}model_type '{shown}' {_UNREADABLE[kind]}, which is not computed"
+    if why := table()["unreadable"].get(kind):
+        problem = f"{config.file}: {config.where}model_type '{shown}' {why}, which is not computed"
         return DataError("unknown-model-type", problem, _FILES_DO)
-    near = difflib.get_close_matches(kind[:60], FAMILIES, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(kind[:60], table()["families"], n=3, cutoff=0.6)
     problem = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
     hint = f"Did you mean '{near[0]}'? {_FILES_DO}" if near else _FILES_DO
     return DataError("unknown-model-type", f"{config.file}: {problem}", hint, near)
@@ -259,7 +154,7 @@ def _checked_architecture(config: Config, family: Family) -> Architecture:
 
 
 def _architecture(config: Config, family: Family) -> Architecture:
-    names = {**COMMON, **family.names}
+    names = family.names
     layers = config.count(names["layers"], "layers")
     parts: dict[str, Any] = {
         "layers": layers,
@@ -275,8 +170,8 @@ def _architecture(config: Config, family: Family) -> Architecture:
         "implementation": family.implementation,
         **family.fixed,
     }
-    for part in family.parts:
-        parts |= part(config, parts)
+    for read in family.readers:
+        parts |= read(config, parts)
     context = parts.pop("context")
     if parts.get("positions") == "learned":
         parts.setdefault("learned_positions", context)
@@ -293,15 +188,16 @@ def _architecture(config: Config, family: Family) -> Architecture:
 
 def _activation(config: Config, key: str) -> str:
     name = config.text(key, "silu")
-    if name not in _ACTIVATIONS:
-        raise config.wrong(key, f"'{printable(name, 40)}' is not known", f"Known: {', '.join(sorted(_ACTIVATIONS))}.")
-    return _ACTIVATIONS[name]
+    known = table()["activations"]
+    if name not in known:
+        raise config.wrong(key, f"'{printable(name, 40)}' is not known", f"Known: {', '.join(sorted(known))}.")
+    return str(known[name])
 
 
 def _context(config: Config, family: Family) -> int:
     # Nomic's first files spell it as GPT-2 does
     older = config.fields.get("n_positions") is not None
-    return config.count("n_positions" if older else {**COMMON, **family.names}["context"], "tokens")
+    return config.count("n_positions" if older else family.names["context"], "tokens")
 
 
 def _name(whole: Config, path: Path) -> str:
@@ -323,7 +219,7 @@ def _dtype(config: Config, whole: Config) -> Any:
 
 def _notes(config: Config, family: Family, quant: Config | None, published: QuantPlan | None, counted: bool) -> str:
     notes = []
-    names = {**COMMON, **family.names}
+    names = family.names
     unsaid = [key for key in (names["hidden"], names["layers"], "vocab_size") if key not in config.fields]
     if unsaid:
         notes.append(f"{', '.join(unsaid)} not in the file: taken as its class in transformers has it")

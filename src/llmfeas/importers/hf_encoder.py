@@ -1,8 +1,6 @@
-"""Rows of encoders: BERT and its kin, ModernBERT, the bodies of embedding and reranking models.
+"""Readers of encoders: BERT and its kin, ModernBERT, the bodies of embedding and reranking models.
 
-`defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
-What stands behind the last layer is taken from `architectures`; it runs once a text, and no token's work counts it.
-"""
+What stands behind the last layer is taken from `architectures`; it runs once a text, and no token's work counts it."""
 
 from __future__ import annotations
 
@@ -12,9 +10,11 @@ from typing import Any, Final
 from ..catalog.parts import Dropout, SideWeights
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import BIASED, MLP_BIASED, Family, Parts, sizes
+from .hf_parts import Parts, reader
 
 _ENCODER: Final = {"encoder": True, "norm": "layer", "tied": False}
+
+
 BERT: Final = {
     **_ENCODER,
     "norm_bias": True,
@@ -26,7 +26,6 @@ BERT: Final = {
     "out_bias": True,
     "mlp_bias": True,
 }
-ALBERT_FIXED: Final = {**BERT, "projects_late": True}
 
 
 def class_of(config: Config) -> str:
@@ -78,6 +77,7 @@ def dropout_of(config: Config) -> Parts:
     return {"dropout": Dropout(embedding=rate, attention=scores, residual=rate)}
 
 
+@reader
 def bert(config: Config, parts: Parts) -> Parts:
     """Read BERT: learned positions, kinds of tokens, a pooler."""
     side = SideWeights(vectors=kinds_of(config, parts["hidden"]) + behind_last(config, parts, pooled=True))
@@ -94,7 +94,8 @@ def modern_windows(config: Config, parts: Parts, size: int) -> Parts:
     return read.pattern(config, "layer_types", kinds, layers, size)
 
 
-def _modern(config: Config, parts: Parts) -> Parts:
+@reader
+def modern(config: Config, parts: Parts) -> Parts:
     """Read ModernBERT: every n-th layer from the first on sees everything, the others half a window on each side.
 
     The norm that the first layer lacks stands for that of the embedding.
@@ -106,7 +107,8 @@ def _modern(config: Config, parts: Parts) -> Parts:
     return {**found, "norm_bias": config.flag("norm_bias"), "side": SideWeights(vectors=behind) if behind else None}
 
 
-def _nomic(config: Config, parts: Parts) -> Parts:
+@reader
+def nomic(config: Config, parts: Parts) -> Parts:
     """Read Nomic's encoder, whose first files spell its sizes as GPT-2's."""
     older = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn": "n_inner", "context": "n_positions"}
     found: Parts = {name: config.count(key) for name, key in older.items() if config.fields.get(key) is not None}
@@ -120,7 +122,9 @@ def _nomic(config: Config, parts: Parts) -> Parts:
     return {**found, "kv_heads": merged["heads"], "head_dim": head, "side": side}
 
 
-def _distilled(config: Config, parts: Parts) -> Parts:
+@reader
+def distilled(config: Config, parts: Parts) -> Parts:
+    """Read DistilBERT: no kinds of tokens, no pooler."""
     hidden, kind = parts["hidden"], class_of(config)
     behind = {"Model": 0, "MaskedLM": square(hidden) + 2 * hidden + parts["vocab"]}
     labels = labels_of(config) * (hidden + 1)
@@ -129,13 +133,16 @@ def _distilled(config: Config, parts: Parts) -> Parts:
     return {"positions": "learned", "side": SideWeights(vectors=count) if count else None}
 
 
-def _mpnet(config: Config, parts: Parts) -> Parts:
+@reader
+def mpnet(config: Config, parts: Parts) -> Parts:
+    """Read MPNet: BERT, with a table of distances."""
     buckets = config.count("relative_attention_num_buckets", "rows") * parts["heads"]
     behind = behind_last(config, parts, pooled=True)
     return {"positions": "learned", "side": SideWeights(vectors=buckets + behind), **dropout_of(config)}
 
 
-def _disentangled(config: Config, parts: Parts) -> Parts:
+@reader
+def disentangled(config: Config, parts: Parts) -> Parts:
     """Read DeBERTa v2 and v3: a table of distances, which every layer's keys and queries project again."""
     hidden, layers = parts["hidden"], parts["layers"]
     words: Any = config.raw("pos_att_type") or ()
@@ -155,6 +162,7 @@ def _disentangled(config: Config, parts: Parts) -> Parts:
     return {**positions, "side": SideWeights(vectors=vectors + behind), **dropout_of(config)}
 
 
+@reader
 def albert_behind(config: Config, parts: Parts) -> Parts:
     """Read ALBERT's narrow embedding, kinds of tokens, and what stands behind its last layer."""
     hidden, narrow, kind = parts["hidden"], config.count("embedding_size"), class_of(config)
@@ -168,76 +176,173 @@ def albert_behind(config: Config, parts: Parts) -> Parts:
 _STILL: Final[Parts] = {"positions": "rope", "rope_fraction": 0.0}
 
 
-def bert_like(implementation: str = "hf-bert", *, fixed: Mapping[str, Any] | None = None, **changed: Any) -> Family:
-    """A row of BERT's fields, with what a class fixes otherwise and the defaults that it changes."""
-    defaults = sizes(12, 768, 12, None, 3072, 30522, 512, type_vocab_size=2, tie_word_embeddings=True)
-    return Family(
-        implementation=implementation,
-        defaults={**defaults, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-        | changed,
-        fixed={**BERT, **(fixed or {})},
-        parts=(bert,),
-        only={"position_embedding_type": ("absolute",), "is_decoder": (False,)},
+_AHEAD: Final = {"norm_position": "pre", "final_norm": True}
+
+
+def _narrow(config: Config, parts: Parts, key: str = "embedding_size") -> tuple[Parts, int, int]:
+    """A table narrower than the stream, its width, and the bias of the projection behind positions and norm."""
+    hidden, narrow = parts["hidden"], config.optional_count(key) or parts["hidden"]
+    if narrow == hidden:
+        return {}, hidden, 0
+    return {"embedding_dim": narrow, "projects_late": True}, narrow, hidden
+
+
+def _predicted(parts: Parts, width: int, *, wide: int = 0) -> int:
+    """The head that predicts tokens: a product and a norm of a table's width, a bias a token; `wide`: a table too."""
+    hidden: int = parts["hidden"]
+    return hidden * width + 3 * width + int(parts["vocab"]) * (1 + wide)
+
+
+def _headed(config: Config, parts: Parts, heads: Mapping[str, int], beside: int) -> Parts:
+    """What stands beside the layers: these numbers and those of the class's head, by default a number a label."""
+    labels = labels_of(config) * (parts["hidden"] + 1)
+    last = heads.get(class_of(config), labels)
+    return {"side": SideWeights(vectors=beside + last), **dropout_of(config)}
+
+
+def _classified(config: Config, parts: Parts) -> int:
+    hidden: int = parts["hidden"]
+    return square(hidden) + labels_of(config) * (hidden + 1)
+
+
+@reader
+def electra(config: Config, parts: Parts) -> Parts:
+    """Read ELECTRA: `PreTraining` finds the tokens that `MaskedLM` replaced."""
+    found, narrow, bias = _narrow(config, parts)
+    return {**found, "positions": "learned", **_factored(config, parts, kinds_of(config, narrow) + bias, narrow)}
+
+
+def _factored(config: Config, parts: Parts, beside: int, narrow: int) -> Parts:
+    masked, hidden = _predicted(parts, narrow), parts["hidden"]
+    heads = {
+        "Model": 0,
+        "MaskedLM": masked,
+        "CausalLM": masked,
+        "PreTraining": square(hidden) + hidden + 1,
+        "SequenceClassification": _classified(config, parts),
+    }
+    return _headed(config, parts, heads, beside)
+
+
+@reader
+def roformer(config: Config, parts: Parts) -> Parts:
+    """Read RoFormer: rotated queries and keys, whose angles its files hold."""
+    if config.flag("rotary_value"):
+        raise config.wrong("rotary_value", "is true: rotated values are not read yet")
+    found, narrow, bias = _narrow(config, parts)
+    angles = parts["context"] * (parts["hidden"] // parts["heads"])
+    return {**found, **_factored(config, parts, kinds_of(config, narrow) + bias + angles, narrow)}
+
+
+@reader
+def rembert(config: Config, parts: Parts) -> Parts:
+    """Read RemBERT, which predicts tokens with a wide table of its own.
+
+    Raises:
+        DataError: a table of tokens as wide as the stream.
+    """
+    found, narrow, bias = _narrow(config, parts, "input_embedding_size")
+    if not found:
+        raise config.wrong("input_embedding_size", "equals hidden_size, which is not supported for this model_type")
+    wide = config.count("output_embedding_size")
+    masked = _predicted(parts, wide, wide=wide)
+    heads = {
+        "Model": square(parts["hidden"]),
+        "MaskedLM": masked,
+        "CausalLM": masked,
+        "SequenceClassification": _classified(config, parts),
+    }
+    return {**found, "positions": "learned", **_headed(config, parts, heads, kinds_of(config, narrow) + bias)}
+
+
+@reader
+def ernie(config: Config, parts: Parts) -> Parts:
+    """Read ERNIE: BERT, with a table of tasks in some."""
+    found = bert(config, parts)
+    if not config.flag("use_task_id"):
+        return found
+    tasks = config.count("task_type_vocab_size", "rows") * parts["hidden"]
+    return {**found, "side": SideWeights(vectors=found["side"].vectors + tasks)}
+
+
+@reader
+def big_bird(config: Config, parts: Parts) -> Parts:
+    """Read BigBird: a pooler under everything. It sees all tokens of a text, or blocks of them where it is long.
+
+    Work is that of all tokens (its own for texts up to 1,024), an upper bound beyond.
+    """
+    hidden, kind = parts["hidden"], class_of(config)
+    last = behind_last(config, parts, pooled=True) + (square(hidden) if kind not in ("Model", "PreTraining") else 0)
+    side = SideWeights(vectors=kinds_of(config, hidden) + last)
+    return {"positions": "learned", "side": side, **dropout_of(config)}
+
+
+@reader
+def generator(config: Config, parts: Parts) -> Parts:
+    """Read the encoder of BERT for generation: no kinds of tokens, no pooler; one that writes has a bias a token."""
+    side = SideWeights(vectors=parts["vocab"]) if class_of(config) == "CausalLM" else None
+    return {"positions": "learned", "side": side, **dropout_of(config)}
+
+
+@reader
+def sounds_and_shapes(config: Config, parts: Parts) -> Parts:
+    """Read RoCBert: how a character sounds and looks stands beside it, and one product joins the three."""
+    found, hidden = bert(config, parts), parts["hidden"]
+    vectors, joined = found["side"].vectors, hidden
+    for name in ("pronunciation", "shape"):
+        width = config.count(f"{name}_embed_dim")
+        vectors += config.count(f"{name}_vocab_size", "rows") * width
+        joined += width if config.raw(f"enable_{name}") is not False else 0
+    if class_of(config) == "PreTraining":
+        vectors -= 2 * (hidden + 1)  # no sentences that follow one another
+    if config.raw("concat_input") is False:
+        return {**found, "side": SideWeights(vectors=vectors)}
+    return {**found, "side": SideWeights(matrices=((joined, hidden),), vectors=vectors + hidden)}
+
+
+@reader
+def languages(config: Config, parts: Parts) -> Parts:
+    """Read X-MOD: behind each feed-forward a narrow one for each language, of which a text passes its own."""
+    hidden = parts["hidden"]
+    narrow = hidden // config.count("adapter_reduction_factor", "few")
+    named = len(config.words("languages", 10_000) or ("en_XX",))
+    norm = 2 * hidden if config.flag("adapter_layer_norm") else 0
+    one = SideWeights(
+        matrices=((hidden, narrow), (narrow, hidden)),
+        vectors=named * (narrow + hidden) + norm,
+        table=(2 * (named - 1) * narrow, hidden) if named > 1 else None,
     )
+    ahead = _AHEAD if config.flag("pre_norm") else {}
+    return {"beside": [one] * parts["layers"], **ahead}
 
 
-ENCODERS: Final[Mapping[str, Family]] = {
-    "bert": bert_like(),
-    "roberta": bert_like(vocab_size=50265),
-    "xlm-roberta": bert_like(),
-    "camembert": bert_like(),
-    "modernbert": Family(
-        implementation="hf-bert",
-        names={"activation": "hidden_activation"},
-        defaults={
-            **sizes(22, 768, 12, None, 1152, 50368, 8192, local_attention=128, tie_word_embeddings=True),
-            "hidden_activation": "gelu",
-        },
-        fixed={**_ENCODER, "fused_qkv": True, "fused_gate_up": True},
-        parts=(BIASED, MLP_BIASED, _modern),
-    ),
-    "nomic_bert": Family(
-        implementation="hf-bert",
-        defaults=sizes(12, 768, 12, None, 3072, 30528, 2048, type_vocab_size=2, tie_word_embeddings=True),
-        fixed={**BERT, "gated": True, "qkv_bias": False, "out_bias": False, "mlp_bias": False},
-        parts=(_nomic,),
-    ),
-    "distilbert": Family(
-        implementation="hf-bert",
-        names={
-            "layers": "n_layers",
-            "hidden": "dim",
-            "heads": "n_heads",
-            "ffn": "hidden_dim",
-            "activation": "activation",
-        },
-        defaults={
-            **sizes(6, 768, 12, None, 3072, 30522, 512, tie_word_embeddings=True),
-            "n_layers": 6,
-            "dim": 768,
-            "n_heads": 12,
-            "hidden_dim": 3072,
-            "activation": "gelu",
-        },
-        fixed=BERT,
-        parts=(_distilled, read.dropout(embedding="dropout", attention="attention_dropout", residual="dropout")),
-    ),
-    "mpnet": Family(
-        implementation="hf-bert",
-        defaults={
-            **sizes(12, 768, 12, None, 3072, 30527, 512, relative_attention_num_buckets=32, tie_word_embeddings=True),
-            "hidden_act": "gelu",
-        },
-        fixed=BERT,
-        parts=(_mpnet,),
-    ),
-    "deberta-v2": Family(
-        implementation="hf-bert",
-        defaults={
-            **sizes(24, 1536, 24, None, 6144, 128100, 512, type_vocab_size=0, tie_word_embeddings=True),
-            "hidden_act": "gelu",
-        },
-        fixed=BERT,
-        parts=(_disentangled,),
-    ),
-}
+@reader
+def xlm(config: Config, parts: Parts) -> Parts:
+    """Read XLM: a table of languages where there are several."""
+    hidden, named = parts["hidden"], config.optional_count("n_langs", "few") or 1
+    spoken = named * hidden if named > 1 and config.raw("use_lang_emb") is not False else 0
+    projects = config.raw("summary_use_proj") is not False
+    labels = labels_of(config) if config.raw("summary_proj_to_labels") is not False else hidden
+    heads = {
+        "Model": 0,
+        "CausalLM": parts["vocab"],
+        "SequenceClassification": labels * (hidden + 1) if projects else 0,
+    }
+    found = _headed(config, parts, heads, spoken)
+    rate = config.rate("dropout")
+    rates = Dropout(embedding=rate, attention=config.rate("attention_dropout"), residual=rate)
+    activation = "relu" if config.raw("gelu_activation") is False else "gelu"
+    return {**found, "positions": "learned", "ffn": 4 * hidden, "activation": activation, "dropout": rates}
+
+
+@reader
+def xlnet(config: Config, parts: Parts) -> Parts:
+    """Read XLNet as it reads a text: every token sees all others, by distances to both sides and by segments."""
+    hidden = parts["hidden"]
+    heads = {"Model": 0, "CausalLM": parts["vocab"], "SequenceClassification": _classified(config, parts)}
+    rate = config.rate("dropout")
+    return {
+        **_headed(config, parts, heads, hidden),
+        "beside": [SideWeights(vectors=3 * hidden)] * parts["layers"],
+        "dropout": Dropout(embedding=rate, attention=rate, residual=rate),
+    }

@@ -1,21 +1,19 @@
-"""Rows of model types whose heads differ between layers that see everything and windowed ones.
-
-`defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
-"""
+"""Readers of layers whose heads, widths or caches differ."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from ..catalog.parts import HeadShape, SideWeights
+from ..catalog.parts import AltUp, Experts, HeadShape, PerLayerEmbedding, SideWeights
 from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, QK_NORM, ROUTED_EXPERTS, Family, Parts, sizes
+from .hf_parts import Parts, reader
 
 
-def _heads_by_layer(config: Config, parts: Parts) -> Parts:
+@reader
+def heads_by_layer(config: Config, parts: Parts) -> Parts:
     """Read Laguna's query heads, a number for each layer: of layers that see everything, and of the others.
 
     Raises:
@@ -33,7 +31,8 @@ def _heads_by_layer(config: Config, parts: Parts) -> Parts:
     return {"heads": local.pop(), "whole_heads": shape}
 
 
-def _other_heads(config: Config, parts: Parts) -> Parts:
+@reader
+def other_heads(config: Config, parts: Parts) -> Parts:
     """Read Step's heads: those of windowed layers stand in a mapping of their own."""
     other = config.nested("attention_other_setting")
     if other is None or "windowed" not in parts:
@@ -46,7 +45,8 @@ def _other_heads(config: Config, parts: Parts) -> Parts:
     }
 
 
-def _mimo_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def mimo_layers(config: Config, parts: Parts) -> Parts:
     """Read MiMo V2: marks of windowed layers, which have other heads and sinks; values are narrower than keys.
 
     Files that transformers wrote name the kinds of layers, and leave out that heads of windowed ones are twice as many.
@@ -75,7 +75,8 @@ def _mimo_layers(config: Config, parts: Parts) -> Parts:
     }
 
 
-def _inkling_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def inkling_layers(config: Config, parts: Parts) -> Parts:
     """Read Inkling: windowed layers have other heads; short convolutions and a bias by distance everywhere.
 
     Files call the width of an expert `intermediate_size` where they have a `dense_intermediate_size`.
@@ -105,7 +106,8 @@ def _inkling_layers(config: Config, parts: Parts) -> Parts:
     }
 
 
-def _inkling2_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def inkling2_layers(config: Config, parts: Parts) -> Parts:
     """Read Inkling 2: as Inkling, with gates and sinks of each token, learned scales of heads, and queries that pick
     from the sums of blocks of layers what a layer reads; layers that see everything norm their queries, keys and
     values apart and mix neighbours by weights of each token."""
@@ -145,100 +147,179 @@ def _inkling2_layers(config: Config, parts: Parts) -> Parts:
     }
 
 
-def _inkling_experts(config: Config, parts: Parts) -> Parts:
+@reader
+def inkling_experts(config: Config, parts: Parts) -> Parts:
+    """Read Inkling's experts, whose width is spelt in two ways."""
     dense = config.optional_count("dense_intermediate_size")
     fields = {"moe_intermediate_size": config.raw("intermediate_size"), "intermediate_size": dense} if dense else {}
     whole = replace(config, fields={**config.fields, **fields})
-    part = read.experts(
-        count=("n_routed_experts",), shared="n_shared_experts", first_dense="dense_mlp_idx", dense="intermediate_size"
+    found = read.experts(
+        whole,
+        parts,
+        count=("n_routed_experts",),
+        shared="n_shared_experts",
+        first_dense="dense_mlp_idx",
+        dense="intermediate_size",
     )
-    found = part(whole, parts)
     return {**found, **read.listed_experts(whole, {**parts, **found})}
 
 
-def _gates(config: Config, _: Parts) -> Parts:
+@reader
+def gates(config: Config, _: Parts) -> Parts:
+    """Read whether attention has a gate a head (Laguna)."""
     return {"head_gate": config.raw("gating") is not False}
 
 
-HEADS: Final[Mapping[str, Family]] = {
-    "inkling_text": Family(
-        implementation="hf-recent-side",
-        names={"context": "model_max_length"},
-        defaults=sizes(
-            *(66, 6144, 64, 8, 24576, 201024, 131072),
-            head_dim=128,
-            swa_num_attention_heads=64,
-            swa_num_key_value_heads=16,
-            sliding_window_size=512,
-            d_rel=16,
-            rel_extent=1024,
-            conv_kernel_size=4,
-            moe_intermediate_size=3072,
-            n_routed_experts=256,
-            num_experts_per_tok=6,
-            n_shared_experts=2,
-            model_max_length=131072,
-        ),
-        fixed={**QK_NORM, "embedding_norm": True, "rope_fraction": 0.0},
-        parts=(_inkling_experts, _inkling_layers, ATTENTION_DROPOUT),
-    ),
-    "inkling2_text": Family(
-        implementation="hf-recent-side",
-        defaults=sizes(
-            *(48, 4608, 48, 8, 0, 201024, 1048576),
-            head_dim=128,
-            swa_num_attention_heads=48,
-            swa_num_key_value_heads=8,
-            swa_head_dim=128,
-            sliding_window_size=1024,
-            d_rel=16,
-            rel_extent=1024,
-            conv_kernel_size=4,
-            moe_intermediate_size=2304,
-            n_routed_experts=384,
-            num_experts_per_tok=8,
-        ),
-        fixed={"embedding_norm": True, "rope_fraction": 0.0},
-        parts=(read.experts(count=("n_routed_experts", "num_local_experts")), _inkling2_layers, ATTENTION_DROPOUT),
-    ),
-    "mimo_v2_flash": Family(
-        implementation="hf-glm4-moe",
-        defaults=sizes(48, 4096, 64, 4, 16384, 152576, 262144, head_dim=192),
-        parts=(ROUTED_EXPERTS, read.listed_experts, _mimo_layers, read.rope_fraction, ATTENTION_DROPOUT),
-    ),
-    "step3p5": Family(
-        implementation="hf-glm4-moe",
-        defaults=sizes(45, 4096, 64, 8, 11264, 128896, 262144, head_dim=128, sliding_window=512),
-        fixed={**QK_NORM, "head_gate": True},
-        parts=(
-            read.experts(
-                count=("n_routed_experts", "moe_num_experts", "num_experts"),
-                shared_width="share_expert_dim",
-                first_dense="first_k_dense_replace",
-                dense="intermediate_size",
-            ),
-            read.listed_experts,
-            read.windows(4),
-            _other_heads,
-            ATTENTION_DROPOUT,
-        ),
-    ),
-    "laguna": Family(
-        implementation="hf-glm4-moe",
-        defaults=sizes(40, 2048, 48, 8, 8192, 100352, 131072, head_dim=128, sliding_window=512),
-        fixed=QK_NORM,
-        parts=(
-            read.experts(
-                count=("num_experts",),
-                shared_width="shared_expert_intermediate_size",
-                dense="intermediate_size",
-                router_bias=True,
-            ),
-            read.listed_experts,
-            read.windows(4),
-            _heads_by_layer,
-            _gates,
-            ATTENTION_DROPOUT,
-        ),
-    ),
-}
+@reader
+def gemma4_layers(config: Config, parts: Parts) -> Parts:
+    """Read Gemma 4: other heads where a layer sees everything, shared caches, embeddings of each layer, experts."""
+    found = read.windows(config, parts, period=6)
+    if "windowed" in found:
+        found["windowed"][-1] = False  # the class sees to it
+    keys_are_values = config.flag("attention_k_eq_v")
+    kv_heads = config.optional_count("num_global_key_value_heads", "heads") if keys_are_values else None
+    found["whole_heads"] = HeadShape(
+        heads=parts["heads"],
+        kv_heads=kv_heads or parts["kv_heads"] or parts["heads"],
+        head_dim=config.optional_count("global_head_dim") or parts["head_dim"],
+        keys_are_values=keys_are_values,
+    )
+    found |= _shared_layers(config, parts)
+    if found["shared_cache_layers"] and config.flag("use_double_wide_mlp"):
+        found["shared_cache_ffn"] = 2 * parts["ffn"]
+    if config.flag("enable_moe_block"):
+        found["implementation"] = "hf-gemma4-moe"
+        found["experts"] = Experts(
+            count=config.count("num_experts", "experts"),
+            top_k=config.count("top_k_experts", "experts"),
+            width=config.optional_count("moe_intermediate_size") or config.count("expert_intermediate_size"),
+            parallel_dense=True,
+            norms=3,
+            scales=True,
+        )
+    return found
+
+
+def _shared_layers(config: Config, parts: Parts) -> Parts:
+    """Read how many of the last layers share a cache, and embeddings of each layer."""
+    found: Parts = {
+        "shared_cache_layers": config.optional_count("num_kv_shared_layers", "layers", zero=True) or 0,
+    }
+    width = config.optional_count("hidden_size_per_layer_input", zero=True)
+    if width:
+        rows = config.optional_count("vocab_size_per_layer_input", "rows") or parts["vocab"]
+        found["per_layer_embedding"] = PerLayerEmbedding(width=width, rows=rows)
+    if found["shared_cache_layers"]:
+        layers: int = parts["layers"]
+        found["shares_cache"] = [index >= layers - found["shared_cache_layers"] for index in range(layers)]
+    return found
+
+
+@reader
+def gemma3n_layers(config: Config, parts: Parts) -> Parts:
+    """Read Gemma 3n: parallel streams, shared caches, embeddings of each layer, feed-forwards of some widths."""
+    found = {**read.windows(config, parts, period=5), **_shared_layers(config, parts)}
+    listed = isinstance(config.raw("intermediate_size"), list)
+    if listed:
+        found |= read.widths(config, "intermediate_size", parts["layers"])
+    else:
+        found["ffn"] = config.count("intermediate_size")
+    found["altup"] = AltUp(streams=config.count("altup_num_inputs", "few"), rank=config.count("laurel_rank"))
+    return found
+
+
+_GRAIN: Final = 256
+
+
+"""Widths of feed-forwards that a factor gives are rounded up to a multiple of this."""
+
+
+def _rounded(width: int) -> int:
+    return -(-width // _GRAIN) * _GRAIN
+
+
+@reader
+def searched_layers(config: Config, parts: Parts) -> Parts:
+    """Read `block_configs`: attention and feed-forward of each layer, which may be gone or a single product.
+
+    Raises:
+        DataError: fewer blocks than layers, or a block of another form.
+    """
+    layers, hidden, heads = parts["layers"], parts["hidden"], parts["heads"]
+    blocks = config.raw("block_configs")
+    if not isinstance(blocks, list) or not layers <= len(blocks) <= 10_000:
+        raise config.wrong("block_configs", f"does not describe {layers} layers")
+    found: Parts = {"mixer": [], "feed_forward": [], "own_kv_heads": [], "beside": []}
+    widths = []
+    for block in blocks[:layers]:
+        if not isinstance(block, Mapping):
+            raise config.wrong("block_configs", "must be a list of mappings")
+        whole = Config(config.file, block, {}, f"{config.where}block_configs.")
+        attention, fed = (
+            whole.nested(name) or Config(config.file, {"no_op": True}, {}) for name in ("attention", "ffn")
+        )
+        linears = sum(part.flag("replace_with_linear") for part in (attention, fed))
+        attends = not (attention.flag("no_op") or attention.flag("replace_with_linear"))
+        feeds = not (fed.flag("no_op") or fed.flag("replace_with_linear"))
+        if linears and not (attends or feeds):
+            raise config.wrong("block_configs", "has a layer of nothing but single products, which is not supported")
+        found["mixer"].append("attention" if attends else "none")
+        found["feed_forward"].append("dense" if feeds else "none")
+        found["own_kv_heads"].append(heads // attention.count("n_heads_in_group", "heads") if attends else 0)
+        found["beside"].append(
+            SideWeights(matrices=((hidden, hidden),) * linears, vectors=linears * hidden) if linears else None
+        )
+        widths.append(_width(fed, hidden) if feeds else 0)
+    usual = max(sorted(set(widths)), key=lambda width: (width > 0, widths.count(width)))
+    found["own_ffn"] = [0 if width == usual else width for width in widths]
+    return {**found, "ffn": usual, "kv_heads": max(found["own_kv_heads"]) or heads}
+
+
+def _width(fed: Config, hidden: int) -> int:
+    return fed.optional_count("intermediate_size") or _rounded(int(2 * fed.number("ffn_mult", 0.0) * hidden / 3))
+
+
+@reader
+def cross_layers(config: Config, parts: Parts) -> Parts:
+    """Read which layers attend to images: their weights are held, and no cache of the text's tokens."""
+    marks = config.numbers("cross_attention_layers", 10_000) or ()
+    hidden, head = parts["hidden"], parts["head_dim"] or parts["hidden"] // parts["heads"]
+    q, kv = parts["heads"] * head, (parts["kv_heads"] or parts["heads"]) * head
+    # A norm before it, norms of queries and keys, two gates of one number.
+    cross = SideWeights(matrices=((hidden, q), (hidden, kv), (hidden, kv), (q, hidden)), vectors=hidden + 2 * head + 2)
+    seeing = [index in marks for index in range(parts["layers"])]
+    return {
+        "mixer": ["none" if sees else "attention" for sees in seeing],
+        "beside": [cross if sees else None for sees in seeing],
+        # Rows of the embedding for what stands for images.
+        "side": SideWeights(vectors=8 * hidden),
+    }
+
+
+@reader
+def scaled_heads(config: Config, parts: Parts) -> Parts:
+    """Read OpenELM's heads and feed-forwards, which grow with depth."""
+    layers, hidden = parts["layers"], parts["hidden"]
+    queries, keys = (config.numbers(key, 10_000) or () for key in ("num_query_heads", "num_kv_heads"))
+    factors: Any = config.raw("ffn_multipliers")
+    if not (isinstance(factors, list) and min(len(queries), len(keys), len(factors)) >= layers):
+        raise config.wrong("num_query_heads", f"does not name the heads of {layers} layers")
+    grain = config.count("ffn_dim_divisor")
+    widths = [_divisible(factor * hidden, grain) for factor in factors[:layers] if isinstance(factor, int | float)]
+    if len(widths) < layers:
+        raise config.wrong("ffn_multipliers", "must be numbers")
+    most, usual = max(queries[:layers]), widths[-1]
+    return {
+        "heads": most,
+        "kv_heads": max(keys[:layers]),
+        "ffn": usual,
+        "own_heads": [0 if n == most else n for n in queries[:layers]],
+        "own_kv_heads": list(keys[:layers]),
+        "own_ffn": [0 if width == usual else width for width in widths],
+    }
+
+
+def _divisible(value: float, grain: int) -> int:
+    """Nearest multiple, raised where it would lose a tenth (OpenELM's `make_divisible`)."""
+    near = max(grain, int(value + grain / 2) // grain * grain)
+    return near + grain if near < 0.9 * value else near

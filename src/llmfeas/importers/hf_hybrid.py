@@ -1,29 +1,15 @@
-"""Rows of model types that mix tokens otherwise than by attention in some of their layers, and of Gemma 3n and 4.
-
-`defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
-"""
+"""Readers of layers that mix tokens otherwise than by attention: state spaces, delta rules, convolutions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from ..catalog.parts import Experts, LinearAttention, ShortConvolution, SideWeights, StateSpace
+from ..catalog.parts import Experts, LinearAttention, ShortConvolution, SideWeights, StateSpace, Window
 from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, MLP_BIASED, PER_TOKEN_EXPERTS, Family, Parts, sizes
-
-_SPACE: Final = {
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_d_state": 256,
-    "mamba_n_groups": 1,
-    "mamba_conv_bias": True,
-    "mamba_n_heads": 128,
-    "mamba_d_head": 64,
-}
-_STILL: Final = {"positions": "rope", "rope_fraction": 0.0}
+from .hf_parts import Parts, headless, reader
 
 
 def _state_space(config: Config, parts: Parts) -> Parts:
@@ -45,7 +31,8 @@ def _state_space(config: Config, parts: Parts) -> Parts:
     return {"state_space": space}
 
 
-def _granite_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def granite_layers(config: Config, parts: Parts) -> Parts:
     """Read Granite 4's mixers and its feed-forward: experts beside a shared one, or that one alone."""
     found: Parts = {} if config.text("position_embedding_type", "rope") == "rope" else {"rope_fraction": 0.0}
     names = {"mamba": "state_space", "linear_attention": "state_space", "attention": "attention"}
@@ -68,14 +55,17 @@ def _granite_layers(config: Config, parts: Parts) -> Parts:
     return {**found, "experts": experts, "ffn": None}
 
 
-def _listed_attention(config: Config, parts: Parts) -> Parts:
+@reader
+def listed_attention(config: Config, parts: Parts) -> Parts:
     """Read Bamba's layers: a list of those with attention."""
     marks = config.numbers("attn_layer_indices", 10_000) or ()
     mixer = ["attention" if index in marks else "state_space" for index in range(parts["layers"])]
     return {**_state_space(config, parts), "mixer": mixer, "rope_fraction": 0.5}
 
 
-def _side_by_side(config: Config, parts: Parts) -> Parts:
+@reader
+def side_by_side(config: Config, parts: Parts) -> Parts:
+    """Read Falcon-H1: attention and Mamba 2 in every layer."""
     return {**_state_space(config, parts), "mixer": ["hybrid"] * parts["layers"]}
 
 
@@ -93,7 +83,8 @@ _SUBLAYERS: Final = {
 }
 
 
-def _nemotron_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def nemotron_layers(config: Config, parts: Parts) -> Parts:
     """Read Nemotron-H: each layer is one mixer or one feed-forward.
 
     Raises:
@@ -129,7 +120,8 @@ def _nemotron_layers(config: Config, parts: Parts) -> Parts:
     return found
 
 
-def _lfm2_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def lfm2_layers(config: Config, parts: Parts) -> Parts:
     """Read LFM2: gated convolutions or attention, and a feed-forward whose width is rounded."""
     layers: int = parts["layers"]
     convolution = ShortConvolution(kernel=config.count("conv_L_cache", "few"), bias=config.flag("conv_bias"))
@@ -143,7 +135,9 @@ def _lfm2_layers(config: Config, parts: Parts) -> Parts:
     return found
 
 
-def _lfm2_width(config: Config, parts: Parts) -> Parts:
+@reader
+def lfm2_width(config: Config, parts: Parts) -> Parts:
+    """Read LFM2's width of the feed-forward, which may be rounded."""
     width = config.optional_count("block_ff_dim") or config.count("intermediate_size")
     if not config.flag("block_auto_adjust_ff_dim"):
         return {"ffn": width}
@@ -152,11 +146,14 @@ def _lfm2_width(config: Config, parts: Parts) -> Parts:
     return {"ffn": multiple * -(-width // multiple)}
 
 
-def _tied_embedding(config: Config, parts: Parts) -> Parts:
+@reader
+def tied_embedding(config: Config, parts: Parts) -> Parts:
+    """Read whether the head is tied, in the older spelling."""
     return {"tied": config.flag("tie_embedding")} if config.raw("tie_embedding") is not None else {}
 
 
-def _kimi_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def kimi_layers(config: Config, parts: Parts) -> Parts:
     """Read Kimi Linear: which layers (from 1) keep latent attention, and the shape of the others."""
     linear = config.nested("linear_attn_config") or Config(config.file, {}, {})
     heads = linear.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
@@ -200,7 +197,8 @@ def _kimi_gates(config: Config, parts: Parts, mixer: Sequence[str]) -> Parts:
     return found
 
 
-def _lightning_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def lightning_layers(config: Config, parts: Parts) -> Parts:
     """Read MiniMax's lightning attention, by words or by marks (1: softmax)."""
     marks = config.numbers("attn_type_list", 10_000)
     if marks is not None:
@@ -221,105 +219,116 @@ def _lightning_layers(config: Config, parts: Parts) -> Parts:
     return {"linear_attention": shape, **mixer, "rope_fraction": 0.5}
 
 
-HYBRID: Final[Mapping[str, Family]] = {
-    "granitemoehybrid": Family(
-        implementation="hf-granite-hybrid",
-        defaults=sizes(32, 4096, 32, None, 11008, 32000, 2048, tie_word_embeddings=True, **_SPACE),
-        parts=(BIASED, _granite_layers, ATTENTION_DROPOUT),
-    ),
-    "bamba": Family(
-        implementation="hf-bamba",
-        defaults=sizes(32, 4096, 32, 8, 14336, 128000, 262144, **_SPACE),
-        parts=(BIASED, MLP_BIASED, _listed_attention, ATTENTION_DROPOUT),
-    ),
-    "falcon_h1": Family(
-        implementation="hf-falcon-h1",
-        defaults=sizes(32, 4096, 32, 8, 14336, 128000, 8192, mamba_rms_norm=False, **_SPACE),
-        parts=(BIASED, MLP_BIASED, _side_by_side, ATTENTION_DROPOUT),
-    ),
-    "nemotron_h": Family(
-        implementation="hf-nemotron-h",
-        names={"activation": "mlp_hidden_act"},
-        defaults=sizes(
-            *(52, 4096, 32, 8, 21504, 131072, 4096),
-            head_dim=128,
-            n_groups=8,
-            ssm_state_size=128,
-            conv_kernel=4,
-            mamba_head_dim=64,
-            mamba_num_heads=128,
-            chunk_size=128,
-            mlp_hidden_act="relu2",
-        ),
-        fixed={"gated": False, "activation": "relu2", "norms_per_layer": 1, "rope_fraction": 0.0},
-        parts=(BIASED, MLP_BIASED, _nemotron_layers, ATTENTION_DROPOUT),
-    ),
-    "lfm2": Family(
-        implementation="hf-lfm2",
-        defaults=sizes(
-            *(32, 2560, 32, 8, 12288, 65536, 128000),
-            conv_L_cache=3,
-            block_multiple_of=256,
-            block_ffn_dim_multiplier=1.0,
-            block_auto_adjust_ff_dim=True,
-            tie_word_embeddings=True,
-        ),
-        fixed={"qk_norm": "head"},
-        parts=(_lfm2_layers, _lfm2_width, _tied_embedding),
-    ),
-    "lfm2_moe": Family(
-        implementation="hf-lfm2",
-        defaults=sizes(
-            *(32, 2048, 32, 8, 7168, 65536, 128000),
-            conv_L_cache=3,
-            moe_intermediate_size=1792,
-            num_dense_layers=2,
-            num_experts=32,
-            num_experts_per_tok=4,
-            tie_word_embeddings=True,
-        ),
-        fixed={"qk_norm": "head"},
-        parts=(
-            _lfm2_layers,
-            read.experts(count=("num_experts",), first_dense="num_dense_layers", dense="intermediate_size"),
-            _tied_embedding,
-        ),
-    ),
-    "kimi_linear": Family(
-        implementation="hf-hybrid",
-        names={"context": "model_max_length"},
-        defaults=sizes(
-            *(27, 2304, 32, None, 9216, 163840, 1048576),
-            model_max_length=1048576,
-            num_experts=256,
-            num_experts_per_token=8,
-            moe_intermediate_size=1024,
-            num_shared_experts=1,
-            first_k_dense_replace=1,
-            kv_lora_rank=512,
-            qk_nope_head_dim=128,
-            qk_rope_head_dim=64,
-            v_head_dim=128,
-            linear_num_heads=32,
-            linear_head_dim=128,
-            linear_conv_kernel_dim=4,
-        ),
-        parts=(
-            read.latent,
-            PER_TOKEN_EXPERTS,
-            read.listed_experts,
-            _kimi_layers,
-        ),
-    ),
-    "minimax": Family(
-        implementation="hf-hybrid",
-        defaults=sizes(
-            80, 6144, 64, 8, 9216, 200064, 10240000, head_dim=128, num_local_experts=32, num_experts_per_tok=2
-        ),
-        parts=(
-            read.experts(count=("num_local_experts",), width="intermediate_size"),
-            _lightning_layers,
-            ATTENTION_DROPOUT,
-        ),
-    ),
+def first_space(config: Config, hidden: int, inner: int, keys: Mapping[str, str], **fixed: Any) -> StateSpace:
+    """Read a state space of Mamba 1, whose fields have these names."""
+    rank = config.raw(keys["step_rank"])
+    return StateSpace(
+        heads=inner,
+        state=config.count(keys["state"]),
+        conv_kernel=config.count(keys["conv_kernel"], "few"),
+        conv_bias=config.raw(keys["conv_bias"]) is not False,
+        bias=config.flag(keys["bias"]),
+        step_rank=rank if type(rank) is int else -(-hidden // 16),
+        **fixed,
+    )
+
+
+_OWN_KEYS: Final = {
+    "state": "state_size",
+    "conv_kernel": "conv_kernel",
+    "conv_bias": "use_conv_bias",
+    "bias": "use_bias",
+    "step_rank": "time_step_rank",
 }
+
+
+MAMBA_KEYS: Final = {
+    "state": "mamba_d_state",
+    "conv_kernel": "mamba_d_conv",
+    "conv_bias": "mamba_conv_bias",
+    "bias": "mamba_proj_bias",
+    "step_rank": "mamba_dt_rank",
+}
+
+
+"""Fields of a state space in a model that has more than those."""
+
+
+def _alone(parts: Parts, space: StateSpace) -> Parts:
+    """Every layer is one mixer."""
+    layers = parts["layers"]
+    kinds = {"mixer": ["state_space"] * layers, "feed_forward": ["none"] * layers}
+    return {"state_space": space, **kinds, "ffn": 1, **headless(parts["hidden"])}
+
+
+@reader
+def mamba(config: Config, parts: Parts) -> Parts:
+    """Read Mamba 1, every layer of which is one mixer."""
+    hidden: int = parts["hidden"]
+    inner = config.optional_count("intermediate_size", zero=True) or config.count("expand", "few") * hidden
+    return _alone(parts, first_space(config, hidden, inner, _OWN_KEYS, norm=False))
+
+
+@reader
+def mamba2(config: Config, parts: Parts) -> Parts:
+    """Read Mamba 2 alone."""
+    space = StateSpace(
+        heads=config.count("num_heads", "heads"),
+        head_dim=config.count("head_dim"),
+        groups=config.count("n_groups", "heads"),
+        state=config.count("state_size"),
+        conv_kernel=config.count("conv_kernel", "few"),
+        conv_bias=config.raw("use_conv_bias") is not False,
+        bias=config.flag("use_bias"),
+        chunk=config.count("chunk_size"),
+    )
+    return _alone(parts, space)
+
+
+@reader
+def jamba_layers(config: Config, parts: Parts) -> Parts:
+    """Read Jamba: attention and experts each so many layers apart, Mamba 1 and dense feed-forwards between."""
+    layers, hidden = parts["layers"], parts["hidden"]
+    space = first_space(config, hidden, config.count("mamba_expand", "few") * hidden, MAMBA_KEYS)
+    places = {name: _places(config, name, layers) for name in ("attn", "expert")}
+    found: Parts = {
+        "state_space": space,
+        "mixer": ["attention" if index in places["attn"] else "state_space" for index in range(layers)],
+        "rope_fraction": 0.0,
+    }
+    count = config.count("num_experts", "experts")
+    if count > 1:
+        found["experts"] = Experts(
+            count=count, top_k=config.count("num_experts_per_tok", "experts"), width=config.count("intermediate_size")
+        )
+        found["feed_forward"] = ["experts" if index in places["expert"] else "dense" for index in range(layers)]
+    return found
+
+
+def _places(config: Config, name: str, layers: int) -> range:
+    period = config.count(f"{name}_layer_period", "layers")
+    offset = config.optional_count(f"{name}_layer_offset", "layers", zero=True) or 0
+    return range(offset, layers, period)
+
+
+@reader
+def lfm3_layers(config: Config, parts: Parts) -> Parts:
+    """Read LFM 3: gated convolutions, or attention to a window or to everything."""
+    layers: int = parts["layers"]
+    kinds = config.words("layer_types", 10_000)
+    if kinds is None:
+        turns = ("full_attention", "sliding_attention")
+        kinds = tuple("conv" if i % 2 or i == 0 else turns[(i // 2 - 1) % 2] for i in range(layers))
+    names = {"conv": "short_convolution", "full_attention": "attention", "sliding_attention": "attention"}
+    if len(kinds) < layers or any(kind not in names for kind in kinds[:layers]):
+        raise config.wrong("layer_types", f"does not name {layers} known layers")
+    return {
+        "short_convolution": ShortConvolution(
+            kernel=config.count("conv_L_cache", "few"), bias=config.flag("conv_bias")
+        ),
+        "mixer": [names[kind] for kind in kinds[:layers]],
+        "window": Window(size=config.count("sliding_window", "tokens")),
+        "windowed": [kind == "sliding_attention" for kind in kinds[:layers]],
+        "norms_per_layer": 2 if config.raw("use_sandwich_norm") is False else 4,
+        "head_gate": config.raw("use_attention_gate") is not False,
+    }

@@ -1,58 +1,28 @@
-"""Rows of model types in the manner of DeepSeek: shared experts, latent attention, identity experts.
-
-`defaults` are those of the configuration classes of transformers 5.23: a config.json may leave out what equals them.
-"""
+"""Readers of latent attention, indexers, and caches pressed together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from ..catalog.parts import Indexer, Mla, NgramEmbedding, SideWeights
+from ..catalog.parts import (
+    CompressedAttention,
+    Experts,
+    Indexer,
+    LinearAttention,
+    Mla,
+    NgramEmbedding,
+    SideWeights,
+    Window,
+)
 from . import hf_parts as read
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, BIASED, QKV_BIASED, ROUTED_EXPERTS, Family, Parts, sizes
-
-_LATENT: Final = {
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-}
-_DEEPSEEK_EXPERTS: Final = read.experts(
-    count=("n_routed_experts",),
-    shared="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    step="moe_layer_freq",
-    dense="intermediate_size",
-)
-_LONGCAT_EXPERTS: Final = read.experts(
-    count=("n_routed_experts",),
-    top_k="moe_topk",
-    width="expert_ffn_hidden_size",
-    zero="zero_expert_num",
-    dense="ffn_hidden_size",
-    expected_real=True,
-    parallel_dense=True,
-)
-_LONGCAT_SIZES: Final = {
-    **sizes(28, 6144, 64, None, 12288, 131072, 131072),
-    **_LATENT,
-    "num_layers": 28,
-    "ffn_hidden_size": 12288,
-    "moe_topk": 12,
-    "n_routed_experts": 512,
-    "zero_expert_num": 256,
-    "expert_ffn_hidden_size": 2048,
-}
+from .hf_parts import Matrices, Parts, reader
 
 
-def _head_norm(config: Config, _: Parts) -> Parts:
-    return {"qk_norm": "head" if config.flag("use_qk_norm") else "none"}
-
-
-def _ngrams(config: Config, _: Parts) -> Parts:
+@reader
+def ngrams(config: Config, _: Parts) -> Parts:
+    """Read tables of n-grams beside the embedding (LongCat)."""
     return {
         "ngram": NgramEmbedding(
             ratio=config.number("ngram_vocab_size_ratio", 0.0),
@@ -62,28 +32,7 @@ def _ngrams(config: Config, _: Parts) -> Parts:
     }
 
 
-def _deepseek(implementation: str, defaults: Mapping[str, Any]) -> Family:
-    return Family(
-        implementation=implementation,
-        defaults={**defaults, **{key: defaults.get(key, value) for key, value in _LATENT.items()}},
-        parts=(BIASED, read.latent, _DEEPSEEK_EXPERTS, ATTENTION_DROPOUT),
-        only={"mlp_bias": (False, None)},
-    )
-
-
-_DEEPSEEK_V3: Final = _deepseek(
-    "hf-deepseek-v3",
-    sizes(
-        *(61, 7168, 128, None, 18432, 129280, 4096),
-        moe_intermediate_size=2048,
-        n_shared_experts=1,
-        n_routed_experts=256,
-        num_experts_per_tok=8,
-        first_k_dense_replace=3,
-    ),
-)
-
-
+@reader
 def indexer(config: Config, parts: Parts) -> Parts:
     """Read the indexer of sparse attention, and which layers take the choice of the one before them."""
     heads = config.optional_count("index_n_heads", "heads")
@@ -130,7 +79,8 @@ def _windowed_latent(config: Config) -> Mla:
     )
 
 
-def _dots_layers(config: Config, parts: Parts) -> Parts:
+@reader
+def dots_layers(config: Config, parts: Parts) -> Parts:
     """Read dots3: windowed layers have latent attention of their own sizes, the others an indexer; all have a gate a
     head and a norm of the rotated key."""
     layers, hidden, mla = parts["layers"], parts["hidden"], parts["mla"]
@@ -161,131 +111,208 @@ def _dots_layers(config: Config, parts: Parts) -> Parts:
     }
 
 
-_LATENT_PARTS: Final = (BIASED, read.latent, ROUTED_EXPERTS, read.listed_experts, ATTENTION_DROPOUT)
+@reader
+def hy_indexer(config: Config, parts: Parts) -> Parts:
+    """Read an indexer that the first layer and every fourth behind it have (Hy 4)."""
+    found = indexer(config, parts)
+    return {"indexes": [i == 0 or (i - 1) % 4 == 0 for i in range(parts["layers"])], **found}
 
-LATENT: Final[Mapping[str, Family]] = {
-    "glm4_moe": Family(
-        implementation="hf-glm4-moe",
-        defaults=sizes(
-            *(46, 4096, 96, 8, 10944, 151552, 131072),
-            moe_intermediate_size=1408,
-            num_experts_per_tok=8,
-            n_shared_experts=1,
-            n_routed_experts=128,
-            first_k_dense_replace=1,
-            partial_rotary_factor=0.5,
-        ),
-        parts=(QKV_BIASED, _head_norm, _DEEPSEEK_EXPERTS, read.rope_fraction, ATTENTION_DROPOUT),
-    ),
-    "deepseek": Family(
-        implementation="hf-deepseek-moe",
-        defaults=sizes(30, 4096, 32, None, 11008, 102400, 2048, moe_intermediate_size=1407, first_k_dense_replace=0),
-        parts=(BIASED, _DEEPSEEK_EXPERTS, ATTENTION_DROPOUT),
-    ),
-    "deepseek_v2": _deepseek(
-        "hf-deepseek-v2",
-        sizes(
-            *(32, 4096, 32, None, 11008, 102400, 2048),
-            moe_intermediate_size=1407,
-            n_shared_experts=2,
-            n_routed_experts=64,
-            first_k_dense_replace=0,
-        ),
-    ),
-    "deepseek_v3": _DEEPSEEK_V3,
-    "kimi_k2": _DEEPSEEK_V3,
-    "longcat_flash": Family(
-        implementation="hf-longcat",
-        names={"layers": "num_layers", "ffn": "ffn_hidden_size"},
-        defaults=_LONGCAT_SIZES,
-        fixed={"attention_blocks": 2, "norms_per_layer": 4},
-        parts=(BIASED, read.latent, _LONGCAT_EXPERTS, ATTENTION_DROPOUT),
-        only={"router_bias": (False, None)},
-    ),
-    "longcat_flash_ngram": Family(
-        implementation="hf-longcat",
-        names={"layers": "num_layers", "ffn": "ffn_hidden_size"},
-        defaults=_LONGCAT_SIZES,
-        fixed={"attention_blocks": 2, "norms_per_layer": 4},
-        parts=(BIASED, read.latent, _LONGCAT_EXPERTS, _ngrams, ATTENTION_DROPOUT),
-        only={"router_bias": (False, None)},
-    ),
-    "dots3_note_text": Family(
-        implementation="hf-recent-side",
-        defaults=sizes(
-            *(46, 5120, 128, 128, 13824, 152064, 524288),
-            moe_intermediate_size=1536,
-            moe_shared_expert_intermediate_size=1536,
-            n_shared_experts=1,
-            n_routed_experts=256,
-            num_experts_per_tok=8,
-            first_k_dense_replace=1,
-            **{**_LATENT, "q_lora_rank": 1024},
-            index_topk=2048,
-            index_head_dim=128,
-            index_n_heads=64,
-            sliding_window_size=512,
-            swa_num_attention_heads=64,
-            swa_q_lora_rank=1024,
-            swa_kv_lora_rank=1024,
-            swa_head_dim=256,
-            swa_qk_nope_head_dim=192,
-            swa_v_head_dim=128,
-        ),
-        parts=(*_LATENT_PARTS, _dots_layers),
-    ),
-    "glm4_moe_lite": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(47, 2048, 20, None, 10240, 154880, 202752, n_shared_experts=1, n_routed_experts=64),
-        parts=_LATENT_PARTS,
-    ),
-    "mistral4": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(36, 4096, 32, None, 12288, 131072, 1048576, n_shared_experts=1, n_routed_experts=128),
-        parts=_LATENT_PARTS,
-    ),
-    "axk1": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(61, 7168, 64, None, 18432, 163840, 131072, n_shared_experts=1, n_routed_experts=192),
-        parts=(
-            BIASED,
-            read.latent,
-            read.experts(
-                count=("n_routed_experts",),
-                shared="n_shared_experts",
-                first_dense="first_k_dense_replace",
-                dense="intermediate_size",
-                norms=1,
-            ),
-            read.listed_experts,
-            ATTENTION_DROPOUT,
-        ),
-    ),
-    "deepseek_v32": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(
-            *(61, 7168, 128, None, 18432, 129280, 163840),
-            n_shared_experts=1,
-            n_routed_experts=256,
-            first_k_dense_replace=3,
-        ),
-        parts=(*_LATENT_PARTS, indexer),
-    ),
-    "glm_moe_dsa": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(
-            78, 6144, 64, None, 12288, 154880, 202752, n_shared_experts=1, n_routed_experts=256, first_k_dense_replace=3
-        ),
-        parts=(*_LATENT_PARTS, indexer),
-    ),
-    "youtu": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(32, 2048, 16, None, 6144, 128256, 131072, tie_word_embeddings=True),
-        parts=(BIASED, read.latent, ATTENTION_DROPOUT),
-    ),
-    "minicpm3": Family(
-        implementation="hf-deepseek-v3",
-        defaults=sizes(62, 2560, 40, None, 6400, 73448, 32768, tie_word_embeddings=True),
-        parts=(BIASED, read.latent, ATTENTION_DROPOUT),
-    ),
+
+@reader
+def gated_latent(config: Config, parts: Parts) -> Parts:
+    """Read A.X K2: queries and an output gate from both sides of the queries' norm, norms with a gate of low rank."""
+    heads, mla = parts["heads"], parts["mla"]
+    rank, hidden = config.count("gated_norm_rank"), parts["hidden"]
+    low = mla.q_lora_rank or hidden
+    queries = [(low, heads * (mla.nope_head_dim + mla.rope_head_dim)), (low, 2 * heads * mla.v_head_dim)]
+    gate = [(hidden, rank), (rank, hidden)]
+    plain, gated = (SideWeights(matrices=(*queries, *gate * times)) for times in (1, 2))
+    return {"beside": [gated if kind == "experts" else plain for kind in parts["feed_forward"]]}
+
+
+def _hyper_connections(config: Config, parts: Parts, kinds: int, scales: int) -> tuple[Matrices, int]:
+    """Two of a layer, each a matrix from all streams to `kinds` numbers, with a bias and scales."""
+    streams = config.count("hc_mult", "few")
+    return [(streams * parts["hidden"], kinds)] * 2, 2 * (kinds + scales)
+
+
+def _hyper_head(config: Config, parts: Parts) -> SideWeights:
+    streams = config.count("hc_mult", "few")
+    return SideWeights(matrices=((streams * parts["hidden"], streams),), vectors=streams + 1)
+
+
+@reader
+def hy_layers(config: Config, parts: Parts) -> Parts:
+    """Read Hy 4: sinks and an output gate beside latent attention, and connections of parallel streams."""
+    matrices, vectors = _hyper_connections(config, parts, 2 * config.count("hc_mult", "few"), 2)
+    heads, mla = parts["heads"], parts["mla"]
+    side = SideWeights(matrices=(*matrices, (parts["hidden"], heads * mla.v_head_dim)), vectors=vectors + heads)
+    return {"beside": [side] * parts["layers"], "side": _hyper_head(config, parts)}
+
+
+_PRESSED: Final = {
+    "sliding_attention": (True, False),
+    "compressed_sparse_attention": (False, True),
+    "heavily_compressed_attention": (False, False),
 }
+
+
+@reader
+def pressed_layers(config: Config, parts: Parts) -> Parts:
+    """Read DeepSeek-V4: what each layer presses together, connections of parallel streams."""
+    layers: int = parts["layers"]
+    rates = config.nested("compress_rates", {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128})
+    assert rates is not None
+    head, width = parts["head_dim"], config.rate("partial_rotary_factor")
+    streams = config.count("hc_mult", "few")
+    matrices, vectors = _hyper_connections(config, parts, (2 + streams) * streams, 3)
+    kinds = _pressed_kinds(config, layers)
+    return {
+        "compressed_attention": CompressedAttention(
+            q_rank=config.count("q_lora_rank"),
+            rope_head_dim=config.optional_count("qk_rope_head_dim") or int(head * width) or 64,
+            window=config.count("sliding_window", "tokens"),
+            out_groups=config.count("o_groups", "few"),
+            out_rank=config.count("o_lora_rank"),
+            rate=config.optional_count("compress_rate_csa", "tokens") or rates.count("compressed_sparse_attention"),
+            heavy_rate=config.optional_count("compress_rate_hca", "tokens")
+            or rates.count("heavily_compressed_attention"),
+            index_heads=config.count("index_n_heads", "heads"),
+            index_head_dim=config.count("index_head_dim"),
+            top_k=config.count("index_topk", "tokens"),
+        ),
+        "window": Window(size=config.count("sliding_window", "tokens")),
+        "mixer": ["compressed_attention"] * layers,
+        "windowed": [_PRESSED[kind][0] for kind in kinds],
+        "indexes": [_PRESSED[kind][1] for kind in kinds],
+        "beside": [SideWeights(matrices=tuple(matrices), vectors=vectors)] * layers,
+        "side": _hyper_head(config, parts),
+    }
+
+
+def _pressed_kinds(config: Config, layers: int) -> Sequence[str]:
+    kinds = config.words("layer_types", 10_000)
+    ratios = config.numbers("compress_ratios", 10_000)
+    if kinds is None and ratios is not None:
+        names = dict(zip((0, 4, 128), _PRESSED, strict=True))
+        kinds = tuple(names.get(ratio, "") for ratio in ratios)
+    if kinds is None:
+        by_turns = ("heavily_compressed_attention", "compressed_sparse_attention")
+        kinds = tuple(by_turns[index % 2 if index > 1 else 0] for index in range(layers))
+    if len(kinds) < layers or any(kind not in _PRESSED for kind in kinds[:layers]):
+        raise config.wrong("layer_types", f"does not name {layers} known layers")
+    return kinds[:layers]
+
+
+@reader
+def bailing_layers(config: Config, parts: Parts) -> Parts:
+    """Read Ling 3: every n-th layer keeps latent attention with a gate a head, the others a delta rule by channel."""
+    layers: int = parts["layers"]
+    group = config.count("layer_group_size", "layers")
+    kinds = config.words("layer_types", 10_000) or tuple(
+        "linear_attention" if (index + 1) % group else "full_attention" for index in range(layers)
+    )
+    heads, width = config.optional_count("linear_num_heads", "heads") or parts["heads"], 128
+    width = config.optional_count("linear_head_dim") or width
+    shape = LinearAttention(
+        key_heads=heads,
+        value_heads=heads,
+        key_head_dim=width,
+        value_head_dim=width,
+        conv_kernel=config.count("short_conv_kernel_size", "few"),
+        by_channel=True,
+    )
+    gate = SideWeights(matrices=((parts["hidden"], parts["heads"]),))
+    names = {"linear_attention": "linear_attention", "full_attention": "attention", "attention": "attention"}
+    if len(kinds) < layers or any(kind not in names for kind in kinds[:layers]):
+        raise config.wrong("layer_types", f"does not name {layers} known layers")
+    mixer = [names[kind] for kind in kinds[:layers]]
+    return {
+        "linear_attention": shape,
+        "mixer": mixer,
+        "beside": [gate if kind == "attention" else None for kind in mixer],
+    }
+
+
+@reader
+def glm_next_layers(config: Config, parts: Parts) -> Parts:
+    """Read GLM 5.3 Flash: every fourth layer keeps latent attention, whose indexer presses keys together; the others
+    a delta rule with decays of each channel. All connect parallel streams."""
+    layers, hidden = parts["layers"], parts["hidden"]
+    names = {"linear_attention": "linear_attention", "indexed_attention": "attention", "full_attention": "attention"}
+    if config.raw("layer_types") is None:
+        mixer = ["linear_attention" if (index + 1) % 4 else "attention" for index in range(layers)]
+    else:
+        mixer = read.mixers(config, parts, "layer_types", names)["mixer"]
+    own = config.nested("linear_attn_config") or Config(config.file, {}, {})
+    heads = own.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
+    width = own.optional_count("head_dim") or config.count("linear_head_dim")
+    shape = LinearAttention(
+        key_heads=heads,
+        value_heads=heads,
+        key_head_dim=width,
+        value_head_dim=width,
+        conv_kernel=own.optional_count("short_conv_kernel_size", "few")
+        or config.count("linear_conv_kernel_dim", "few"),
+        channel_rank=width,
+    )
+    streams = config.count("hc_mult", "few")
+    matrices, vectors = _hyper_connections(config, parts, (2 + streams) * streams, 3)
+    plain = SideWeights(matrices=tuple(matrices), vectors=vectors)
+    key = config.count("index_head_dim")
+    press = SideWeights(matrices=(*matrices, (hidden, key)), vectors=vectors + config.count("index_kpool", "few") * key)
+    found = indexer(config, parts)
+    indexes = found.get("indexes", [True] * layers)
+    return {
+        **found,
+        "linear_attention": shape,
+        "mixer": mixer,
+        "indexes": [kind == "attention" and has for kind, has in zip(mixer, indexes, strict=False)],
+        "beside": [press if kind == "attention" else plain for kind in mixer],
+    }
+
+
+@reader
+def minimax_layers(config: Config, parts: Parts) -> Parts:
+    """Read MiniMax M3: experts with a shared one, and indexers of blocks where attention is sparse."""
+    layers: int = parts["layers"]
+    sparse = config.nested("sparse_attention_config") or Config(config.file, {}, {})
+    experts = Experts(
+        count=config.count("num_local_experts", "experts"),
+        top_k=config.count("num_experts_per_tok", "experts"),
+        width=config.count("intermediate_size"),
+        shared=1,
+        shared_width=config.count("shared_intermediate_size"),
+    )
+    found: Parts = {"experts": experts, "ffn": None, "feed_forward": ["experts"] * layers}
+    listed = read.listed_experts(config, {**parts, "ffn": 1})
+    if "dense" in listed.get("feed_forward", ()):
+        found |= {**listed, "ffn": config.count("dense_intermediate_size")}
+    kinds = config.words("layer_types", 10_000)
+    marks = sparse.numbers("sparse_attention_freq", 10_000)
+    if kinds is None and marks is not None:
+        kinds = tuple("minimax_m3_sparse" if mark else "full_attention" for mark in marks)
+    heads = sparse.optional_count("sparse_num_index_heads", "heads") or config.count("index_n_heads", "heads")
+    width = sparse.optional_count("sparse_index_dim") or config.count("index_head_dim")
+    index = SideWeights(matrices=((parts["hidden"], heads * width), (parts["hidden"], width)), vectors=2 * width)
+    if kinds is not None:
+        found["beside"] = [index if kind == "minimax_m3_sparse" else None for kind in kinds[:layers]]
+    return found
+
+
+@reader
+def scaled_index(config: Config, parts: Parts) -> Parts:
+    """Mistral Large 4: a norm before each indexer, and two numbers a head that scale what both softmaxes see.
+
+    Layers without rotation make no rotated key and unpack that much more of the latent one.
+    """
+    found, hidden, mla = indexer(config, parts), parts["hidden"], parts["mla"]
+    vectors = 2 * parts["heads"]
+    if "indexer" in found:
+        vectors += 2 * hidden + 2 * found["indexer"].heads
+    more = mla.rope_head_dim * (parts["heads"] * mla.kv_lora_rank - hidden)
+    rotates = config.numbers("no_rope_layers", 10_000) or [(index + 1) % 4 for index in range(parts["layers"])]
+    if len(rotates) < parts["layers"]:
+        raise config.wrong("no_rope_layers", f"names {len(rotates)} of {parts['layers']} layers")
+    sides = [SideWeights(vectors=vectors + (0 if turns else max(0, more))) for turns in rotates]
+    return {**found, "beside": sides, "rotates": [bool(turns) for turns in rotates]}

@@ -1,14 +1,15 @@
-"""How structure is written in configurations (windows, experts, latent and linear attention, biases, dropout), and the
-form of one row of the table of model types, which says so for its class.
+"""How structure is written in configurations: windows, experts, latent and linear attention, biases, dropout.
+
+What is marked `reader` here and in the files beside is named by the table of model types (data/families.yaml).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..catalog.parts import Dropout, Experts, LinearAttention, Mla, Window
-from ..record import dataclass, field, replace
+from ..record import replace
 from ..text import printable
 from .config_file import Config
 
@@ -30,23 +31,47 @@ COLUMNS: Final = (
 )
 """Fields of a LayerKind that are read layer by layer where rules may not say them."""
 
-Part = Callable[[Config, Parts], Parts]
-"""Reads some of a configuration; is given what was read before it."""
+Reader = Callable[..., Parts]
+"""Reads some of a configuration; is given it, what was read before, and what the table of model types says beside."""
+R = TypeVar("R", bound=Reader)
+
+Matrices = Sequence[tuple[int, int]]
+"""Small matrices beside operators, each by its sides."""
+
+READERS: Final[dict[str, Reader]] = {}
+"""All readers by name."""
+
+
+def reader(function: R) -> R:
+    """Let the table of model types name this function."""
+    assert function.__name__ not in READERS, function.__name__
+    READERS[function.__name__] = function
+    return function
+
 
 _WINDOWED: Final = ("sliding_attention", "chunked_attention", "local")
 _WHOLE: Final = ("full_attention", "global", "attention")
 
 
-def flags(**names: str) -> Part:
+@reader
+def flags(config: Config, _: Parts, **names: str) -> Parts:
     """Take boolean fields of the architecture from boolean fields of the configuration."""
-    return lambda config, _: {field: config.flag(key) for field, key in names.items()}
+    return {field: config.flag(key) for field, key in names.items()}
 
 
-def dropout(**names: str) -> Part:
+@reader
+def dropout(config: Config, _: Parts, **names: str) -> Parts:
     """Take dropout rates (`embedding`, `attention`, `residual`) from these fields."""
-    return lambda config, _: {"dropout": Dropout(**{field: config.rate(key) for field, key in names.items()})}
+    return {"dropout": Dropout(**{field: config.rate(key) for field, key in names.items()})}
 
 
+@reader
+def qk_norm(config: Config, _: Parts, *, key: str = "use_qk_norm", kind: str = "head") -> Parts:
+    """Read whether queries and keys have a norm of this kind."""
+    return {"qk_norm": kind if config.flag(key) else "none"}
+
+
+@reader
 def rope_fraction(config: Config, _: Parts) -> Parts:
     """Read the rotated share of a head, old or new spelling."""
     nested = config.nested("rope_parameters")
@@ -58,12 +83,14 @@ def rope_fraction(config: Config, _: Parts) -> Parts:
     return {}
 
 
+@reader
 def every_layer_windowed(config: Config, _: Parts) -> Parts:
     """Read a window that all layers share (Mistral)."""
     size = config.optional_count("sliding_window", "tokens", zero=True)
     return {"window": Window(size=size)} if size else {}
 
 
+@reader
 def optional_window(config: Config, parts: Parts) -> Parts:
     """Read Qwen's window: off unless `use_sliding_window`, and then only from `max_window_layers` on."""
     size = config.optional_count("sliding_window", "tokens", zero=True)
@@ -77,26 +104,30 @@ def optional_window(config: Config, parts: Parts) -> Parts:
     return pattern(config, "layer_types", kinds, layers, size)
 
 
+@reader
 def windows(
-    period: int, *, full: int = 1, size_key: str = "sliding_window", period_key: str = "", chunked: bool = False
-) -> Part:
-    """Read `layer_types`; without it every `period`-th layer is whole (with `full` 0 none is)."""
+    config: Config,
+    parts: Parts,
+    *,
+    period: int = 0,
+    size_key: str = "sliding_window",
+    period_key: str = "",
+    chunked: bool = False,
+) -> Parts:
+    """Read `layer_types`; without it every `period`-th layer sees everything, none where that is 0."""
+    size = config.optional_count(size_key, "tokens", zero=True)
+    if not size:
+        return {}
+    layers: int = parts["layers"]
+    kinds = config.words("layer_types", 10_000)
+    if kinds is None:
+        every = (config.optional_count(period_key, "layers") if period_key else None) or period or layers + 1
+        windowed = "chunked_attention" if chunked else "sliding_attention"
+        kinds = tuple(windowed if (i + 1) % every else "full_attention" for i in range(layers))
+    return pattern(config, "layer_types", kinds, layers, size)
 
-    def read(config: Config, parts: Parts) -> Parts:
-        size = config.optional_count(size_key, "tokens", zero=True)
-        if not size:
-            return {}
-        layers: int = parts["layers"]
-        kinds = config.words("layer_types", 10_000)
-        if kinds is None:
-            every = (config.optional_count(period_key, "layers") if period_key else None) or period
-            windowed = "chunked_attention" if chunked else "sliding_attention"
-            kinds = tuple(windowed if (i + 1) % every or not full else "full_attention" for i in range(layers))
-        return pattern(config, "layer_types", kinds, layers, size)
 
-    return read
-
-
+@reader
 def gpt_neo_window(config: Config, parts: Parts) -> Parts:
     """Read GPT-Neo's alternation, which masks but does not shorten the cache."""
     layers: int = parts["layers"]
@@ -152,6 +183,7 @@ def pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: i
     return {"window": window, "windowed": windowed}
 
 
+@reader
 def latent(config: Config, _: Parts) -> Parts:
     """Read multi-head latent attention."""
     mla = Mla(
@@ -164,11 +196,13 @@ def latent(config: Config, _: Parts) -> Parts:
     return {"mla": mla, "head_dim": mla.nope_head_dim + mla.rope_head_dim, "kv_heads": 0}
 
 
+@reader
 def linear_attention_apart(config: Config, parts: Parts) -> Parts:
     """Read gated delta-rule layers whose gate, step and decay have projections of their own (Qwen3.5)."""
     return linear_attention(config, parts, apart=True)
 
 
+@reader
 def linear_attention(config: Config, parts: Parts, *, apart: bool = False) -> Parts:
     """Read gated delta-rule layers (Qwen3-Next): unless they are listed, every n-th layer keeps full attention."""
     layers: int = parts["layers"]
@@ -194,7 +228,10 @@ def linear_attention(config: Config, parts: Parts, *, apart: bool = False) -> Pa
     }
 
 
+@reader
 def experts(
+    config: Config,
+    parts: Parts,
     *,
     count: Sequence[str],
     top_k: str = "num_experts_per_tok",
@@ -207,51 +244,31 @@ def experts(
     zero: str = "",
     expected_real: bool = False,
     **fixed: Any,
-) -> Part:
+) -> Parts:
     """Read a mixture of experts whose fields have these names; `dense` is the width of layers without experts."""
-
-    def read(config: Config, parts: Parts) -> Parts:
-        key = next((name for name in count if config.fields.get(name) is not None), count[0])
-        number = config.count(key, "experts")
-        fields: Parts = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
-        if shared:
-            fields["shared"] = config.optional_count(shared, "experts", zero=True) or 0
-        if shared_width and (size := config.optional_count(shared_width, zero=True)):
-            fields |= {"shared": 1, "shared_width": size}
-        if first_dense:
-            fields["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
-        dense_only = _dense_only(config, parts["layers"])
-        if sorted(dense_only) == list(range(len(dense_only))):
-            fields["first_dense_layers"] = fields.get("first_dense_layers", 0) or len(dense_only)
-        fields["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
-        fields["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
-        if expected_real and fields["zero"]:
-            fields["expected_real"] = _even_share(fields)
-        record = Experts(**fields, **fixed)
-        routed = [record.holds(index) and index not in dense_only for index in range(parts["layers"])]
-        width_of_dense = config.count(dense) if dense and (record.parallel_dense or not all(routed)) else None
-        return {"experts": record, "ffn": width_of_dense, "feed_forward": _kinds(routed)}
-
-    return read
+    key = next((name for name in count if config.fields.get(name) is not None), count[0])
+    number = config.count(key, "experts")
+    fields: Parts = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
+    if shared:
+        fields["shared"] = config.optional_count(shared, "experts", zero=True) or 0
+    if shared_width and (size := config.optional_count(shared_width, zero=True)):
+        fields |= {"shared": 1, "shared_width": size}
+    if first_dense:
+        fields["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
+    dense_only = _dense_only(config, parts["layers"])
+    if sorted(dense_only) == list(range(len(dense_only))):
+        fields["first_dense_layers"] = fields.get("first_dense_layers", 0) or len(dense_only)
+    fields["layer_step"] = (config.optional_count(step, "layers") if step else None) or 1
+    fields["zero"] = (config.optional_count(zero, "experts", zero=True) if zero else None) or 0
+    if expected_real and fields["zero"]:
+        fields["expected_real"] = _even_share(fields)
+    record = Experts(**fields, **fixed)
+    routed = [record.holds(index) and index not in dense_only for index in range(parts["layers"])]
+    width_of_dense = config.count(dense) if dense and (record.parallel_dense or not all(routed)) else None
+    return {"experts": record, "ffn": width_of_dense, "feed_forward": _kinds(routed)}
 
 
-ROUTED_EXPERTS: Final = experts(
-    count=("n_routed_experts", "num_experts", "num_local_experts"),
-    shared="n_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-"""Experts as DeepSeek spells them, and those that follow it."""
-PER_TOKEN_EXPERTS: Final = experts(
-    count=("num_experts", "num_local_experts"),
-    top_k="num_experts_per_token",
-    shared="num_shared_experts",
-    first_dense="first_k_dense_replace",
-    dense="intermediate_size",
-)
-QK_NORM: Final = {"qk_norm": "head"}
-
-
+@reader
 def listed_experts(config: Config, parts: Parts) -> Parts:
     """Read which layers hold experts from `mlp_layer_types` or a list `moe_layer_freq`, where either is written."""
     layers: int = parts["layers"]
@@ -269,6 +286,7 @@ def listed_experts(config: Config, parts: Parts) -> Parts:
     return found
 
 
+@reader
 def still_when_whole(config: Config, parts: Parts) -> Parts:
     """Layers that see everything do not rotate (EXAONE 4, Trinity, Command)."""
     return {"rotates": parts["windowed"]} if "windowed" in parts else {}
@@ -325,68 +343,6 @@ def _even_share(fields: Mapping[str, Any]) -> float:
     return share
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """One configuration class of transformers: where its fields stand, what they default to, what the class fixes."""
-
-    implementation: str
-    defaults: Mapping[str, Any]
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Configuration fields of layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context, activation."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the architecture that the class does not let a configuration change."""
-    parts: tuple[Part, ...] = ()
-    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Configuration fields that change shapes, and the values of them that are supported."""
-
-
-COMMON: Final = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "kv_heads": "num_key_value_heads",
-    "head_dim": "head_dim",
-    "ffn": "intermediate_size",
-    "vocab": "vocab_size",
-    "context": "max_position_embeddings",
-    "activation": "hidden_act",
-}
-
-BIASED_LAYERS: Final = {
-    "gated": False,
-    "norm": "layer",
-    "norm_bias": True,
-    "kv_heads": 0,
-    "qkv_bias": True,
-    "out_bias": True,
-    "mlp_bias": True,
-}
-"""Layers before Llama's: two matrices in the feed-forward, biases everywhere, as many heads of keys as of queries."""
-
-
 def headless(hidden: int) -> Parts:
     """Heads where no layer has attention."""
     return {"heads": 1, "kv_heads": 1, "head_dim": hidden}
-
-
-ATTENTION_DROPOUT: Final = dropout(attention="attention_dropout")
-BIASED: Final = flags(qkv_bias="attention_bias", out_bias="attention_bias")
-QKV_BIASED: Final = flags(qkv_bias="attention_bias")
-MLP_BIASED: Final = flags(mlp_bias="mlp_bias")
-
-
-def sizes(
-    layers: int, hidden: int, heads: int, kv_heads: int | None, ffn: int, vocab: int, context: int, **rest: Any
-) -> dict[str, Any]:
-    """Spell the defaults that nearly every class has under their usual names."""
-    return {
-        "num_hidden_layers": layers,
-        "hidden_size": hidden,
-        "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads,
-        "intermediate_size": ffn,
-        "vocab_size": vocab,
-        "max_position_embeddings": context,
-        "hidden_act": "silu",
-        **rest,
-    }

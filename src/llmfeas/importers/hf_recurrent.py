@@ -1,21 +1,15 @@
-"""Rows of model types whose layers keep a state of fixed size that is neither a state space's nor a delta rule's:
-RecurrentGemma, RWKV 4 and 7, xLSTM.
-
-`defaults` are those of the configuration classes of transformers 5.23, of RWKV 7 those of flash-linear-attention 0.6: a
-config.json may leave out what equals them.
-"""
+"""Readers of layers that keep a state of fixed size that is neither a state space's nor a delta rule's:
+RecurrentGemma, RWKV 4 and 7, xLSTM."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 from ..catalog.parts import GatedRecurrence, LinearAttention, SideWeights, TimeMixing, Window
 from .config_file import Config
-from .hf_parts import ATTENTION_DROPOUT, QKV_BIASED, Family, Parts, headless, sizes
+from .hf_parts import Parts, headless, reader
 
 
-def _griffin(config: Config, parts: Parts) -> Parts:
+@reader
+def griffin(config: Config, parts: Parts) -> Parts:
     """Read RecurrentGemma, whose blocks repeat; its feed-forward is half as wide as it says.
 
     Raises:
@@ -38,7 +32,8 @@ def _griffin(config: Config, parts: Parts) -> Parts:
     }
 
 
-def _rwkv4(config: Config, parts: Parts) -> Parts:
+@reader
+def rwkv4(config: Config, parts: Parts) -> Parts:
     """Read RWKV 4: a decay and a bonus a channel, mixtures of each token with the one before, a gate behind the
     feed-forward."""
     hidden, layers = parts["hidden"], parts["layers"]
@@ -58,7 +53,8 @@ def _rank(config: Config, key: str, factor: float, hidden: int) -> int:
     return config.optional_count(key) or max(32, round(factor * hidden**0.5 / 32) * 32)
 
 
-def _rwkv7(config: Config, parts: Parts) -> Parts:
+@reader
+def rwkv7(config: Config, parts: Parts) -> Parts:
     """Read RWKV 7: low-rank products for decays, steps, gates and (but in the first layer) values.
 
     Raises:
@@ -90,7 +86,8 @@ def _rwkv7(config: Config, parts: Parts) -> Parts:
     }
 
 
-def _xlstm(config: Config, parts: Parts) -> Parts:
+@reader
+def xlstm(config: Config, parts: Parts) -> Parts:
     """Read xLSTM: a matrix of state a head, with gates in and out of it; the feed-forward is a share of the stream."""
     hidden, layers, heads = parts["hidden"], parts["layers"], config.count("num_heads", "heads")
     grain = config.count("ffn_round_up_to_multiple_of", "rows")
@@ -118,48 +115,3 @@ def _xlstm(config: Config, parts: Parts) -> Parts:
         "beside": [SideWeights(matrices=((hidden, heads), (hidden, heads)), vectors=2 * heads)] * layers,
         **headless(hidden),
     }
-
-
-_RECEPTANCE: Final = {
-    "gated": False,
-    "activation": "relu2",
-    "norm": "layer",
-    "norm_bias": True,
-    "embedding_norm": False,
-}
-
-RECURRENT: Final[Mapping[str, Family]] = {
-    "recurrent_gemma": Family(
-        implementation="hf-recurrent-gemma",
-        names={"activation": "hidden_activation"},
-        defaults={
-            **sizes(26, 2560, 10, None, 7680, 256000, 8192, tie_word_embeddings=True),
-            "hidden_activation": "gelu_pytorch_tanh",
-            "attention_window_size": 2048,
-            "conv1d_width": 4,
-        },
-        fixed={"out_bias": True, "mlp_bias": True, "rope_fraction": 0.5},
-        parts=(QKV_BIASED, _griffin, ATTENTION_DROPOUT),
-    ),
-    "rwkv": Family(
-        implementation="hf-rwkv",
-        names={"context": "context_length"},
-        defaults=sizes(32, 4096, 1, None, 0, 50277, 1024, context_length=1024),
-        fixed=_RECEPTANCE,
-        parts=(_rwkv4,),
-    ),
-    "rwkv7": Family(
-        implementation="hf-rwkv",
-        defaults={**sizes(24, 2048, 1, None, 0, 32000, 2048), "head_dim": 64, "hidden_act": "sqrelu"},
-        fixed=_RECEPTANCE,
-        parts=(_rwkv7,),
-        only={"norm_bias": (True,)},
-    ),
-    "xlstm": Family(
-        implementation="hf-xlstm",
-        defaults=sizes(32, 4096, 1, None, 0, 50304, 8192, num_heads=8, ffn_round_up_to_multiple_of=64),
-        fixed={"rope_fraction": 0.0},
-        parts=(_xlstm,),
-        only={"use_bias": (False,), "weight_mode": ("single",)},
-    ),
-}
