@@ -5,7 +5,7 @@ from __future__ import annotations
 from .basic import cast, copied_weight
 from .graph import Node, Parameter, Tensor
 from .recorder import Recorder
-from .rules import amid, fresh, made
+from .rules import amid, made
 
 
 def short_convolution(
@@ -22,9 +22,9 @@ def short_convolution(
     return recorder.new(n, w.width, node)
 
 
-def padded(recorder: Recorder, x: Tensor) -> Tensor:
+def padded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
     """Filled up to whole chunks: a tensor of its own, forward and backward, even where nothing is missing."""
-    return recorder.new(x.n, x.width, recorder.open(fresh, (x,)))
+    return recorder.new(n, x.width, recorder.open(made, (x,)))
 
 
 def _sum_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:

@@ -29,6 +29,7 @@ from ..workload.kernels import (
 from ..workload.stages import Stage
 from .fullest_stages import fullest_stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
+from .written import filled_tokens
 
 _MAX_PLANS = 384
 _MAX_BATCHES = 32
@@ -189,6 +190,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),
         has_host(s),
         a.window is not None and -(-s.pass_tokens // s.cp) >= a.window.size,
+        filled_tokens(s),
     )
     found = _plans.get(key)
     if found is None:
@@ -289,13 +291,12 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
 def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
     """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
     a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
-    mixed, adapted = precision.endswith("-mixed"), kind is not None
-    eager = _is_eager(scenario, traits)
+    eager, adapted = _is_eager(scenario, traits), kind is not None
     width, fp8 = _base_bytes(scenario, layout), precision in NARROW and layout.scheme.narrow_inputs
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
-        autocast=mixed and not layout.pure and not (adapted and traits.adapters != "written"),
+        autocast=precision.endswith("-mixed") and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=fp8,
         adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
         adapter_dropout=adapted and scenario.lora_dropout > 0,
@@ -311,6 +312,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         drop_attention=_drops_attention(scenario, traits),
         drop_residual=traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual),
         windowed=_is_windowed(scenario),
+        filled=0 if traits.gate_up == "kernel" else filled_tokens(scenario),
         tp=scenario.tp,
         expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),

@@ -22,3 +22,9 @@ def written_notes(scenario: Scenario) -> tuple[Note, ...]:
         f"installed they run as kernels, which keep far less and are faster"
     )
     return (Note("recurrence-written-out", text),)
+
+
+def filled_tokens(scenario: Scenario) -> int:
+    """Tokens that the last chunk of a sequence lacks, where recurrences run over chunks."""
+    length = -(-scenario.pass_tokens // scenario.cp)
+    return -length % build(scenario.model.architecture).chunk_tokens

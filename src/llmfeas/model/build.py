@@ -95,6 +95,11 @@ class Tape:
         return (*((operator, 1) for operator in self.before), *inside, *((operator, 1) for operator in self.after))
 
     @cached_property
+    def chunk_tokens(self) -> int:
+        """Public code without kernels fills sequences up to a multiple of so many tokens."""
+        return self.most(lambda operator: operator.chunk_tokens)
+
+    @cached_property
     def shares(self) -> bool:
         """Whether layers run weights that others run too."""
         return any(layer.weight_set for layer, _ in self.kinds)

@@ -115,6 +115,11 @@ class Context:
         return leaf
 
     @property
+    def whole_chunks(self) -> int:
+        """Tokens of all sequences with those that fill up their last chunks."""
+        return self.sizes.bs + self.recipe.filled * self.sizes.b
+
+    @property
     def ranks(self) -> int:
         """Sequence-parallel ranks that the stream is spread over."""
         return self.recipe.tp if self.recipe.sequence_parallel else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Self
 
 from ..autograd.basic import (
@@ -19,7 +20,7 @@ from ..autograd.basic import (
 )
 from ..autograd.graph import Tensor, view
 from ..autograd.products import matmul
-from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
+from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, padded, short_convolution, solved
 from ..autograd.routing import summed
 from ..autograd.views import copy, joined, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind
@@ -169,6 +170,11 @@ class DeltaRule(Operator):
         return 2 * self._mixed
 
     @property
+    def chunk_tokens(self) -> int:
+        """A chunk; kernels need none."""
+        return 1 if self._gates_channels or self.lightning else _CHUNK
+
+    @property
     def state_bytes(self) -> int:
         """The recurrent state, kept in 32 bits."""
         return _FP32_BYTES * self.value_heads * self.key_dim * self.value_dim
@@ -275,11 +281,12 @@ class DeltaProgram:
         q, k, v, beta, decay = (copy(recorder, x, 4) for x in (q, k, v, beta, decay))
         q, k = self._unit(q, heads), self._unit(k, heads)
         q = scaled(recorder, q)
-        q, k, v = copy(recorder, q), copy(recorder, k), copy(recorder, v)
-        beta, decay = copy(recorder, beta), copy(recorder, decay)
+        whole, n = context.whole_chunks, v.n
+        wide = (whole * heads * self.operator.key_dim,) * 2 + (whole * self.operator.values, *(whole * heads,) * 2)
+        q, k, v, beta, decay = map(partial(padded, recorder), (q, k, v, beta, decay), wide)
         v_beta, k_beta = mul(recorder, v, beta), mul(recorder, k, beta)
         total = copy(recorder, decay)
-        pairs = context.sizes.bs * heads * _CHUNK
+        pairs = whole * heads * _CHUNK
         pairwise = less(recorder, view(total.storage, pairs, 4, total.node), total)
         pairwise = unary_of_output(recorder, filled(recorder, pairwise, recorder.new(_CHUNK * _CHUNK, 1)))
         # A change of type puts heads before tokens; without one each product copies what it reads.
@@ -292,10 +299,10 @@ class DeltaProgram:
         values, decayed_keys = solved(recorder, system, v_beta), solved(recorder, system, decayed)
         q = mul(recorder, q, unary_of_output(recorder, total))
         k = mul(recorder, k, unary_of_output(recorder, shifted(recorder, total)))
-        chunk_decay = unary_of_output(recorder, sliced(recorder, total, context.sizes.bs * -(-heads // _CHUNK)))
-        states = context.sizes.bs * self.operator.chunk_states
+        chunk_decay = unary_of_output(recorder, sliced(recorder, total, whole * -(-heads // _CHUNK)))
+        states = whole * self.operator.chunk_states
         out = chunk_loop(recorder, [values, decayed_keys, q, within, k, chunk_decay], states, v.n)
-        return copy(recorder, out, width)
+        return copy(recorder, out if out.n == n else sliced(recorder, out, n), width)
 
 
 class KernelProgram:

@@ -150,6 +150,11 @@ class Operator:
         return 0
 
     @property
+    def chunk_tokens(self) -> int:
+        """Public code without kernels fills sequences up to a multiple of so many tokens; 1: it does not."""
+        return 1
+
+    @property
     def counter_bytes(self) -> int:
         """Bytes beside keys and values that do not depend on the number of sequences."""
         return 0

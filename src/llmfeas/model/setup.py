@@ -40,6 +40,8 @@ class Recipe:
     """Dropout keeps a mask of its input's type, as on CPUs."""
     windowed: bool = False
     """The sequence reaches the attention window."""
+    filled: int = 0
+    """Tokens that fill up the last chunk of a sequence, where code written out runs over chunks."""
     tp: int = 1
     expert_tp: int = 1
     """Tensor-parallel ranks that share a routed expert."""

@@ -122,6 +122,11 @@ class SelectiveStateSpace(Operator):
         return self.score_flop(self.chunk) / self.chunk
 
     @property
+    def chunk_tokens(self) -> int:
+        """A chunk; one token after the other needs none."""
+        return 1 if self.step_rank else self.chunk
+
+    @property
     def stream_width(self) -> float:
         """3 of what is projected."""
         return 3 * (self.inner + self.channels)

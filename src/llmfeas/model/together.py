@@ -87,6 +87,11 @@ class Together(Operator):
         return self.other.state_flop
 
     @property
+    def chunk_tokens(self) -> int:
+        """Of the state."""
+        return self.other.chunk_tokens
+
+    @property
     def rotary_width(self) -> int:
         """Of the attention."""
         return self.attention.rotary_width

@@ -3,6 +3,7 @@ token after the other."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from ..autograd.basic import (
@@ -156,15 +157,18 @@ class ChunkScanProgram(_WrittenProgram):
     def _scanned(self, values: Tensor, steps: Tensor, rates: Tensor, enters: Tensor, leaves: Tensor) -> Tensor:
         """mamba2_chunk_scan: scores within chunks, and the states that chunks hand on."""
         recorder, operator = self.context.recorder, self.operator
-        bs, times = self.context.sizes.bs, operator.heads // operator.groups
+        bs, times = self.context.whole_chunks, operator.heads // operator.groups
+        written = bs * operator.heads * operator.state
         steps = self._stepped(steps)
         values = cast(recorder, values, 4)
         enters = repeated(recorder, cast(recorder, enters, 4), times)
         leaves = repeated(recorder, cast(recorder, leaves, 4), times)
-        passed_by = mul(recorder, padded(recorder, values), self.made["skip"])
+        n, inner = values.n, bs * operator.inner
+        passed_by = mul(recorder, padded(recorder, values, inner), self.made["skip"])
         values = mul(recorder, values, cast(recorder, steps, 4))
         decay = mul(recorder, rates, cast(recorder, steps, 4))
-        values, decay, enters, leaves = (padded(recorder, x) for x in (values, decay, enters, leaves))
+        wide = (inner, bs * operator.heads, written, written)
+        values, decay, enters, leaves = map(partial(padded, recorder), (values, decay, enters, leaves), wide)
         total = running_sum(recorder, decay)
         pairs = bs * operator.heads * operator.chunk
         pairwise = unary_of_output(recorder, self._segments(decay))
@@ -183,11 +187,12 @@ class ChunkScanProgram(_WrittenProgram):
         read = self._product(leaves, states, values.n)
         across = mul(recorder, read, since)
         out = copied(recorder, add(recorder, within, across))
-        return add(recorder, out, passed_by)
+        out = add(recorder, out, passed_by)
+        return out if out.n == n else sliced(recorder, out, n)
 
     @property
     def _each_chunk(self) -> int:
-        return self.context.sizes.bs * -(-self.operator.heads // self.operator.chunk)
+        return self.context.whole_chunks * -(-self.operator.heads // self.operator.chunk)
 
     def _segments(self, decay: Tensor) -> Tensor:
         """Sums of decays between each two tokens of a chunk."""
