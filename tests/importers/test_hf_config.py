@@ -15,8 +15,12 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
 from llmfeas.importers.hf_config import model_from_config
 from llmfeas.importers.hf_families import family, table
+from llmfeas.importers.hf_images import RULES
 from llmfeas.importers.hf_parts import READERS
+from llmfeas.importers.hf_towers import PROJECTORS, encoder_kind
+from llmfeas.importers.hf_towers import table as towers
 from llmfeas.importers.model_file import model_from_file
+from llmfeas.importers.tower_parts import COUNTS
 from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"
@@ -128,6 +132,18 @@ def test_the_table_names_readers_and_types_that_there_are() -> None:
     assert not [name for name in written["shorthands"] if f'"{name}"' not in json.dumps(written["families"])]
     assert set(written["language_models"].values()) <= set(FAMILIES)
     assert not set(written["language_models"]) & set(FAMILIES)
+
+
+def test_the_table_of_encoders_names_what_there_is() -> None:
+    written = towers()
+    kinds = {kind for sense in ("sight", "sound") for kind in written[sense]}
+    assert {record["count"] for kind in kinds if (record := encoder_kind(kind, "sight", "sound"))} == set(COUNTS)
+    rows = written["beside"].values()
+    ways = [row[way] for row in rows for way in ("see", "hear") if way in row]
+    assert {way if isinstance(way, str) else next(iter(way)) for way in ways} == set(PROJECTORS)
+    assert {row[sense] for row in rows for sense in ("vision", "audio") if sense in row} <= kinds
+    assert {row["images"] for row in rows if "images" in row} == set(RULES)
+    assert set(written["for_anybody"]) <= kinds
 
 
 def test_a_config_equals_the_catalog(tmp_path: Path, models: dict[str, Model]) -> None:

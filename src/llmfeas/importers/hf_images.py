@@ -8,8 +8,7 @@ from typing import Final
 from ..catalog.parts import ImageEncoder
 from ..record import dataclass
 from .config_file import Config
-from .hf_sight import SIGHT
-from .hf_towers import ROWS
+from .hf_towers import defaults_of, encoder_kind, table
 from .tower_parts import side_of
 
 SIDE: Final = 1024
@@ -78,15 +77,13 @@ def _in_tiles(whole: Config, config: Config) -> Seen:
 
 _TILES: Final = 9
 
-_RULES: Final[Mapping[str, Rule]] = {
-    **dict.fromkeys(
-        ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen4_exp"), _of_any_size
-    ),
-    **dict.fromkeys(("glm4v", "glm46v", "glm4v_moe", "glm_ocr", "glm5_next", "exaone4_5"), _of_any_size),
-    **dict.fromkeys(("mistral3", "pixtral", "mistral_large4", "lighton_ocr"), _by_rows),
-    **dict.fromkeys(("llava", "paligemma", "gemma3"), _of_one_size),
-    **dict.fromkeys(("internvl", "internvl_chat"), _in_tiles),
+RULES: Final[Mapping[str, Rule]] = {
+    "of_any_size": _of_any_size,
+    "by_rows": _by_rows,
+    "of_one_size": _of_one_size,
+    "in_tiles": _in_tiles,
 }
+"""By the names that the table of encoders has for them."""
 
 
 def seen_of(whole: Config) -> Seen | None:
@@ -95,10 +92,10 @@ def seen_of(whole: Config) -> Seen | None:
     Raises:
         DataError: a size is missing or wrong.
     """
-    outer = whole.text("model_type")
-    section, row = whole.nested("vision_config"), ROWS.get(outer)
-    rule = _by_rows if section is not None and section.text("model_type") == "pixtral" else _RULES.get(outer)
-    if rule is None or section is None or row is None:
+    section, row = whole.nested("vision_config"), table()["beside"].get(whole.text("model_type"))
+    if section is None or row is None:
         return None
-    kind = SIGHT.get(section.text("model_type")) or SIGHT[row.vision]
-    return rule(whole, section.with_defaults(kind.defaults))
+    said = section.text("model_type")
+    rule = _by_rows if said == "pixtral" else RULES.get(row.get("images", ""))
+    kind = encoder_kind(said, "sight") or encoder_kind(row.get("vision", ""), "sight")
+    return rule(whole, section.with_defaults(defaults_of(kind))) if rule and kind else None

@@ -1,18 +1,14 @@
-"""Rows of encoders of images: what the configuration of each says of its size.
-
-`defaults` are those of the configuration classes of transformers 5.23. Counts were compared with the classes on the
-meta device, part by part.
-"""
+"""Encoders of images: how the elements of each follow from its configuration (data/towers.yaml)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from .config_file import Config
-from .tower_parts import Encoder, TowerKind, blocks, grid, linear, patches, side_of, sizes_of
+from .tower_parts import Encoder, blocks, counted, grid, linear, patches, side_of, sizes_of
 
 
+@counted
 def _siglip(config: Config) -> Encoder:
     """SigLIP and those like it: a table of positions, a norm behind, a head that pools where it is kept."""
     layers, width, ffn = sizes_of(config)
@@ -24,6 +20,7 @@ def _siglip(config: Config) -> Encoder:
     return Encoder(found, width)
 
 
+@counted
 def _segmenting(config: Config) -> Encoder:
     """SAM: positions added, and relative ones by a table of both directions in each layer; a neck behind."""
     layers, width = config.count("num_hidden_layers", "layers"), config.count("hidden_size")
@@ -36,6 +33,7 @@ def _segmenting(config: Config) -> Encoder:
     return Encoder(found + width * out + 9 * out * out + 4 * out, out)
 
 
+@counted
 def _convolving(config: Config) -> Encoder:
     """LFM 3's: gated convolutions over patches, or attention with norms of its heads."""
     layers, width, ffn = sizes_of(config)
@@ -49,22 +47,26 @@ def _convolving(config: Config) -> Encoder:
     return Encoder(patches(config, width, frames=frames, bias=False) + width + attention + convolutions, width)
 
 
+@counted
 def _molmo(config: Config) -> Encoder:
     inner = _siglip(config)
     return Encoder(inner.elements - 2 * inner.width, inner.width)
 
 
+@counted
 def _without_table(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     return Encoder(patches(config, width) + blocks(layers, width, ffn) + 2 * width, width)
 
 
+@counted
 def _clip(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     table = (grid(config) + 2) * width
     return Encoder(patches(config, width, bias=False) + table + blocks(layers, width, ffn) + 4 * width, width)
 
 
+@counted
 def _pixtral(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     inner = (config.optional_count("head_dim") or 0) * config.count("num_attention_heads", "heads")
@@ -72,6 +74,7 @@ def _pixtral(config: Config) -> Encoder:
     return Encoder(patches(config, width, bias=False) + width + stack, width)
 
 
+@counted
 def _intern(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     norm = 1 if config.text("norm_type").startswith("rms") else 2
@@ -90,6 +93,7 @@ def _merger(config: Config, width: int, *, norm: int) -> int:
     return norm + linear(wide, wide) + linear(wide, config.count("out_hidden_size"))
 
 
+@counted
 def _qwen2(config: Config) -> Encoder:
     layers, width = config.count("depth", "layers"), config.count("embed_dim")
     out = config.with_defaults({**config.defaults, "out_hidden_size": config.raw("hidden_size")})
@@ -98,6 +102,7 @@ def _qwen2(config: Config) -> Encoder:
     return Encoder(found + _merger(out, width, norm=2 * width), width)
 
 
+@counted
 def _qwen25(config: Config) -> Encoder:
     layers, width, ffn = config.count("depth", "layers"), config.count("hidden_size"), config.count("intermediate_size")
     heads = config.count("num_heads", "heads")
@@ -107,6 +112,7 @@ def _qwen25(config: Config) -> Encoder:
     return Encoder(found + _merger(config, width, norm=width), width)
 
 
+@counted
 def _qwen3(config: Config) -> Encoder:
     layers, width, ffn = config.count("depth", "layers"), config.count("hidden_size"), config.count("intermediate_size")
     wide = width * config.count("spatial_merge_size", "few") ** 2
@@ -121,6 +127,7 @@ def _glm_merger(out: int, inner: int) -> int:
     return out * out + 2 * out + 3 * out * inner
 
 
+@counted
 def _glm(config: Config) -> Encoder:
     layers, width, out = config.count("depth", "layers"), config.count("hidden_size"), config.count("out_hidden_size")
     biases = "qkv" if config.flag("attention_bias") else ""
@@ -130,6 +137,7 @@ def _glm(config: Config) -> Encoder:
     return Encoder(found + _glm_merger(out, config.count("intermediate_size")), width)
 
 
+@counted
 def _glm_without_table(config: Config) -> Encoder:
     layers, width, out = config.count("depth", "layers"), config.count("hidden_size"), config.count("out_hidden_size")
     head = width // config.count("num_heads", "heads")
@@ -141,6 +149,7 @@ def _glm_without_table(config: Config) -> Encoder:
     return Encoder(found + _glm_merger(out, inner), width)
 
 
+@counted
 def _llama4(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     table = (grid(config) + 2) * width
@@ -150,6 +159,7 @@ def _llama4(config: Config) -> Encoder:
     return Encoder(found, config.count("vision_output_dim"))
 
 
+@counted
 def _mllama(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     above = config.count("num_global_layers", "layers")
@@ -162,6 +172,7 @@ def _mllama(config: Config) -> Encoder:
     return Encoder(found, config.count("vision_output_dim"))
 
 
+@counted
 def _moon(config: Config) -> Encoder:
     """MoonViT (Kimi): a table of positions in two dimensions, under two spellings."""
     names = ("num_hidden_layers", "hidden_size", "intermediate_size")
@@ -178,6 +189,7 @@ def _moon(config: Config) -> Encoder:
     return Encoder(patches(config, width) + rows * width + blocks(layers, width, ffn) + 2 * width, width)
 
 
+@counted
 def _minimax(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     frames = config.count("temporal_patch_size", "few")
@@ -185,6 +197,7 @@ def _minimax(config: Config) -> Encoder:
     return Encoder(found, width)
 
 
+@counted
 def _gemma4(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     heads, head = config.count("num_attention_heads", "heads"), config.count("head_dim")
@@ -197,6 +210,7 @@ def _gemma4(config: Config) -> Encoder:
     return Encoder(patches(config, width, bias=False) + table + stack, width)
 
 
+@counted
 def _gemma4_plain(config: Config) -> Encoder:
     """Gemma 4 without an encoder: patches go straight into the stream."""
     width = config.count("mm_embed_dim")
@@ -205,6 +219,7 @@ def _gemma4_plain(config: Config) -> Encoder:
     return Encoder(table + 2 * patch + linear(patch, width) + 4 * width, width)
 
 
+@counted
 def _mobilenet(config: Config) -> Encoder:
     """Gemma 3n's MobileNet v5, a net of one size. Source: timm, `mobilenetv5_300m_enc` on the meta device."""
     name = config.text("architecture")
@@ -216,6 +231,7 @@ def _mobilenet(config: Config) -> Encoder:
 _MOBILENET_V5_PARAMETERS: Final = 294_126_912
 
 
+@counted
 def _ovis(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     biases = " ".join((["qkv out"] if config.flag("qkv_bias") else []) + (["mlp"] if config.flag("mlp_bias") else []))
@@ -223,6 +239,7 @@ def _ovis(config: Config) -> Encoder:
     return Encoder(patches(config, width) + grid(config) * width + 2 * width + stack, width)
 
 
+@counted
 def _step(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     found = patches(config, width, bias=False) + config.count("max_position_embeddings", "tokens") * width
@@ -231,6 +248,7 @@ def _step(config: Config) -> Encoder:
     return Encoder(found, 4 * width)
 
 
+@counted
 def _minicpm(config: Config) -> Encoder:
     """SigLIP with a merger in its midst: attention and a feed-forward over a square of positions."""
     inner, (_, width, _) = _siglip(config), sizes_of(config)
@@ -238,6 +256,7 @@ def _minicpm(config: Config) -> Encoder:
     return Encoder(inner.elements + merger + linear(16 * width, width), width)
 
 
+@counted
 def _muse(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     found = patches(config, width, frames=config.count("patch_temporal", "few"), bias=False)
@@ -245,6 +264,7 @@ def _muse(config: Config) -> Encoder:
     return Encoder(found + blocks(layers, width, ffn), width)
 
 
+@counted
 def _ernie(config: Config) -> Encoder:
     layers, width = config.count("depth", "layers"), config.count("hidden_size")
     ffn = config.optional_count("intermediate_size") or int(width * config.number("mlp_ratio", 4))
@@ -252,6 +272,7 @@ def _ernie(config: Config) -> Encoder:
     return Encoder(found, width)
 
 
+@counted
 def _radio(config: Config) -> Encoder:
     layers, width = config.count("num_hidden_layers", "layers"), config.count("hidden_size")
     patch = config.count("patch_size", "few")
@@ -260,136 +281,3 @@ def _radio(config: Config) -> Encoder:
     stack = blocks(layers, width, int(width * config.number("mlp_ratio", 4)), extra=2 * width)
     registers = config.count("num_cls_tokens", "few", zero=True) + config.count("num_registers", "few", zero=True)
     return Encoder((rows + registers + frames * cell) * width + stack, width)
-
-
-def _vit(width: int, ffn: int, layers: int, patch: int, image: int | None = None, **other: Any) -> dict[str, Any]:
-    """Defaults of a class in the order width, feed-forward, layers, patch, image."""
-    found = {"hidden_size": width, "intermediate_size": ffn, "num_hidden_layers": layers, "patch_size": patch}
-    return {**found, **({"image_size": image} if image else {}), **other}
-
-
-_QWEN: Final = {"depth": 32, "patch_size": 14, "temporal_patch_size": 2, "spatial_merge_size": 2, "num_heads": 16}
-_QWEN25: Final = {**_QWEN, "hidden_size": 3584, "intermediate_size": 3420, "out_hidden_size": 3584}
-_QWEN3: Final = {
-    **_QWEN25,
-    "depth": 27,
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "patch_size": 16,
-    "num_position_embeddings": 2304,
-}
-_DEEP: Final = {**_QWEN3, "deepstack_visual_indexes": [8, 16, 24]}
-_GLM: Final = {
-    **_QWEN,
-    "depth": 24,
-    "num_heads": 12,
-    "hidden_size": 1536,
-    "intermediate_size": 13696,
-    "out_hidden_size": 4096,
-    "image_size": 336,
-}
-_GLM_OCR: Final = {
-    **_GLM,
-    "num_heads": 16,
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "out_hidden_size": 1536,
-    "attention_bias": True,
-}
-_MOON: Final = _vit(1152, 4304, 27, 14, pos_emb_height=64, pos_emb_width=64)
-_INTERN: Final = _vit(1024, 4096, 24, 14, 448, use_mean_pooling=True)
-_SMOL: Final = _vit(1152, 3072, 12, 32, 224)
-
-SIGHT: Final[Mapping[str, TowerKind]] = {
-    "siglip_vision_model": TowerKind(_siglip, _vit(768, 3072, 12, 16, 224, vision_use_head=True)),
-    "siglip2_vision_model": TowerKind(_siglip, _vit(768, 3072, 12, 16, num_patches=256, vision_use_head=True)),
-    "idefics2_vision": TowerKind(_siglip, _vit(768, 3072, 12, 32, 224)),
-    "idefics3_vision": TowerKind(_siglip, _SMOL),
-    "smolvlm_vision": TowerKind(_siglip, _SMOL),
-    "paddleocr_vl_vision": TowerKind(_siglip, _vit(1152, 4304, 27, 14, 384)),
-    "video_llama_3_vision": TowerKind(_without_table, _vit(768, 3072, 12, 16)),
-    "clip_vision_model": TowerKind(_clip, _vit(768, 3072, 12, 32, 224)),
-    "git_vision_model": TowerKind(_clip, _vit(768, 3072, 12, 16, 224)),
-    "pixtral": TowerKind(_pixtral, _vit(1024, 4096, 24, 16, num_attention_heads=16)),
-    "internvl_vision": TowerKind(_intern, _INTERN),
-    "intern_vit_6b": TowerKind(_intern, _INTERN),
-    "qianfan_ocr_vision": TowerKind(_intern, {**_INTERN, "attention_bias": True}),
-    "qwen2_vl_vision": TowerKind(_qwen2, {**_QWEN, "embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4}),
-    "qwen2_5_vl_vision": TowerKind(_qwen25, _QWEN25),
-    "qwen2_5_omni_vision_encoder": TowerKind(_qwen25, _QWEN25),
-    "exaone4_5_vision": TowerKind(_qwen25, {**_QWEN25, "num_key_value_heads": 8}),
-    "qwen3_vl_vision": TowerKind(_qwen3, _DEEP),
-    "qwen3_5_vision": TowerKind(_qwen3, _QWEN3),
-    "glm4v_vision": TowerKind(_glm, _GLM),
-    "glm_ocr_vision": TowerKind(_glm_without_table, _GLM_OCR),
-    "glm5_next_vision": TowerKind(_glm_without_table, {**_GLM_OCR, "projection_intermediate_size": 10240}),
-    "llama4_vision_model": TowerKind(
-        _llama4,
-        _vit(
-            *(768, 5632, 34, 14, 448),
-            vision_output_dim=7680,
-            projector_input_dim=4096,
-            projector_output_dim=4096,
-        ),
-    ),
-    "mllama_vision_model": TowerKind(
-        _mllama, _vit(1280, 5120, 32, 14, 448, num_global_layers=8, vision_output_dim=7680, max_num_tiles=4)
-    ),
-    "kimi_k25_vision": TowerKind(_moon, _MOON),
-    "moonvit": TowerKind(_moon, _MOON),
-    "minimax_m3_vl_vision": TowerKind(_minimax, _vit(1280, 5120, 32, 14, temporal_patch_size=2, spatial_merge_size=2)),
-    "gemma4_vision": TowerKind(
-        _gemma4,
-        _vit(
-            *(768, 3072, 16, 16),
-            num_attention_heads=12,
-            num_key_value_heads=12,
-            head_dim=64,
-            position_embedding_size=10240,
-        ),
-    ),
-    "gemma4_unified_vision": TowerKind(
-        _gemma4_plain, {"patch_size": 16, "pooling_kernel_size": 3, "mm_embed_dim": 3840, "mm_posemb_size": 1120}
-    ),
-    "gemma3n_vision": TowerKind(
-        _mobilenet, {"architecture": "mobilenetv5_300m_enc", "hidden_size": 2048, "vocab_size": 128}
-    ),
-    "minicpmv4_6_vision": TowerKind(_minicpm, _vit(768, 3072, 12, 16, 224)),
-    "muse_glimmer_vision": TowerKind(_muse, _vit(1536, 8960, 50, 14, patch_temporal=2, max_position_embeddings=1024)),
-    "got_ocr2_vision": TowerKind(
-        _segmenting,
-        _vit(
-            *(768, 3072, 12, 16, 1024),
-            mlp_dim=3072,
-            window_size=14,
-            global_attn_indexes=[2, 5, 8, 11],
-            num_attention_heads=12,
-            output_channels=256,
-        ),
-    ),
-    "lfm3_vl_vision": TowerKind(
-        _convolving,
-        _vit(
-            *(1024, 2560, 14, 16),
-            temporal_patch_size=2,
-            num_attention_heads=16,
-            num_key_value_heads=8,
-            layer_types=[*["conv", "conv", "full_attention"] * 4, "conv", "conv"],
-        ),
-    ),
-    "molmo2_vision": TowerKind(_molmo, _vit(1152, 4304, 25, 14, 378)),
-    "ovis2_vision": TowerKind(_ovis, _vit(1024, 2816, 24, 14, 224)),
-    "step3p5_vision": TowerKind(_step, _vit(1536, 8960, 47, 14, max_position_embeddings=2704)),
-    "ernie4_5_vl_moe_vision": TowerKind(_ernie, {**_QWEN, "hidden_size": 1280, "intermediate_size": 5120}),
-    "radio": TowerKind(
-        _radio,
-        _vit(
-            *(1280, 5120, 32, 16),
-            max_img_size=2048,
-            video_temporal_patch_size=2,
-            num_cls_tokens=3,
-            num_registers=7,
-        ),
-    ),
-}
-"""Every kind of encoder of images that can be counted, by its `model_type`."""

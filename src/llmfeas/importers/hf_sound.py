@@ -1,12 +1,11 @@
-"""Rows of encoders of sound: what the configuration of each says of its size."""
+"""Encoders of sound: how the elements of each follow from its configuration (data/towers.yaml)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from .config_file import Config
-from .tower_parts import Encoder, TowerKind, blocks, linear, sizes_of
+from .tower_parts import Encoder, blocks, counted, linear, sizes_of
 
 
 def _sizes(config: Config) -> tuple[int, int, int]:
@@ -21,6 +20,7 @@ def _stem(bands: int, width: int) -> int:
     return linear(3 * bands, width) + linear(3 * width, width)
 
 
+@counted
 def _whisper(config: Config) -> Encoder:
     """Whisper's encoder: keys without a bias, a table of positions where it keeps one."""
     layers, width, ffn = _sizes(config)
@@ -29,6 +29,7 @@ def _whisper(config: Config) -> Encoder:
     return Encoder(_stem(config.count("num_mel_bins"), width) + rows * width + stack + 2 * width, width)
 
 
+@counted
 def _with_marks(config: Config) -> Encoder:
     """Qwen 2.5 Omni's: its own way out, and two rows for where a sound begins and ends."""
     layers, width, ffn = _sizes(config)
@@ -37,6 +38,7 @@ def _with_marks(config: Config) -> Encoder:
     return Encoder(_stem(config.count("num_mel_bins"), width) + stack + 2 * out + linear(width, out), out)
 
 
+@counted
 def _three_squares(config: Config) -> Encoder:
     """Three convolutions over time and bands, each halving both (Qwen 3)."""
     layers, width, ffn = _sizes(config)
@@ -48,12 +50,14 @@ def _three_squares(config: Config) -> Encoder:
     return Encoder(stem + blocks(layers, width, ffn) + 2 * width, width)
 
 
+@counted
 def _with_way_out(config: Config) -> Encoder:
     inner = _three_squares(config)
     out = config.count("output_dim")
     return Encoder(inner.elements + linear(inner.width, inner.width) + linear(inner.width, out), out)
 
 
+@counted
 def _realtime(config: Config) -> Encoder:
     layers, width, ffn = _sizes(config)
     inner = config.count("num_attention_heads", "heads") * config.count("head_dim")
@@ -78,11 +82,13 @@ def _conformer(config: Config, prefix: str = "", stem: str = "subsampling_conv_c
     return Encoder(found + layers * (feeds + attention + convolution + 3 * width), width)
 
 
+@counted
 def _conformer_with_way_out(config: Config) -> Encoder:
     inner, out = _conformer(config), config.count("output_proj_dims")
     return Encoder(inner.elements + linear(inner.width, out), out)
 
 
+@counted
 def _older_conformer(config: Config) -> Encoder:
     """Gemma 3n's, in its own spelling."""
     return _conformer(config, "conf_", "sscp_conv_channel_size")
@@ -92,6 +98,7 @@ _BANDS: Final = 128
 """Bands of Gemma's sounds, which two convolutions halve twice."""
 
 
+@counted
 def _bare(config: Config) -> Encoder:
     """Frames of sound go straight into the stream (Gemma 4 unified)."""
     return Encoder(0, config.count("audio_embed_dim"))
@@ -140,64 +147,3 @@ MIMI: Final = {
     "upsample_groups": 512,
     "vector_quantization_hidden_dimension": 256,
 }
-
-_WHISPER: Final = {
-    "hidden_size": 1280,
-    "intermediate_size": 5120,
-    "num_hidden_layers": 32,
-    "num_mel_bins": 128,
-    "max_source_positions": 1500,
-}
-_OLDER: Final = {
-    "d_model": 1280,
-    "encoder_layers": 32,
-    "encoder_ffn_dim": 5120,
-    "num_mel_bins": 128,
-    "max_source_positions": 1500,
-}
-
-SOUND: Final[Mapping[str, TowerKind]] = {
-    "qwen2_audio_encoder": TowerKind(_whisper, _OLDER),
-    "voxtral_encoder": TowerKind(_whisper, _WHISPER),
-    "audioflamingo3_encoder": TowerKind(_whisper, _WHISPER),
-    "moss_transcribe_diarize_audio": TowerKind(_whisper, {**_OLDER, "d_model": 1024, "encoder_layers": 24}),
-    "glmasr_encoder": TowerKind(_whisper, {**_WHISPER, "max_source_positions": 0}),
-    "qwen2_5_omni_audio_encoder": TowerKind(_with_marks, {**_OLDER, "output_dim": 3584}),
-    "qwen3_omni_moe_audio_encoder": TowerKind(
-        _with_way_out, {**_OLDER, "output_dim": 3584, "downsample_hidden_size": 480}
-    ),
-    "qwen3_asr_encoder": TowerKind(
-        _three_squares,
-        {
-            **_OLDER,
-            "d_model": 1024,
-            "encoder_layers": 24,
-            "encoder_ffn_dim": 4096,
-            "downsample_hidden_size": 480,
-            "output_dim": 3584,
-        },
-    ),
-    "voxtral_realtime_encoder": TowerKind(_realtime, {**_WHISPER, "num_attention_heads": 32, "head_dim": 64}),
-    "gemma4_audio": TowerKind(
-        _conformer_with_way_out,
-        {
-            "hidden_size": 1024,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 8,
-            "conv_kernel_size": 5,
-            "output_proj_dims": 1536,
-        },
-    ),
-    "gemma3n_audio": TowerKind(
-        _older_conformer,
-        {
-            "hidden_size": 1536,
-            "conf_num_hidden_layers": 12,
-            "conf_num_attention_heads": 8,
-            "conf_conv_kernel_size": 5,
-            "vocab_size": 128,
-        },
-    ),
-    "gemma4_unified_audio": TowerKind(_bare, {"audio_embed_dim": 640}),
-}
-"""Every `model_type` of an encoder of sound that can be counted."""

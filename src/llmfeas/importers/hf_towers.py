@@ -1,46 +1,48 @@
-"""Encoders of images and sounds beside a language model, with their projectors: what a config.json says of their sizes.
-
-Counts were compared with the classes of transformers 5.23 on the meta device.
-"""
+"""Encoders of images and sounds beside a language model, with their projectors (data/towers.yaml)."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..record import dataclass, field
+from ..catalog.records import merged
+from ..catalog.store import data_file, data_folder
+from . import hf_sight, hf_sound  # noqa: F401 - importing them marks what counts
 from .config_file import Config
-from .hf_sight import SIGHT
-from .hf_sound import SOUND
-from .tower_parts import Encoder, TowerKind, linear
+from .tower_parts import COUNTS, Encoder, linear
 
-Projector = Callable[[Config, Config, Encoder, int], int]
+Projector = Callable[..., int]
 """Elements between an encoder and a language model: of the whole configuration, the encoder's, the encoder as it was
-read, and the width of the language model."""
+read, the width of the language model, and what the table says beside."""
+PROJECTORS: Final[dict[str, Projector]] = {}
+"""All of them by name."""
 
 
-def _nothing(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    """The encoder's own merger is the way into the stream."""
-    return 0
+def projector(function: Projector) -> Projector:
+    """Let the table name this function, without the underscore before its name."""
+    PROJECTORS[function.__name__.lstrip("_")] = function
+    return function
 
 
-def _one(*, bias: bool = True) -> Projector:
-    return lambda whole, section, encoder, hidden: linear(encoder.width, hidden, bias=bias)
+@projector
+def _one(whole: Config, section: Config, encoder: Encoder, hidden: int, *, bias: bool = True) -> int:
+    return linear(encoder.width, hidden, bias=bias)
 
 
-def _two(*, newline: bool = False, bias: bool = True) -> Projector:
+@projector
+def _two(
+    whole: Config, section: Config, encoder: Encoder, hidden: int, *, newline: bool = False, bias: bool = True
+) -> int:
     """Two products, of as many layers of the encoder as are named; `newline` is a row between lines of an image."""
-
-    def count(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-        layers = whole.raw("vision_feature_layer")
-        wide = encoder.width * (len(layers) if isinstance(layers, list) else 1)
-        biased = bias and whole.raw("multimodal_projector_bias") is not False
-        found = linear(wide, hidden, bias=biased) + linear(hidden, hidden, bias=biased)
-        return found + (hidden if newline else 0)
-
-    return count
+    layers = whole.raw("vision_feature_layer")
+    wide = encoder.width * (len(layers) if isinstance(layers, list) else 1)
+    biased = bias and whole.raw("multimodal_projector_bias") is not False
+    found = linear(wide, hidden, bias=biased) + linear(hidden, hidden, bias=biased)
+    return found + (hidden if newline else 0)
 
 
+@projector
 def _normed_two(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """ViP-LLaVA: a norm over all layers that are named."""
     layers = whole.raw("vision_feature_layer")
@@ -48,25 +50,25 @@ def _normed_two(whole: Config, section: Config, encoder: Encoder, hidden: int) -
     return 2 * wide + linear(wide, hidden) + linear(hidden, hidden)
 
 
+@projector
 def _gemma3(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     return encoder.width * hidden + encoder.width
 
 
+@projector
 def _gemma3n(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """A table of hard tokens, two norms, a projection."""
     return section.count("vocab_size", "rows") * encoder.width + 2 * encoder.width + encoder.width * hidden
 
 
-def _merged(key: str, default: int) -> Projector:
+@projector
+def _merged(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """A norm, patches of a square as one token, two products (InternVL)."""
-
-    def count(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-        wide = encoder.width * round(1 / (whole.number(key, 1 / default) or 1 / default)) ** 2
-        return 2 * wide + linear(wide, hidden) + linear(hidden, hidden)
-
-    return count
+    wide = encoder.width * round(1 / (whole.number("downsample_ratio", 0.5) or 0.5)) ** 2
+    return 2 * wide + linear(wide, hidden) + linear(hidden, hidden)
 
 
+@projector
 def _mistral(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     side = whole.optional_count("spatial_merge_size", "few") or 2
     biased = whole.flag("multimodal_projector_bias")
@@ -75,31 +77,33 @@ def _mistral(whole: Config, section: Config, encoder: Encoder, hidden: int) -> i
     return merged + linear(width, hidden, bias=biased) + linear(hidden, hidden, bias=biased)
 
 
+@projector
 def _shuffled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Idefics 3, SmolVLM: one product of a square of patches."""
     return int(encoder.width * (whole.optional_count("scale_factor", "few") or 2) ** 2 * hidden)
 
 
+@projector
 def _kimi(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = 4 * encoder.width
     return 2 * encoder.width + linear(wide, wide) + linear(wide, hidden)
 
 
+@projector
 def _minimax(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     inner = whole.optional_count("projector_hidden_size") or hidden
     wide = hidden * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
     return linear(encoder.width, inner) + linear(inner, hidden) + linear(wide, inner) + linear(inner, hidden)
 
 
-def _cohere(*, normed: bool) -> Projector:
-    def count(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-        wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
-        inner = whole.optional_count("alignment_intermediate_size") or (36864 if not normed else 2 * hidden)
-        return (2 * wide if normed else 0) + linear(wide, inner) + linear(inner // 2, hidden)
-
-    return count
+@projector
+def _cohere(whole: Config, section: Config, encoder: Encoder, hidden: int, *, normed: bool = False) -> int:
+    wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
+    inner = whole.optional_count("alignment_intermediate_size") or (36864 if not normed else 2 * hidden)
+    return (2 * wide if normed else 0) + linear(wide, inner) + linear(inner // 2, hidden)
 
 
+@projector
 def _lfm2(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
     inner = whole.optional_count("projector_hidden_size") or 2560
@@ -108,6 +112,7 @@ def _lfm2(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     return (2 * wide if normed else 0) + linear(wide, inner, bias=biased) + linear(inner, hidden, bias=biased)
 
 
+@projector
 def _ovis(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """A head over words for images, and a table that reads them."""
     words = section.optional_count("vocab_size", "rows") or 16384
@@ -121,21 +126,20 @@ _OVIS_WIDTH: Final = 1536
 """Width of Ovis's table of images where the file leaves it out."""
 
 
-def _joined_frames(*, step: bool) -> Projector:
+@projector
+def _joined_frames(whole: Config, section: Config, encoder: Encoder, hidden: int, *, step: bool = False) -> int:
     """As many frames as make the encoder's feed-forward wide, two products (Voxtral; GLM-ASR with a step between)."""
-
-    def count(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-        wide = section.count("intermediate_size")
-        inner = 2 * hidden if step else hidden
-        return linear(wide, inner, bias=step) + linear(inner, hidden, bias=step)
-
-    return count
+    wide = section.count("intermediate_size")
+    inner = 2 * hidden if step else hidden
+    return linear(wide, inner, bias=step) + linear(inner, hidden, bias=step)
 
 
+@projector
 def _through_itself(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     return linear(encoder.width, encoder.width) + linear(encoder.width, section.count("output_dim"))
 
 
+@projector
 def _ernie(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
     frames = section.optional_count("temporal_merge_size", "few") or 2
@@ -159,24 +163,28 @@ def _experts_for_images(text: Config, hidden: int) -> int:
     return routed * count * (hidden + 1 + 3 * hidden * width)
 
 
+@projector
 def _minicpm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """A norm over a square of positions and two products, once."""
     wide = 4 * encoder.width
     return 2 * wide + linear(wide, wide) + linear(wide, hidden)
 
 
+@projector
 def _muse(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     inner = whole.optional_count("projector_hidden_size") or 4096
     wide = encoder.width * (section.optional_count("merge_size", "few") or 2) ** 2
     return wide * inner + inner * inner + inner * hidden
 
 
+@projector
 def _upsampled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Two convolutions that double the channels, and a product (GOT-OCR)."""
     out = encoder.width
     return 9 * (2 * out * out + 8 * out * out) + linear(4 * out, hidden)
 
 
+@projector
 def _queried(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Queries that look at patches, then a feed-forward (Aria)."""
     width = encoder.width
@@ -186,6 +194,7 @@ def _queried(whole: Config, section: Config, encoder: Encoder, hidden: int) -> i
     return rows * width + looks + width * hidden + hidden * hidden
 
 
+@projector
 def _pooled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Attention from the mean of a square of patches, of several layers, then a gated product (Molmo 2)."""
     known = (whole.nested("adapter_config") or section).with_defaults({"vision_feature_layer": [24, 18]})
@@ -198,6 +207,7 @@ def _pooled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> in
     )
 
 
+@projector
 def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """A norm, a square of patches as one token, two products (LFM 3)."""
     inner = whole.optional_count("projector_hidden_size") or 4096
@@ -205,163 +215,38 @@ def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) 
     return 2 * encoder.width + linear(wide, inner) + linear(inner, hidden)
 
 
+@projector
 def _nemotron(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = encoder.width * round(1 / (whole.number("downsample_ratio", 0.5) or 0.5)) ** 2
     inner = whole.optional_count("projector_hidden_size") or 4096
     return wide + wide * inner + inner * hidden
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What stands beside the language model of a configuration class."""
-
-    vision: str = ""
-    """The kind of its encoder of images, where the file names none."""
-    see: Projector | None = None
-    audio: str = ""
-    hear: Projector | None = None
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Of its encoder of images where the file has none, if they are not those of the encoder's class."""
-    patches: bool = False
-    """It has no encoder: the pixels of a patch pass one product into the stream (Fuyu)."""
-
-    def of(self, key: str) -> tuple[str, Projector | None]:
-        """The kind and the projector of a section of the file."""
-        return (self.vision, self.see) if key == "vision_config" else (self.audio, self.hear)
-
-
-_LLAVA: Final = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "image_size": 336,
-    "patch_size": 14,
-}
-_SO400M: Final = {
-    "hidden_size": 1152,
-    "intermediate_size": 4304,
-    "num_hidden_layers": 26,
-    "image_size": 384,
-    "patch_size": 14,
-    "vision_use_head": False,
-}
-_COHERE: Final = {
-    "hidden_size": 1152,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 27,
-    "image_size": 512,
-    "patch_size": 16,
-}
-_GEMMA4: Final = Beside(vision="gemma4_vision", see=_one(bias=False), audio="gemma4_audio", hear=_one(bias=False))
-_LLAVA_NEXT: Final = Beside(vision="clip_vision_model", see=_two(newline=True), defaults=_LLAVA)
-_MINICPM: Final = Beside(vision="minicpmv4_6_vision", see=_minicpm)
-_WIDE_PIXTRAL: Final = {
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 16,
-    "patch_size": 14,
-}
-_PIXTRAL: Final = Beside(vision="pixtral", see=_mistral, defaults={"patch_size": 14})
-_WHISPERING: Final = Beside(audio="audioflamingo3_encoder", hear=_two())
-
-
+@projector
 def _normed_one(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     return linear(encoder.width, hidden) + 2 * hidden
 
 
-ROWS: Final[Mapping[str, Beside]] = {
-    "qwen2_vl": Beside(vision="qwen2_vl_vision", see=_nothing),
-    "qwen2_5_vl": Beside(vision="qwen2_5_vl_vision", see=_nothing),
-    "qwen3_vl": Beside(vision="qwen3_vl_vision", see=_nothing),
-    "qwen3_vl_moe": Beside(vision="qwen3_vl_vision", see=_nothing),
-    "cohere_compass": Beside(vision="qwen3_vl_vision", see=_nothing),
-    "qwen3_5": Beside(vision="qwen3_5_vision", see=_nothing),
-    "qwen3_5_moe": Beside(vision="qwen3_5_vision", see=_nothing),
-    "qwen4_exp": Beside(vision="qwen3_5_vision", see=_nothing),
-    "cosmos3_omni": Beside(vision="qwen3_vl_vision", see=_nothing),
-    "exaone4_5": Beside(vision="exaone4_5_vision", see=_nothing),
-    "hyperclovax_vision_v2": Beside(vision="qwen2_5_vl_vision", see=_one()),
-    "qwen2_5_omni_thinker": Beside(
-        vision="qwen2_5_vl_vision", see=_nothing, audio="qwen2_5_omni_audio_encoder", hear=_nothing
-    ),
-    "qwen3_omni_moe_thinker": Beside(
-        vision="qwen3_vl_vision", see=_nothing, audio="qwen3_omni_moe_audio_encoder", hear=_nothing
-    ),
-    "fuyu": Beside(patches=True),
-    "glm4v": Beside(vision="glm4v_vision", see=_nothing),
-    "glm46v": Beside(vision="glm4v_vision", see=_nothing),
-    "glmga": Beside(vision="glm4v_vision", see=_nothing),
-    "glm4v_moe": Beside(vision="glm4v_vision", see=_nothing),
-    "glm_ocr": Beside(vision="glm_ocr_vision", see=_nothing),
-    "glm5_next": Beside(vision="glm5_next_vision", see=_nothing),
-    "gemma3": Beside(vision="siglip_vision_model", see=_gemma3),
-    "shieldgemma2": Beside(vision="siglip_vision_model", see=_gemma3),
-    "gemma3n": Beside(vision="gemma3n_vision", see=_gemma3n, audio="gemma3n_audio", hear=_gemma3n),
-    "gemma4": _GEMMA4,
-    "gemma4_unified": Beside(
-        vision="gemma4_unified_vision", see=_one(bias=False), audio="gemma4_unified_audio", hear=_one(bias=False)
-    ),
-    "paligemma": Beside(
-        vision="siglip_vision_model", see=_one(), defaults={**_SO400M, "image_size": 224, "num_hidden_layers": 27}
-    ),
-    "git": Beside(vision="git_vision_model", see=_normed_one),
-    "llama4": Beside(vision="llama4_vision_model", see=_one(bias=False)),
-    "mllama": Beside(vision="mllama_vision_model", see=_one()),
-    "mistral3": _PIXTRAL,
-    "mistral_large4": Beside(vision="pixtral", see=_mistral, defaults=_WIDE_PIXTRAL),
-    "lighton_ocr": _PIXTRAL,
-    "pixtral": _PIXTRAL,
-    "llava": Beside(vision="clip_vision_model", see=_two(), defaults=_LLAVA),
-    "llava_next": _LLAVA_NEXT,
-    "llava_next_video": _LLAVA_NEXT,
-    "llava_onevision": Beside(vision="siglip_vision_model", see=_two(newline=True), defaults=_SO400M),
-    "vipllava": Beside(vision="clip_vision_model", see=_normed_two, defaults=_LLAVA),
-    "deepseek_vl": Beside(vision="siglip_vision_model", see=_two()),
-    "video_llama_3": Beside(vision="video_llama_3_vision", see=_two()),
-    "internvl": Beside(vision="internvl_vision", see=_merged("downsample_ratio", 2)),
-    "internvl_chat": Beside(vision="intern_vit_6b", see=_merged("downsample_ratio", 2)),
-    "qianfan_ocr": Beside(vision="qianfan_ocr_vision", see=_merged("downsample_ratio", 2)),
-    "idefics3": Beside(vision="idefics3_vision", see=_shuffled),
-    "smolvlm": Beside(vision="smolvlm_vision", see=_shuffled),
-    "kimi_vl": Beside(vision="moonvit", see=_kimi),
-    "kimi_k25": Beside(vision="kimi_k25_vision", see=_kimi),
-    "paddleocr_vl": Beside(vision="paddleocr_vl_vision", see=_kimi),
-    "minimax_m3_vl": Beside(vision="minimax_m3_vl_vision", see=_minimax),
-    "cohere2_vision": Beside(vision="siglip_vision_model", see=_cohere(normed=False), defaults=_COHERE),
-    "aya_vision": Beside(vision="siglip_vision_model", see=_cohere(normed=True), defaults=_SO400M),
-    "lfm2_vl": Beside(vision="siglip2_vision_model", see=_lfm2),
-    "ovis2": Beside(vision="ovis2_vision", see=_ovis),
-    "step3p7": Beside(vision="step3p5_vision", see=_one(bias=False)),
-    "ernie4_5_vl_moe": Beside(vision="ernie4_5_vl_moe_vision", see=_ernie),
-    "minicpmv4_6": _MINICPM,
-    "minicpmv4_7": _MINICPM,
-    "minicpm_ocr": _MINICPM,
-    "muse_glimmer": Beside(vision="muse_glimmer_vision", see=_muse),
-    "ernie4_5_moe_vl": Beside(vision="ernie4_5_vl_moe_vision", see=_ernie),
-    **dict.fromkeys(("phi3_v", "phi4mm", "phi4_multimodal", "dots_ocr", "granite_speech"), Beside()),
-    **dict.fromkeys(("got_ocr2", "pp_chart2table"), Beside(vision="got_ocr2_vision", see=_upsampled)),
-    "aria": Beside(vision="idefics3_vision", see=_queried, defaults={"hidden_size": 1152}),
-    "molmo2": Beside(vision="molmo2_vision", see=_pooled),
-    "lfm3_vl": Beside(vision="lfm3_vl_vision", see=_merged_norm),
-    "nemotron_h_omni": Beside(vision="radio", see=_nemotron),
-    "qwen2_audio": Beside(audio="qwen2_audio_encoder", hear=_one()),
-    "audioflamingo3": _WHISPERING,
-    "musicflamingo": _WHISPERING,
-    "voxtral": Beside(audio="voxtral_encoder", hear=_joined_frames(step=False)),
-    "voxtral_realtime": Beside(audio="voxtral_realtime_encoder", hear=_joined_frames(step=False)),
-    "glmasr": Beside(audio="glmasr_encoder", hear=_joined_frames(step=True)),
-    "qwen3_asr": Beside(audio="qwen3_asr_encoder", hear=_through_itself),
-}
-"""Every `model_type` of a whole model whose encoders can be counted."""
+_SIZES: Final = ("hidden_size", "intermediate_size", "num_hidden_layers", "patch_size", "image_size")
 
-_KINDS: Final[Mapping[str, TowerKind]] = {**SIGHT, **SOUND}
-_FOR_ANYBODY: Final = frozenset({"siglip_vision_model", "siglip2_vision_model", "clip_vision_model", "pixtral"})
-"""Encoders that classes take in one another's place, as the file says; others belong to one class, whatever it says."""
-_NEVER_NESTED: Final = frozenset({"git"})
-"""Classes that have an encoder and say of their language model beside it."""
-_NONE_BY_DEFAULT: Final = frozenset({"gemma4", "gemma4_unified", "nemotron_h_omni"})
-"""Classes that have no encoder where the file names none."""
+
+@functools.cache
+def table() -> Mapping[str, Any]:
+    """The file: encoders by their model_type, and by that of whole models what stands beside their language model."""
+    return data_file(data_folder(), "towers").data
+
+
+def encoder_kind(kind: str, *senses: str) -> Mapping[str, Any] | None:
+    """The record of an encoder of these senses (`sight`, `sound`); None where it cannot be counted."""
+    written = next((each for sense in senses if (each := table()[sense].get(kind))), None)
+    like = encoder_kind(written["like"], *senses) if written and "like" in written else None
+    return merged(like, written) if like and written else written
+
+
+def defaults_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a record says of fields that a file leaves out."""
+    sizes = dict(zip(_SIZES, record.get("sizes", ()), strict=False))
+    return {**sizes, **record.get("defaults", {})}
 
 
 def towers_beside(whole: Config, hidden: int) -> int | None:
@@ -373,27 +258,40 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
     Raises:
         DataError: a size is missing or wrong.
     """
-    outer, found = whole.text("model_type"), 0
-    row = ROWS.get(outer)
-    if row is not None and row.patches:
+    row, found = table()["beside"].get(whole.text("model_type")), 0
+    if row is not None and row.get("patches"):
         known = whole.with_defaults({"patch_size": 30, "num_channels": 3})
         return (known.count("patch_size") ** 2 * known.count("num_channels", "few") + 1) * hidden
-    if row is not None and row.see is None and row.hear is None:
+    if row == {}:
         return None
-    nests = whole.nested("text_config") is not None or outer in _NEVER_NESTED
-    implied = nests and outer not in _NONE_BY_DEFAULT
-    for key in ("vision_config", "audio_config"):
-        default, project = ("", None) if row is None else row.of(key)
+    implied = row is not None and row.get("implied", True)
+    implied = implied and (whole.nested("text_config") is not None or not row.get("nested", True))
+    for key, place, way in (("vision_config", "vision", "see"), ("audio_config", "audio", "hear")):
+        usual = row.get(place) if row is not None else None
         section = whole.nested(key)
-        if section is None and not (implied and project is not None):
+        if section is None and not (implied and usual):
             continue
-        own = row.defaults if row is not None and section is None else {}
-        section = section or Config(whole.file, {}, {}, f"{key}.")
-        said = section.text("model_type")
-        kind = _KINDS.get(said if said and default in _FOR_ANYBODY else default)
-        if row is None or kind is None or project is None:
+        kind = _kind_in(section, usual)
+        if row is None or usual is None or kind is None:
             return None
-        known = section.with_defaults({**kind.defaults, **own})
-        encoder = kind.read(known)
-        found += encoder.elements + project(whole, known, encoder, hidden)
+        own = defaults_of(row) if section is None else {}
+        known = (section or Config(whole.file, {}, {}, f"{key}.")).with_defaults({**defaults_of(kind), **own})
+        encoder = COUNTS[kind["count"]](known)
+        found += encoder.elements + _between(row.get(way), whole, known, encoder, hidden)
     return found
+
+
+def _kind_in(section: Config | None, usual: str | None) -> Mapping[str, Any] | None:
+    """The encoder of a section: the usual one, or the one that it names where classes take others."""
+    said = section.text("model_type") if section is not None else ""
+    return encoder_kind(said if said and usual in table()["for_anybody"] else usual or "", "sight", "sound")
+
+
+def _between(written: str | Mapping[str, Any] | None, *places: Any) -> int:
+    """Elements of a projector, by its name or by that and its arguments; none: the encoder's own merger."""
+    if written is None:
+        return 0
+    if isinstance(written, str):
+        return PROJECTORS[written](*places)
+    ((name, arguments),) = written.items()
+    return PROJECTORS[name](*places, **arguments)

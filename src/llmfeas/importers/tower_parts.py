@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Final
 
 from ..record import dataclass
 from .config_file import Config
@@ -17,12 +17,16 @@ class Encoder:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class TowerKind:
-    """How a configuration class of an encoder reads, and what it defaults to."""
+Count = Callable[[Config], Encoder]
+"""Counts an encoder by its configuration."""
+COUNTS: Final[dict[str, Count]] = {}
+"""All of them by name."""
 
-    read: Callable[[Config], Encoder]
-    defaults: Mapping[str, Any]
+
+def counted(function: Count) -> Count:
+    """Let the table of encoders name this function, without the underscore before its name."""
+    COUNTS[function.__name__.lstrip("_")] = function
+    return function
 
 
 def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
