@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from llmfeas.importers.gguf import TENSOR_TYPES
+from llmfeas.importers.gguf import tensor_types
 
-TYPE_NUMBERS = {name: number for number, (name, _, _) in TENSOR_TYPES.items()}
+TYPE_NUMBERS = {name: number for number, (name, _, _) in tensor_types().items()}
 
 
 def text(value: str | bytes, length: str = "<Q") -> bytes:
@@ -47,7 +47,7 @@ def header(
     offset = 0
     for name, (shape, kind) in tensors.items():
         number = TYPE_NUMBERS[kind]
-        _, block, size = TENSOR_TYPES[number]
+        _, block, size = tensor_types()[number]
         elements = 1
         for side in shape:
             elements *= side

@@ -9,8 +9,8 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.gguf import MAX_TENSORS, TENSOR_TYPES, read_gguf
-from llmfeas.importers.gguf_model import TRAITS
+from llmfeas.importers.gguf import MAX_TENSORS, read_gguf, table, tensor_types
+from llmfeas.importers.gguf_model import Traits
 from llmfeas.importers.model_file import model_from_file
 from llmfeas.workload.parameters import parameters
 from llmfeas.workload.weights import weight_bytes
@@ -223,10 +223,10 @@ def test_metadata_that_contradicts_the_tensors_is_refused(tmp_path: Path) -> Non
     assert "head_count differs between layers" in refusal(path).message
 
 
-@pytest.mark.parametrize("name", sorted(TRAITS))
+@pytest.mark.parametrize("name", sorted(table()["architectures"]))
 def test_every_architecture_runs_on_an_implementation_that_exists(name: str) -> None:
     known = catalog().raw("implementations")["implementations"]
-    traits = TRAITS[name]
+    traits = Traits(**table()["architectures"][name])
     for implementation in (
         traits.implementation,
         traits.experts_implementation,
@@ -255,7 +255,7 @@ def test_names_are_shown_without_control_characters(tmp_path: Path) -> None:
 
 
 def test_the_largest_type_table_entry_is_below_a_block(tmp_path: Path) -> None:
-    for name, block, size in TENSOR_TYPES.values():
+    for name, block, size in tensor_types().values():
         assert size <= 8 * block or block == 1, name
     assert MAX_TENSORS < 10**6
     assert read_gguf(gguf_files.write(tmp_path / "e.gguf", {}, {})).tensors == ()

@@ -1,8 +1,6 @@
 """From a GGUF header to a model: facts from its metadata, shapes from its tensors, and what is stored.
 
-What GGUF neither stores nor shows in a shape stands in `TRAITS`, by `general.architecture`. Source of that:
-ggml-org/llama.cpp, src/llama-model.cpp (load_hparams: which layers slide, which positions; the graph builders:
-activation, parallel residual), read 2026-11-20. An architecture that is not listed is read like Llama, and said so.
+What GGUF neither stores nor shows in a shape stands in data/gguf.yaml, by `general.architecture`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from ..catalog.parts import Window
 from ..record import dataclass, replace
 from ..text import printable
 from .config_file import MOST_LAYERS
-from .gguf import BODY_TYPES, FILE_TYPES, PLAIN_TYPES, ArrayLength, GgufHeader, Value, read_gguf
+from .gguf import PLAIN_TYPES, ArrayLength, GgufHeader, Value, read_gguf, table
 from .header import bad_file
 from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
 from .shapes import CannotExpressError, Facts, architecture_from_layout
@@ -25,104 +23,21 @@ from .tensors import ImportedModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Traits of one `general.architecture`."""
+    """Traits of one `general.architecture`. The header of data/gguf.yaml documents each field."""
 
     implementation: str = "hf-llama"
     activation: Activation | None = None
-    """None: silu where the feed-forward is gated, else gelu."""
     alibi: bool = False
     parallel_block: bool = False
     softcap: bool = False
     l2_norm: bool = False
     local: int = 0
-    """Layers in a row with a sliding window, before one that sees everything; 0: no window."""
     full: int = 1
     window: int | None = None
-    """Size of the window where the file does not say it."""
     chunked: bool = False
     no_rope_every: int | None = None
     experts_implementation: str | None = None
-    """Another implementation where the model has experts."""
     corrected_implementation: str | None = None
-    """Another implementation where the router has a correction bias."""
-
-
-TRAITS: dict[str, Traits] = {
-    "llama": Traits(experts_implementation="hf-mixtral"),
-    "mistral3": Traits(experts_implementation="hf-mixtral"),
-    "llama4": Traits(implementation="hf-llama4", l2_norm=True, local=3, window=8192, chunked=True, no_rope_every=4),
-    "deci": Traits(),
-    "arcee": Traits(activation="relu"),
-    "nanbeige": Traits(),
-    "apertus": Traits(),
-    "baichuan": Traits(),
-    "internlm2": Traits(),
-    "minicpm": Traits(),
-    "orion": Traits(),
-    "xverse": Traits(),
-    "seed_oss": Traits(),
-    "exaone": Traits(),
-    "exaone4": Traits(local=3, no_rope_every=4),
-    "smollm3": Traits(implementation="hf-smollm3", no_rope_every=4),
-    "granite": Traits(implementation="hf-granite"),
-    "granitemoe": Traits(implementation="hf-granitemoe"),
-    "qwen": Traits(implementation="hf-qwen2"),
-    "qwen2": Traits(implementation="hf-qwen2"),
-    "qwen2vl": Traits(implementation="hf-qwen2"),
-    "qwen2moe": Traits(implementation="hf-qwen2-moe"),
-    "qwen3": Traits(implementation="hf-qwen3"),
-    "qwen3vl": Traits(implementation="hf-qwen3"),
-    "qwen3moe": Traits(implementation="hf-qwen3-moe"),
-    "qwen3vlmoe": Traits(implementation="hf-qwen3-moe"),
-    "qwen3next": Traits(implementation="hf-qwen3-next"),
-    "qwen35": Traits(implementation="hf-qwen3-next"),
-    "qwen35moe": Traits(implementation="hf-qwen3-next"),
-    "gemma": Traits(implementation="hf-gemma", activation="gelu_tanh"),
-    "gemma2": Traits(implementation="hf-gemma2", activation="gelu_tanh", softcap=True, local=1, window=4096),
-    "gemma3": Traits(implementation="hf-gemma3", activation="gelu_tanh", local=5),
-    "phi2": Traits(implementation="hf-phi", activation="gelu_new", parallel_block=True),
-    "phi3": Traits(implementation="hf-phi3"),
-    "phimoe": Traits(implementation="hf-phimoe"),
-    "gpt2": Traits(implementation="hf-gpt2", activation="gelu_new"),
-    "gptj": Traits(implementation="hf-gptj", activation="gelu_new", parallel_block=True),
-    "gptneox": Traits(implementation="hf-gpt-neox", activation="gelu"),
-    "bloom": Traits(implementation="hf-bloom", activation="gelu_tanh", alibi=True),
-    "mpt": Traits(implementation="hf-mpt", activation="gelu", alibi=True),
-    "falcon": Traits(implementation="hf-falcon", activation="gelu", parallel_block=True),
-    "refact": Traits(alibi=True),
-    "starcoder": Traits(implementation="hf-gpt-bigcode", activation="gelu_tanh"),
-    "starcoder2": Traits(implementation="hf-starcoder2", activation="gelu_tanh"),
-    "codeshell": Traits(implementation="hf-starcoder2", activation="gelu_tanh"),
-    "nemotron": Traits(activation="relu"),
-    "stablelm": Traits(implementation="hf-stablelm"),
-    "olmo": Traits(implementation="hf-olmo"),
-    "olmo2": Traits(implementation="hf-olmo2", local=3),
-    "olmoe": Traits(implementation="hf-olmoe"),
-    "command-r": Traits(implementation="hf-cohere", parallel_block=True),
-    "cohere2": Traits(implementation="hf-cohere", parallel_block=True, local=3, no_rope_every=4),
-    "plamo": Traits(parallel_block=True),
-    "chatglm": Traits(implementation="hf-glm"),
-    "glm4": Traits(implementation="hf-glm"),
-    "glm4moe": Traits(implementation="hf-glm4-moe"),
-    "deepseek": Traits(implementation="hf-deepseek-moe"),
-    "deepseek2": Traits(implementation="hf-deepseek-v2", corrected_implementation="hf-deepseek-v3"),
-    "dots1": Traits(implementation="hf-glm4-moe"),
-    "bailingmoe": Traits(implementation="hf-deepseek-moe"),
-    "bailingmoe2": Traits(implementation="hf-deepseek-moe"),
-    "ernie4_5": Traits(),
-    "ernie4_5-moe": Traits(implementation="hf-deepseek-moe"),
-    "hunyuan-dense": Traits(implementation="hf-qwen3"),
-    "hunyuan-moe": Traits(implementation="hf-qwen3-moe"),
-    "minimax-m2": Traits(implementation="hf-mixtral"),
-    "dbrx": Traits(implementation="hf-mixtral"),
-    "minicpm3": Traits(implementation="hf-deepseek-v2"),
-    "plm": Traits(implementation="hf-deepseek-v2", activation="relu"),
-    "gpt-oss": Traits(implementation="hf-gpt-oss", local=1),
-}
-"""`general.architecture` -> traits. Activations that no field names (relu squared) are counted as their nearest."""
-
-
-NO_LANGUAGE_MODEL = {"clip": "an encoder of images", "whisper": "speech recognition", "wavtokenizer-dec": "a voice"}
 
 
 def model_from_gguf(path: Path, formats: Formats) -> ImportedModel:
@@ -138,9 +53,9 @@ def model_from_gguf(path: Path, formats: Formats) -> ImportedModel:
     _refuse_other_content(path, name, header.metadata.get("general.type", "model"))
     keys = _Keys(path, name, header.metadata)
     layout = layout_of(header.tensors)
-    traits = TRAITS.get(name)
+    traits = table()["architectures"].get(name)
     try:
-        facts = _facts(keys, traits or Traits(), layout)
+        facts = _facts(keys, Traits(**(traits or {})), layout)
         inferred = architecture_from_layout(layout, facts)
         _agree(keys, inferred.architecture, layout)
         architecture = _looped(keys, inferred.architecture)
@@ -168,8 +83,9 @@ def model_from_gguf(path: Path, formats: Formats) -> ImportedModel:
 
 
 def _refuse_other_content(path: Path, name: str, kind: object) -> None:
-    if name in NO_LANGUAGE_MODEL or kind not in ("model", "base"):
-        what = NO_LANGUAGE_MODEL.get(name, f"of type '{printable(kind, 60)}'")
+    other = table()["no_language_model"].get(name)
+    if other or kind not in ("model", "base"):
+        what = other or f"of type '{printable(kind, 60)}'"
         hint = "Give the file of the language model itself."
         raise bad_file(path, f"the file is {what}, no language model", hint=hint)
 
@@ -325,8 +241,8 @@ def _label(header: GgufHeader) -> tuple[str, str]:
             sums[tensor.type] = sums.get(tensor.type, 0) + tensor.elements
     leading = max(sums, key=lambda name: sums[name]) if sums else "f32"
     number = header.metadata.get("general.file_type")
-    stated = FILE_TYPES.get(number & ~1024) if isinstance(number, int) and number >= 0 else None
-    if stated is not None and leading in BODY_TYPES.get(stated, frozenset({stated, stated.removesuffix("_s")})):
+    stated = _file_type(number & ~1024) if isinstance(number, int) and number >= 0 else None
+    if stated is not None and leading in table()["led_by"].get(stated, (stated, stated.removesuffix("_s"))):
         return "none" if stated in PLAIN_TYPES else stated, ""
     if stated is not None and stated.startswith("iq") and leading.startswith("iq"):
         return stated, ""
@@ -334,6 +250,10 @@ def _label(header: GgufHeader) -> tuple[str, str]:
     label = f"{mixes[leading]}_{'m' if 'q6_k' in sums or leading == 'q3_k' else 's'}" if leading in mixes else leading
     remark = f"general.file_type says {stated}, but most weights are {leading}" if stated is not None else ""
     return "none" if label in PLAIN_TYPES else label, remark
+
+
+def _file_type(number: int) -> str | None:
+    return next((name for name, numbers in table()["file_types"].items() if number in numbers), None)
 
 
 def _model(
