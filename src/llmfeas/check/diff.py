@@ -17,7 +17,7 @@ from ..units import json_integer
 
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 30
-LISTS = ("ladder", "memory_sizes", "uses", "remedies")
+LISTS = ("ladder", "memory_sizes", "uses", "remedies", "faster")
 """Parts of a result that say what else is possible; compared by their labels."""
 
 Stored = Mapping[str, Any]

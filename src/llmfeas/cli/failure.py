@@ -99,7 +99,8 @@ def translated(error: BaseException, arguments: Sequence[str] = ()) -> LlmfeasEr
         return UsageError("bad-value", f"{_name(error)}: {_sentence(error.message)}", see)
     message = error.format_message()
     if message.startswith(_SURPLUS):
-        return _surplus_words(message, arguments, _flags(error.ctx) if isinstance(error, ClickUsageError) else [], see)
+        ctx = error.ctx if isinstance(error, ClickUsageError) else None
+        return _surplus_words(message, arguments, _flags(ctx), see, several=_takes_several(ctx))
     return UsageError("usage", _sentence(message), see)
 
 
@@ -108,18 +109,22 @@ NAMED = ("-m", "--model", "-d", "--device")
 """Options whose value is a name, which may have spaces."""
 
 
-def _surplus_words(message: str, arguments: Sequence[str], known: Sequence[str], see: str) -> UsageError:
+def _surplus_words(
+    message: str, arguments: Sequence[str], known: Sequence[str], see: str, *, several: bool
+) -> UsageError:
     """The error of words that belong to no option: a name with spaces and without quotes, or one without its option."""
     quoted = []
     for place, word in enumerate(arguments):
         if word in NAMED:
             name = list(itertools.takewhile(lambda each: not each.startswith("-"), arguments[place + 1 :]))
-            quoted.append(f'{word} "{printable(" ".join(name), 60)}"' if len(name) > 1 else "")
+            together = ",".join(name) if several else f'"{" ".join(name)}"'
+            quoted.append(f"{word} {printable(together, 60)}" if len(name) > 1 else "")
     meant = " ".join(filter(None, quoted))
     words = printable(message.partition("(")[2].removesuffix(")"), 80)
     if meant and "--device" in known and not _said(NAMED[2:], arguments):
         meant += "; a device stands behind --device"
-    hint = f"A name with spaces needs quotes: {meant}" if meant else _without_option(words, arguments, known) + see
+    rule = "A name with spaces needs quotes, several names commas" if several else "A name with spaces needs quotes"
+    hint = f"{rule}: {meant}" if meant else _without_option(words, arguments, known) + see
     return UsageError("usage", f"no option takes these words: {words}.", hint)
 
 
@@ -165,6 +170,14 @@ def _not_a_choice(error: BadParameter, choices: list[str], see: str) -> UsageErr
 
 def _flags(ctx: Context | None) -> list[str]:
     return [flag for parameter in ctx.command.params for flag in parameter.opts] if ctx else []
+
+
+def _takes_several(ctx: Context | None) -> bool:
+    """Whether a command takes several devices."""
+    return ctx is not None and any(
+        "--device" in each.opts and getattr(each, "multiple", False) and each.callback is None
+        for each in ctx.command.params
+    )
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:

@@ -247,6 +247,9 @@ class Estimate(Published):
     """The sizes that the machine is sold in, the smallest first; there where the request says none of several."""
     remedies: tuple[Remedy, ...] = ()
     """The nearest ways to yes, where it is not feasible as asked."""
+    faster: Added[tuple[Remedy, ...] | Absent] = ABSENT
+    """The nearest ways to keep all on the device; there where the engine's own fit leaves layers or experts on the
+    host."""
     explanation: tuple[Term, ...] = hidden(default=())
     under_load: Callable[[], ServedLoad] | None = hidden(default=None, compare=False, repr=False)
     """Gives the figures of the load, where there is one: they cost more than all others together."""

@@ -43,7 +43,8 @@ def answer(
     uses: bool = True,
     explain: bool = False,
 ) -> Estimate:
-    """Answer a request, by default with the ladder, and with remedies where it is not feasible as asked.
+    """Answer a request, by default with the ladder, and with remedies where it is not feasible as asked, and with
+    faster ways where the host has to help.
 
     Of a request that says no task `uses` say what the machine does, unless its settings are those of a server.
 
@@ -68,6 +69,10 @@ def answer(
         from .remedies import nearest_remedies
 
         result = replace(result, remedies=tuple(nearest_remedies(said, result, beside.catalog)))
+    if remedies and result.verdict.status == "feasible" and result.scenario.leaves_on_host:
+        from .faster import faster_ways
+
+        result = replace(result, faster=tuple(faster_ways(said, result, beside.catalog)))
     if explain:
         from ..feasibility.explain import explanation
 

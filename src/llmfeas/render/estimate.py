@@ -54,6 +54,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
+        _ways("To go faster", result.get("faster", [])) if ways else None,
         _machine(result.get("memory_sizes"), told=not uses),
         assumptions(inputs, envelope["warnings"], result["verdict"]["memory"]),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
@@ -359,15 +360,18 @@ def _remedies(remedies: list[Json], memory: str, *, other_tasks: bool = True) ->
     if not remedies:
         return Topic(label="To make it work", paragraphs=((Phrase(NOTHING_NEAR),),)) if memory == "exceeds" else None
     shown = [remedy for remedy in remedies if other_tasks or "task" not in remedy["changes"]]
-    if not shown:
-        return None
+    return _ways("To make it work", shown)
+
+
+def _ways(label: str, ways: list[Json]) -> Topic | None:
+    """What to change, a line each: what it comes to, and what one gives up."""
     pairs = []
-    for remedy in shown:
-        right = [judged(remedy["status"]), Phrase(" " + amounts(remedy))]
-        if remedy.get("message"):
-            right.append(Phrase(f": {printable(remedy['message'], 200)}", "dim"))
-        pairs.append(Pair(flags(remedy["changes"]), tuple(right)))
-    return Topic(label="To make it work", pairs=tuple(pairs))
+    for way in ways:
+        right = [judged(way["status"]), Phrase(" " + amounts(way))]
+        if way.get("message"):
+            right.append(Phrase(f": {printable(way['message'], 200)}", "dim"))
+        pairs.append(Pair(flags(way["changes"]), tuple(right)))
+    return Topic(label=label, pairs=tuple(pairs)) if pairs else None
 
 
 def _warnings(warnings: list[Json]) -> Topic | None:

@@ -1,0 +1,56 @@
+"""Ways to keep on the device what the engine's own fit left on the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmfeas.catalog.store import catalog
+from llmfeas.contract import ABSENT
+from llmfeas.planning.answer import answer, bare_answer
+from llmfeas.planning.selection import GAIN
+
+SPILLED = [
+    {"model": "gemma-3-27b", "device": "rtx-4090", "context": 128_000},
+    {"model": "qwen3-14b", "device": "rtx-3060-12gb", "quant": "q8_0"},
+    {"model": "qwen3.6-35b-a3b", "device": "rtx-5070ti"},
+    {"model": "llama-3.3-70b", "device": "rtx-3090", "num_devices": 2, "context": 32_000},
+]
+
+
+@pytest.mark.parametrize("asked", SPILLED, ids=lambda asked: str(asked["model"]))
+def test_a_faster_way_leaves_nothing_on_the_host_and_says_what_an_estimate_says(asked: dict[str, object]) -> None:
+    request = {**asked, "task": "inference"}
+    found = answer(request, catalog(), ladder=False)
+    assert found.scenario.leaves_on_host and found.verdict.status == "feasible"
+    assert found.faster is not ABSENT and found.faster
+    for way in found.faster:
+        changed = bare_answer({**request, **way.changes}, catalog())
+        assert not changed.scenario.leaves_on_host and changed.memory.host_bytes < found.memory.host_bytes
+        assert (changed.verdict.status, changed.speed.expected) == (way.status, way.decode_tokens_per_second)
+        assert changed.memory.peak_bytes.expected == way.peak_bytes
+        assert way.status == "feasible" and changed.speed.expected >= GAIN * found.speed.expected
+
+
+def test_the_first_way_is_the_one_that_hurts_least() -> None:
+    found = answer({**SPILLED[0], "task": "inference"}, catalog(), ladder=False)
+    assert found.faster is not ABSENT
+    assert dict(found.faster[0].changes) == {"kv_dtype": "q8_0"}
+
+
+def test_no_shorter_context_is_offered_to_who_asked_for_none() -> None:
+    found = answer({"model": "llama-3.3-70b", "device": "rtx-4090", "task": "inference"}, catalog(), ladder=False)
+    assert found.scenario.leaves_on_host
+    assert found.faster == ()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "qwen3-8b", "device": "rtx-4090", "task": "inference"},
+        {"model": "llama-3.3-70b", "device": "rtx-4090", "task": "inference", "gpu_layers": 20},
+        {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain"},
+    ],
+    ids=["all on the device", "layers as asked", "training"],
+)
+def test_where_nothing_was_left_by_itself_there_are_none(asked: dict[str, object]) -> None:
+    assert answer(asked, catalog(), ladder=False).faster is ABSENT
