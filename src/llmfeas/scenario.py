@@ -342,12 +342,6 @@ class Scenario:
         return self.n_cpu_moe is not None and self.origins.get("n_cpu_moe") == "derived"
 
     @property
-    def leaves_on_host(self) -> bool:
-        """Whether the engine's own fit left layers or experts on the host, which nobody asked for."""
-        layers = self.gpu_layers is not None and not self.was_given("gpu_layers")
-        return not self.is_training and (layers or self.places_experts)
-
-    @property
     def has_load(self) -> bool:
         """Whether several requests, or targets for one, are asked for: then it is a server that is judged.
 

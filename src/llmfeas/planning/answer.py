@@ -65,16 +65,25 @@ def answer(
 
         sizes = tuple(memory_sizes(said, result, beside))
         result = replace(result, ladder=tuple(rungs(said, result, beside)), memory_sizes=sizes or ABSENT)
-    if remedies and result.verdict.status != "feasible":
-        from .remedies import nearest_remedies
-
-        result = replace(result, remedies=tuple(nearest_remedies(said, result, beside.catalog)))
-    if remedies and result.verdict.status == "feasible" and result.scenario.leaves_on_host:
-        from .faster import faster_ways
-
-        result = replace(result, faster=tuple(faster_ways(said, result, beside.catalog)))
+    if remedies:
+        result = _with_ways(said, result, beside.catalog)
     if explain:
         from ..feasibility.explain import explanation
 
         result = replace(result, explanation=explanation(result))
     return result
+
+
+def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -> Estimate:
+    """The answer with the nearest ways to yes, or those to keep on the device what was left on the host."""
+    if result.verdict.status != "feasible":
+        from .remedies import nearest_remedies
+
+        return replace(result, remedies=tuple(nearest_remedies(said, result, catalog)))
+    if result.scenario.is_training:
+        return result
+    from .faster import faster_ways, leaves_on_host
+
+    return (
+        replace(result, faster=tuple(faster_ways(said, result, catalog))) if leaves_on_host(result.scenario) else result
+    )
