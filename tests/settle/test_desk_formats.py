@@ -165,12 +165,20 @@ def test_a_server_that_nobody_named_runs_on_a_card_of_a_desk_what_surely_fits(
     [(31, "mxfp4", "feasible"), (32, "mxfp4", "tight"), (40, "awq-int4", "tight"), (64, "mxfp4", "infeasible")],
 )
 def test_where_none_surely_fits_a_server_runs_the_first_format_that_may(requests: int, quant: str, status: str) -> None:
-    found = served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, concurrency=requests)
+    found = served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, context=4096, concurrency=requests)
     assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, status)
 
 
+def test_a_request_takes_the_pages_of_its_prompt_and_answer_where_both_are_said() -> None:
+    said = served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, concurrency=64)
+    assert (said.scenario.context, said.scenario.origins["context"]) == (1400, "derived")
+    assert (said.verdict.status, said.verdict.memory) == ("feasible", "fits")
+    assert served("gpt-oss-20b", "rtx-4090", prompt=1000, concurrency=64).scenario.context == 4096
+    assert served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, engine="llama.cpp").scenario.context == 4096
+
+
 def test_a_doubt_is_no_reason_of_a_load_that_misses_its_targets() -> None:
-    asked: dict[str, object] = {"prompt": 1000, "output": 400, "concurrency": 40}
+    asked: dict[str, object] = {"prompt": 1000, "output": 400, "context": 4096, "concurrency": 40}
     found = served("gpt-oss-20b", "rtx-4090", **asked).verdict
     assert "may run out of memory" in why(found)
     missed = served("gpt-oss-20b", "rtx-4090", **asked, tpot="5ms").verdict

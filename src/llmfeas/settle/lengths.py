@@ -20,6 +20,7 @@ from ..record import replace
 from ..scenario import Origin, Scenario, cached_across_batches
 from ..timing.training import layout_tokens_per_second
 from ..units import GIB, format_count
+from ..workload.serving import USUAL_CONTEXT
 from ..workload.text_tokens import bytes_per_token
 from .draft import Draft
 
@@ -27,7 +28,6 @@ CHINCHILLA_TOKENS_PER_PARAMETER = 20
 FINETUNE_TOKENS = 10e6
 PRETRAIN_BATCH_TOKENS = 2**19
 MICRO_BATCH_TOKENS = 8192
-USUAL_CONTEXT = 4096
 CHAT_PROMPT_TOKENS = 256
 CHAT_ANSWER_TOKENS = 512
 """What a request of a short chat has where only the load is described."""
@@ -176,6 +176,10 @@ def settle_inference_lengths(draft: Draft, model: Model, engine: Engine, catalog
             f"use --context {prompt} or more",
         )
     output = _settle_output(draft, context, prompt, model)
+    said = draft.was_given("prompt") and draft.was_given("output") and not draft.was_given("context")
+    if said and engine.serving.memory.cache == "paged":  # a request takes the pages that it fills, not a slot
+        context = min(model.context, prompt + output)
+        draft.override("context", context, "derived")
     if prompt + output > context:
         if not draft.was_given("context"):
             context = prompt if prompt == model.context else prompt + output

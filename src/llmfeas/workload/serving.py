@@ -17,6 +17,9 @@ from .weights import native_bytes
 KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
 """Bytes of a cached value that stands alone; others stand in blocks, whose scales count."""
 
+USUAL_CONTEXT = 4096
+"""Tokens that a cache has room for where neither user nor engine says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
@@ -129,6 +132,14 @@ def widest_pass_tokens(scenario: Scenario) -> int | None:
     """Tokens that the engine takes through the layers at once at most; None: the whole prompt."""
     said = scenario.max_num_batched_tokens or scenario.ubatch
     return said or scenario.engine_record.serving.memory.pass_tokens
+
+
+def longest_request(scenario: Scenario) -> int:
+    """Tokens of the longest request that a server is told to take; a length on average is no limit."""
+    context, model = _context(scenario), scenario.model
+    if model.architecture.encoder or scenario.origins.get("context") != "derived":
+        return context
+    return min(model.context, max(USUAL_CONTEXT, context))
 
 
 def pool_of(scenario: Scenario) -> ServingPool | None:

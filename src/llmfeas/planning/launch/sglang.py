@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from ...scenario import Scenario
+from ...workload.serving import longest_request
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import arguments, module
@@ -28,7 +29,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES.get(scenario.kv_dtype)),
-            ("--context-length", scenario.context or 1),
+            ("--context-length", longest_request(scenario)),
             ("--mem-fraction-static", scenario.gpu_memory_utilization),
             ("--max-running-requests", scenario.max_num_seqs),
             ("--chunked-prefill-size", scenario.max_num_batched_tokens),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
+from ...workload.serving import longest_request
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
@@ -27,7 +28,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "dtype": DTYPES[scenario.precision],
         "tensor_parallel_size": scenario.tp,
         "pipeline_parallel_size": scenario.pp,
-        "max_seq_len": scenario.context or 1,
+        "max_seq_len": longest_request(scenario),
         "max_batch_size": scenario.max_num_seqs or scenario.concurrency,
         "kv_cache_config": cache,
     }

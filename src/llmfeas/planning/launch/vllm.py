@@ -8,6 +8,7 @@ from pathlib import Path
 from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
+from ...workload.serving import longest_request
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import model_name, model_notes
 from .reading import arguments, module
@@ -41,7 +42,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES[scenario.kv_dtype]),
-            ("--max-model-len", scenario.context or 1),
+            ("--max-model-len", longest_request(scenario)),
             ("--gpu-memory-utilization", scenario.gpu_memory_utilization),
             ("--max-num-seqs", scenario.max_num_seqs or -(-scenario.concurrency // copies)),
             ("--max-num-batched-tokens", scenario.max_num_batched_tokens),
