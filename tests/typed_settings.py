@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from llmfeas.options import OPTIONS, Option
@@ -17,17 +18,20 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+# fmt: off
 '''
 
 
 def _literal(start: str, values: list[str], more: str = "") -> str:
-    """`start` and the values, on one line or on one each, as the formatter has it."""
-    named = [f'"{value}"' for value in values]
-    line = f"{start}{more}Literal[{', '.join(named)}]"
+    """`start` and the values, in as few lines as they take."""
+    named = ", ".join(f'"{value}"' for value in values)
+    line = f"{start}{more}Literal[{named}]"
     if len(line) <= 120:
         return line
     indent = " " * (len(start) - len(start.lstrip()))
-    return f"{start}{more}Literal[\n" + "".join(f"{indent}    {name},\n" for name in named) + f"{indent}]"
+    inside = indent + "    "
+    listed = textwrap.fill(named, 120, initial_indent=inside, subsequent_indent=inside, break_on_hyphens=False)
+    return f"{start}{more}Literal[\n{listed}\n{indent}]"
 
 
 def _field(option: Option) -> str:

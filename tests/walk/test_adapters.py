@@ -14,8 +14,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.memory.training import training_memory, training_plan
 from llmfeas.settle import resolution
-from llmfeas.workload.adapted import bare_layers
-from llmfeas.workload.parameters import parameters_of
+from llmfeas.workload.parameters import bare_layers, parameters_of
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "adapter_memory.json").read_text())
 ASKED = {"device": "h100-sxm", "task": "lora", "engine": "pytorch"}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
+from ..errors import UsageError
 from ..record import replace
+from ..text import printable
 from .architecture import Model
 from .search import Match, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from .store import data_file, data_folder
 
 if TYPE_CHECKING:
     from .model_names import ModelIndex, TypedName
@@ -45,9 +48,7 @@ def _model_named(text: str, catalog: Catalog) -> Match[Model]:
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
     if key is None:
-        from .unpublished import unpublished
-
-        if kept := unpublished(text):
+        if kept := _unpublished(text):
             raise kept
         near = newest(index.names, tokens_of(text)) or alike(index, text, kindred)
         raise unknown(index, "model", text, near)
@@ -101,3 +102,20 @@ def _models(records: Records[Model]) -> ModelIndex:
     from .model_names import index_of_models
 
     return index_of_models(records.names())
+
+
+def _unpublished(text: str) -> UsageError | None:
+    """What to answer to the name of a model whose weights nobody published (data/unpublished.yaml); None of others."""
+    words = tokens_of(text)
+    for family in data_file(data_folder(), "unpublished", needed=False).data.get("families", ()):
+        if family["word"] not in words:
+            continue
+        behind = words[words.index(family["word"]) + 1 :][:1]
+        version = float(behind[0]) if behind and behind[0][0].isdigit() else None
+        if "from" in family and (version is None or version < family["from"]):
+            continue
+        instead = family["instead"]
+        hint = f"What they did publish: {' and '.join(instead)}." if instead else "See 'llmfeas models list'."
+        problem = f"the weights of '{printable(text, 60)}' are not published by {family['maker']}"
+        return UsageError("unknown-model", problem, hint, instead)
+    return None

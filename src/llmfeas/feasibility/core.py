@@ -13,13 +13,11 @@ from ..record import replace
 from ..scenario import Scenario, cached_across_batches
 from ..settle import Resolution
 from ..timing.inference import InferenceTime, inference_time
-from ..timing.loader import loaded_tokens_per_second
-from ..timing.training import TrainingTime, training_time
+from ..timing.training import TrainingTime, loaded_tokens_per_second, training_time
 from ..timing.work import forwards_beside
 from ..units import format_count, format_percent
-from ..workload.adapted import bare_layers, lifts_input
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
-from ..workload.parameters import Parameters, parameters_of
+from ..workload.parameters import Parameters, bare_layers, lifts_input, parameters_of
 from .cost import serving_cost, training_cost
 from .load_verdict import load_verdict
 from .long_run import long_run

@@ -9,9 +9,8 @@ from ..model.sums import architecture_sums
 from ..scenario import Scenario
 from ..timing.floor import counted_flop_per_token, least_step_seconds
 from ..timing.inference import InferenceTime
-from ..timing.loader import loading_seconds
 from ..timing.rates import peak_flop_per_s
-from ..timing.training import TrainingTime, run_interval, step_tokens
+from ..timing.training import TrainingTime, loading_seconds, run_interval, step_tokens
 from ..timing.work import forwards_beside
 from ..workload.flops import Flops
 from ..workload.parameters import block_parameters

@@ -172,11 +172,6 @@ class Config:
         """The same fields over other defaults."""
         return replace(self, defaults=defaults)
 
-    def inheriting(self, other: Config, *keys: str) -> Config:
-        """Take fields that are missing here from an enclosing configuration."""
-        taken = {key: other.fields[key] for key in keys if key in other.fields and key not in self.fields}
-        return replace(self, fields={**self.fields, **taken})
-
 
 def read_config(path: Path) -> Config:
     """Read a config.json, or that of a folder; nothing in it is executed.

@@ -44,11 +44,6 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\.safetensors", re.ASC
 _OFF: Final = ("", "0", "false", "no", "off")
 
 
-def on_hub(text: str) -> bool:
-    """Whether a text asks for a model of the hub."""
-    return text.lower().startswith(PREFIX)
-
-
 @lru_cache(maxsize=16)
 def folder_from_hub(text: str) -> Path:
     """The folder with configuration and headers of `hf:ORG/NAME` (`@REVISION`, `:Q4_K_M` of one in GGUF), fetched once.

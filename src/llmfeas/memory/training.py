@@ -16,7 +16,6 @@ from ..record import dataclass, field, replace
 from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
-from ..workload.adapted import bare_layers, lifts_input
 from ..workload.kernels import (
     has_host,
     kernels_of,
@@ -26,8 +25,8 @@ from ..workload.kernels import (
     runs_wide,
     traits_of,
 )
-from ..workload.stages import Stage
-from .fullest_stages import fullest_stages
+from ..workload.parameters import bare_layers, lifts_input
+from ..workload.stages import Stage, fullest_stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
 from .written import filled_tokens
 

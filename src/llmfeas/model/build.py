@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..catalog.architecture import Architecture, LayerKind, Mixer
 from ..catalog.implementation import Implementation
-from ..catalog.parts import SourceEncoder
+from ..catalog.parts import Experts, SourceEncoder
 from ..record import dataclass, replace
 from .attention import attention
 from .beside import held_beside, held_in_layers
@@ -21,6 +21,9 @@ from .layer import Branch, Layer
 from .norm import Norm, norm
 from .operator import Operator
 from .setup import Setup
+
+if TYPE_CHECKING:
+    from .experts import RoutedExperts
 
 
 @dataclass(frozen=True)
@@ -319,7 +322,28 @@ def _fed(a: Architecture, kind: LayerKind, index: int) -> tuple[Operator | None,
     dense = feed_forward(a, width) if width else None
     if kind.feed_forward == "dense" or a.experts is None:
         return dense, None
-    from .routed import routed_experts
-
-    experts = routed_experts(a, a.experts) if index == 0 else None
+    experts = _routed_experts(a, a.experts) if index == 0 else None
     return (dense, experts) if a.experts.parallel_dense else (experts, None)
+
+
+def _routed_experts(architecture: Architecture, experts: Experts) -> RoutedExperts:
+    from .experts import RoutedExperts
+
+    return RoutedExperts(
+        architecture.hidden,
+        experts.count,
+        experts.zero,
+        experts.top_k,
+        experts.top_k if experts.expected_real is None else experts.expected_real,
+        experts.width,
+        experts.shared,
+        experts.shared_width,
+        experts.shared_gate,
+        architecture.gated,
+        experts.router_bias,
+        experts.bias,
+        architecture.activation,
+        latent_width=experts.latent_width or 0,
+        norms=experts.norms,
+        scales=experts.scales,
+    )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..catalog.store import Catalog
 from ..catalog.store import catalog as default_catalog
 from ..contract import ABSENT
 from ..feasibility.core import estimate
-from ..feasibility.result import Estimate
+from ..feasibility.result import Estimate, MemorySize
 from ..record import replace
 from ..request import said_in
 from ..scenario import Scenario
 from ..settle import resolution
+from ..units import GIB
 from .asked import Asked
 
 
@@ -61,7 +62,6 @@ def answer(
         result = replace(result, uses=tuple(uses_of(said, result, beside)))
     if ladder:
         from .ladder import rungs
-        from .sizes import memory_sizes
 
         sizes = tuple(memory_sizes(said, result, beside))
         result = replace(result, ladder=tuple(rungs(said, result, beside)), memory_sizes=sizes or ABSENT)
@@ -87,3 +87,18 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
     return (
         replace(result, faster=tuple(faster_ways(said, result, catalog))) if leaves_on_host(result.scenario) else result
     )
+
+
+def memory_sizes(request: Mapping[str, object], estimated: Estimate, beside: Asked) -> Iterator[MemorySize]:
+    """Yield the sizes, the smallest first, each as the request with that `memory`; none where a size was said."""
+    scenario = estimated.scenario
+    options = sorted(scenario.device.memory_options_gib)
+    if len(options) < 2 or scenario.origins.get("memory") != "device":
+        return
+    for size in options:
+        if size * GIB == scenario.memory_bytes:
+            yield MemorySize(size * GIB, estimated.verdict.status, assumed=True)
+            continue
+        found = beside.estimate({**request, "memory": f"{size:g}GiB"})
+        if found is not None:
+            yield MemorySize(size * GIB, found.verdict.status, assumed=False)

@@ -16,7 +16,7 @@ from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_bytes, format_count
 from ..workload.kernels import has_host, runs_public_code
 from .change import AUTO, Change, Source, change
-from .writer_changes import writer_changes
+from .serving_changes import writer_changes
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
 FULL = ("pretrain", "finetune")

@@ -247,3 +247,11 @@ SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
     ("engine", desk_changes),
 )
 """What can change in serving, the least painful first."""
+
+
+def writer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield a server that holds nothing while weights train, where one stays awake on their devices."""
+    scenario = estimate.scenario
+    if scenario.sleep == "false":
+        text = "the server that writes answers gives its memory back while weights train, and has to wake for each step"
+        yield change(scenario, "server-sleeps", {"sleep": "true"}, text)

@@ -32,7 +32,6 @@ from .drawing import (
 )
 from .words import COMPONENTS
 
-Points = Sequence[tuple[float, float]]
 STEP_PARTS = ("runtime", "weights", "optimizer", "gradients", "activations", "logits", "workspace")
 """What is alive in a step, what stays first."""
 SERIES_OF = {name: series for series, name in enumerate(COMPONENTS)}

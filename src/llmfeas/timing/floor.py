@@ -10,7 +10,7 @@ from ..catalog.device import NARROW
 from ..memory.training_layout import packed_bytes
 from ..model.sums import architecture_sums, trained_sums
 from ..scenario import Scenario, cached_across_batches
-from ..workload.adapted import graded_share
+from ..workload.parameters import graded_share
 from .rates import peak_flop_per_s
 from .rollouts import least_rollout_seconds
 from .work import ADAPTER_TASKS, forwards_beside

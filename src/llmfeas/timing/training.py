@@ -9,9 +9,10 @@ from ..contract import Published, hidden
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
+from ..units import GB
 from ..workload.kernels import multiplies_integers
+from ..workload.text_tokens import stored_bytes
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
-from .loader import loading_seconds
 from .rates import training_rates
 from .regimes import Evidence, Interval, calibrated, interval, training_regime, unmeasured, weakest
 from .step import step_parts
@@ -125,3 +126,19 @@ def training_time(scenario: Scenario) -> TrainingTime:
         own_rows=found.own_rows,
         unwaited_tokens_per_second=tokens / unwaited,
     )
+
+
+def loaded_tokens_per_second(scenario: Scenario) -> float | None:
+    """Tokens a second that come in at most; None where nobody said, and of what the model writes itself."""
+    if scenario.objective is not None and scenario.objective.rollouts:
+        return None
+    limits = [] if scenario.loader_tokens_per_s is None else [scenario.loader_tokens_per_s]
+    if scenario.storage_gb_per_s is not None:
+        limits.append(scenario.storage_gb_per_s * GB / stored_bytes(scenario.model.architecture.vocab))
+    return min(limits, default=None)
+
+
+def loading_seconds(scenario: Scenario, tokens: float) -> float:
+    """The least seconds in which the tokens of a step are there, which are read while another one is computed."""
+    speed = loaded_tokens_per_second(scenario)
+    return 0.0 if speed is None else tokens / speed

@@ -7,8 +7,8 @@ from functools import lru_cache
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..workload.adapted import adapted_share, graded_share
 from ..workload.kernels import adapts_experts, loops_over_experts, merges_into_experts, runs_wide, traits_of
+from ..workload.parameters import adapted_share, graded_share
 from ..workload.stages import Stage, stages
 
 ADAPTER_TASKS = ("lora", "qlora")

@@ -112,6 +112,63 @@ class Unused:
             yield SkippedLines(what=self.what, line=line, lines=count, why=why)
 
 
+class ServerLog(LogParser):
+    """A reader of what a server prints: its settings, the room of its cache, decoding at each number of requests."""
+
+    engine: ClassVar[str]
+    drafted = False
+    """Tokens were drafted ahead, so that its speeds are none of plain decoding."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str | int | float] = {}
+        self.pool: dict[str, float] = {}
+        self.line = 0
+        """Where the first that is said of the pool stands."""
+        self.speeds: dict[int, Samples] = {}
+        """By the number of requests that run."""
+        self.filled: dict[int, Samples] = {}
+        """How much of the cache they take, in the server's own measure."""
+        self.before = 0
+        """Requests that ran in the stretch before."""
+
+    def held(self, running: int) -> float:
+        """Tokens of one of so many requests in the cache, on average."""
+        raise NotImplementedError
+
+    def keep(self, running: int, speed: float, filled: float, line: int) -> None:
+        """Keep a stretch of decoding."""
+        self.speeds.setdefault(running, Samples()).add(speed, line)
+        self.filled.setdefault(running, Samples()).add(filled, line)
+
+    def runs(self) -> Iterator[LoggedRun]:
+        """The start, and decoding at the number of requests that was measured most often."""
+        if self.pool:
+            yield LoggedRun(
+                engine=self.engine, what="start-up", settings=self._whole({}), measured=self.pool, line=self.line
+            )
+        if self.speeds and not self.drafted:
+            running, samples = max(self.speeds.items(), key=lambda each: each[1].count)
+            held = max(1, round(self.held(running)))
+            yield LoggedRun(
+                engine=self.engine,
+                what=f"decoding {running} request{'s' * (running > 1)} of {held} tokens",
+                settings=self._whole({"concurrency": running, "prompt": held, "context": held + 2}),
+                measured={"decode_tokens_per_second": samples.median},
+                line=samples.line,
+                samples=samples.count,
+            )
+
+    def _whole(self, more: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
+        """Settings of a run on as many devices as the layout takes."""
+        settings = {**self.settings, **more}
+        count = int(settings.get("tp", 1)) * int(settings.get("pp", 1))
+        return {"task": "inference", "engine": self.engine, **settings, "num_devices": count}
+
+    def about(self) -> Mapping[str, str | int | float]:
+        """The model."""
+        return model_of(self.settings)
+
+
 OTHERS = "another number of requests was measured more often"
 
 

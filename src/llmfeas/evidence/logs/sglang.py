@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from .parser import (
-    NUMBER,
-    LoggedRun,
-    LogParser,
-    Samples,
-    SkippedLines,
-    Unused,
-    first,
-    model_of,
-    number,
-    options,
-    unused_counts,
-    whole,
-)
+from .parser import NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
 
 POOL = re.compile(
     r"KV Cache (?:is allocated|VA upper bound)\.(?: dtype: [\w.]{1,30},)? #tokens: "
@@ -48,25 +35,21 @@ NAMES = {
 }
 
 
-class SglangLog(LogParser):
+class SglangLog(ServerLog):
     """Reads a server's log."""
 
+    engine = "sglang"
     marks = ("ServerArgs(", "server_args=", "KV Cache ", "max_total_num_tokens=", "Decode batch", "Prefill batch")
 
     def __init__(self) -> None:
-        self.settings: dict[str, str | int | float] = {}
-        self.pool: dict[str, float] = {}
-        self.line = 0
-        self.speeds: dict[int, Samples] = {}
-        self.tokens: dict[int, Samples] = {}
-        self._before = 0
+        super().__init__()
         self.unused = Unused("Stretches of decoding")
         self.prompts = Unused("Prompts")
 
     def take(self, text: str, number_: int) -> None:
         """Read a line."""
         if "Prefill batch" in text:
-            self._before = 0
+            self.before = 0
             if PROMPT_SPEED in text:
                 self.prompts.add(BETWEEN, number_)
         elif "Decode batch" in text:
@@ -94,7 +77,8 @@ class SglangLog(LogParser):
         """Read the sizes of the cache; whether the line says any."""
         pool, one = POOL.search(text), first(POOL_ONE, text)
         if pool is not None:
-            self.pool["kv_pool_tokens"] = number(pool[1])
+            if tokens := number(pool[1]):
+                self.pool["kv_pool_tokens"] = tokens
             size = one if pool[2] is None else number(pool[2]) + number(pool[3])
             if size:
                 self.pool["kv_pool_bytes"] = size * 2**30
@@ -117,47 +101,23 @@ class SglangLog(LogParser):
             self.unused.add(IDLE, line)
         elif DRAFTS in text:
             self.unused.add(DRAFTED, line)
-        elif not self._before:
+        elif not self.before:
             self.unused.add(AFTER_PROMPT, line)
-        elif count != self._before:
+        elif count != self.before:
             self.unused.add(CHANGED, line)
         else:
-            self.speeds.setdefault(count, Samples()).add(speed, line)
-            self.tokens.setdefault(count, Samples()).add((tokens or 0) / count, line)
-        self._before = count
+            self.keep(count, speed, (tokens or 0) / count, line)
+        self.before = count
 
-    def runs(self) -> Iterator[LoggedRun]:
-        """The start, and decoding at the number of requests that was measured most often."""
-        if {key: value for key, value in self.pool.items() if value}:
-            yield LoggedRun(
-                engine="sglang", what="start-up", settings=self._whole({}), measured=self.pool, line=self.line
-            )
-        if self.speeds:
-            running, samples = max(self.speeds.items(), key=lambda each: each[1].count)
-            held = max(1, round(self.tokens[running].median))
-            yield LoggedRun(
-                engine="sglang",
-                what=f"decoding {running} request{'s' * (running > 1)} of {held} tokens",
-                settings=self._whole({"concurrency": running, "prompt": held, "context": held + 2}),
-                measured={"decode_tokens_per_second": samples.median},
-                line=samples.line,
-                samples=samples.count,
-            )
+    def held(self, running: int) -> float:
+        """Tokens of one request in the cache."""
+        return self.filled[running].median
 
     def skipped(self) -> Iterator[SkippedLines]:
         """Stretches that hold something else than decoding a fixed number of requests."""
         yield from self.unused.lines()
         yield from self.prompts.lines()
         yield from unused_counts(self.unused.what, self.speeds)
-
-    def _whole(self, more: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
-        settings = {**self.settings, **more}
-        count = int(settings.get("tp", 1)) * int(settings.get("pp", 1))
-        return {"task": "inference", "engine": "sglang", **settings, "num_devices": count}
-
-    def about(self) -> Mapping[str, str | int | float]:
-        """The model."""
-        return model_of(self.settings)
 
 
 PARSER = SglangLog

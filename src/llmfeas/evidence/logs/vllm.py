@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from .parser import (
-    NUMBER,
-    LoggedRun,
-    LogParser,
-    Samples,
-    SkippedLines,
-    Unused,
-    first,
-    model_of,
-    number,
-    options,
-    unused_counts,
-    whole,
-)
+from .parser import NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
 
 VERSION = re.compile(r"(?:engine \(v|server version )([0-9][\w.]{0,20})")
 POOL_TOKENS = re.compile(rf"[A-Z]{{2,8}}(?: \+ host)? KV cache size: {NUMBER} tokens")
@@ -47,28 +34,23 @@ NAMES = {
 """Its names of settings -> ours."""
 
 
-class VllmLog(LogParser):
+class VllmLog(ServerLog):
     """Reads a server's or an offline run's log."""
 
+    engine = "vllm"
     marks = (
         *("engine (v", "server version", "non-default args", "KV cache", "blocks: ", "Maximum concurrency"),
         *("Avg prompt throughput", "max_num_batched_tokens=", "SpecDecoding metrics"),
     )
 
     def __init__(self) -> None:
-        self.settings: dict[str, str | int | float] = {}
-        self.pool: dict[str, float] = {}
-        self.line = 0
-        self.speeds: dict[int, Samples] = {}
-        self.used: dict[int, Samples] = {}
-        self._before = 0
+        super().__init__()
         self.unused = Unused("Windows of throughput")
-        self.drafts = 0
 
     def take(self, text: str, number_: int) -> None:
         """Read a line."""
         if "SpecDecoding metrics" in text:
-            self.drafts = self.drafts or number_
+            self.drafted = True
             return
         speed = SPEED.search(text)
         if speed is not None:
@@ -121,45 +103,20 @@ class VllmLog(LogParser):
                 self.unused.add(IDLE, line)
         elif prompt:
             self.unused.add(PROMPTS, line)
-        elif running != self._before:
+        elif running != self.before:
             self.unused.add(CHANGED, line)
         else:
-            self.speeds.setdefault(running, Samples()).add(written, line)
-            share = first(USED, text)
-            self.used.setdefault(running, Samples()).add(share or 0.0, line)
-        self._before = running
-
-    def runs(self) -> Iterator[LoggedRun]:
-        """The start, and decoding at the number of requests that was measured most often."""
-        if self.pool:
-            yield LoggedRun(
-                engine="vllm", what="start-up", settings=_whole(self.settings), measured=self.pool, line=self.line
-            )
-        if self.speeds and not self.drafts:
-            running, samples = max(self.speeds.items(), key=lambda each: each[1].count)
-            held = self._held(running)
-            settings = {**self.settings, "concurrency": running, "prompt": held, "context": held + 2}
-            yield LoggedRun(
-                engine="vllm",
-                what=f"decoding {running} request{'s' * (running > 1)} of {held} tokens",
-                settings=_whole(settings),
-                measured={"decode_tokens_per_second": samples.median},
-                line=samples.line,
-                samples=samples.count,
-            )
+            self.keep(running, written, first(USED, text) or 0.0, line)
+        self.before = running
 
     def skipped(self) -> Iterator[SkippedLines]:
         """Windows in which something else happened than decoding a fixed number of requests."""
         yield from self.unused.lines()
-        yield from unused_counts(self.unused.what, self.speeds, DRAFTED if self.drafts else "")
+        yield from unused_counts(self.unused.what, self.speeds, DRAFTED if self.drafted else "")
 
-    def _held(self, running: int) -> int:
-        """Tokens of one request in the cache on average; 1 where the log does not say."""
-        return max(1, round(self.used[running].median / 100 * self.pool.get("kv_pool_tokens", 0) / running))
-
-    def about(self) -> Mapping[str, str | int | float]:
-        """The model."""
-        return model_of(self.settings)
+    def held(self, running: int) -> float:
+        """Tokens of one request in the cache; 0 where the log does not say."""
+        return self.filled[running].median / 100 * self.pool.get("kv_pool_tokens", 0) / running
 
 
 def _share(text: str) -> float | None:
@@ -168,12 +125,6 @@ def _share(text: str) -> float | None:
     except ValueError:
         return None
     return share if 0 < share <= 1 else None
-
-
-def _whole(settings: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
-    """Settings of a run on as many devices as the layout takes."""
-    tp, pp = settings.get("tp", 1), settings.get("pp", 1)
-    return {"task": "inference", "engine": "vllm", **settings, "num_devices": int(tp) * int(pp)}
 
 
 PARSER = VllmLog

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...scenario import UNGUIDED, Scenario
-from ...workload.adapted import bare_layers
 from ...workload.kernels import kernels_of, runs_patched
+from ...workload.parameters import bare_layers
 from . import torchrun, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
-from ...workload.adapted import bare_layers
+from ...workload.parameters import bare_layers
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes
 from .reading import module, yaml_of

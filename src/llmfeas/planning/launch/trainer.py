@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from ...catalog.store import data_directory
 from ...scenario import UNGUIDED, Scenario
-from ...workload.adapted import bare_layers
 from ...workload.kernels import adapts_experts, runs_compiled, runs_patched
+from ...workload.parameters import bare_layers
 from .launcher import File, Objection
 from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
 from .text import as_json
