@@ -39,3 +39,28 @@ def test_macs_count_what_metal_lets_a_process_have() -> None:
 def test_releases_before_2026_gave_every_card_the_same() -> None:
     assert settled(device="rtx-4090", engine_version="0.15.4").context == 4096
     assert settled(device="rtx-4090", engine_version="0.15.5").context == 32768
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "quant"),
+    [
+        ("llama3.1", "llama-3.1-8b", "q4_k_m"),
+        ("qwen3-8b", "qwen3-8b", "q4_k_m"),
+        ("gpt-oss", "gpt-oss-20b", "mxfp4"),
+        ("qwen3-coder", "qwen3-coder-30b-a3b", "q4_k_m"),
+        ("deepseek-r1", "deepseek-r1-0528-qwen3-8b", "q4_k_m"),
+        ("deepseek-r1:671b", "deepseek-r1", "q4_k_m"),
+        ("gemma4", "gemma-4-e4b", "q4_k_m"),
+        ("unsloth/Qwen3-8B-GGUF", "qwen3-8b", "none"),
+    ],
+)
+def test_names_are_those_of_its_library(name: str, model: str, quant: str) -> None:
+    asked = {"model": name, "device": "h100", "task": "inference", "engine": "ollama"}
+    found = resolution(asked, catalog()).scenario
+    assert (found.model.id, found.quant) == (model, quant)
+    assert resolution({**asked, "quant": "q8_0"}, catalog()).scenario.quant == "q8_0"
+
+
+def test_other_engines_take_a_bare_name_for_the_model_of_that_name() -> None:
+    asked = {"model": "qwen3-coder", "device": "8xh200", "task": "inference", "engine": "vllm"}
+    assert resolution(asked, catalog()).scenario.model.id == "qwen3-coder-480b-a35b"

@@ -305,3 +305,35 @@ def test_narrower_products_are_faster_where_there_are_units_for_them() -> None:
     assert found("gb200", "nvfp4-mixed").evidence == ("single-source", "tuned-fp4")
     ask = {"model": "llama-3-8b", "device": "h100-sxm", "precision": "nvfp4-mixed"}
     assert bare_answer(ask).verdict.software == "unsupported"
+
+
+def of_experts(**changes: object) -> Model:
+    experts = MIXTURE.architecture.experts
+    assert experts is not None
+    return replace(MIXTURE, architecture=replace(MIXTURE.architecture, experts=replace(experts, **changes)))  # type: ignore[arg-type]
+
+
+def mixture(**changes: object) -> Scenario:
+    return scenario(**{"model": MIXTURE, "engine": "megatron-swift", **changes})
+
+
+def test_tokens_travel_between_nodes_no_farther_than_the_experts_lie() -> None:
+    alone = training_time(mixture(num_devices=8, tp=1, ep=8)).parts["expert_parallel"]
+    beside = training_time(mixture(num_devices=8, tp=4, ep=8)).parts["expert_parallel"]
+    # the same sequences, of which each rank sends a quarter in four times as many micro-steps
+    assert beside == pytest.approx(alone)
+    sixteen = mixture(num_devices=16, tp=1, ep=16, model=of_experts(count=16))
+    over_nodes = training_time(sixteen).parts["expert_parallel"]
+    assert over_nodes > alone
+
+
+def test_experts_of_a_narrow_width_get_narrow_tokens() -> None:
+    whole = training_time(mixture(num_devices=8, tp=1, ep=8))
+    latent = training_time(mixture(num_devices=8, tp=1, ep=8, model=of_experts(latent_width=1024)))
+    assert latent.parts["expert_parallel"] == pytest.approx(whole.parts["expert_parallel"] / 4)
+
+
+def test_experts_that_no_other_rank_has_are_not_gathered() -> None:
+    own = training_time(mixture(num_devices=8, tp=1, ep=8, zero=3)).parts["zero"]
+    shared = training_time(mixture(num_devices=8, tp=1, ep=2, zero=3)).parts["zero"]
+    assert own < 0.3 * shared

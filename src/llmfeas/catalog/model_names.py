@@ -237,6 +237,8 @@ class ModelIndex:
 
     names: tuple[tuple[TypedName, str], ...]
     defaults: Mapping[Words, str]
+    tags: Mapping[Words, str]
+    """The ids that names of Ollama's library stand for which say no size."""
     families: frozenset[Words]
     """What is left of names without their sizes."""
 
@@ -245,13 +247,15 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     """Take apart what models are called: ids, names, aliases."""
     names: dict[tuple[TypedName, str], None] = {}
     defaults: dict[Words, str] = {}
+    tags: dict[Words, str] = {}
     for key, entry in entries:
         for name in (key, entry.get("name") or key, *(entry.get("aliases") or ())):
             names[typed(str(name)), key] = None
         for name in entry.get("default_for") or ():
-            defaults[typed(str(name)).needed] = key
+            meant = typed(str(name))
+            (tags if meant.tagged else defaults)[meant.needed] = key
     families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
-    return ModelIndex(tuple(names), defaults, families)
+    return ModelIndex(tuple(names), defaults, tags, families)
 
 
 def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
@@ -262,7 +266,7 @@ def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, 
             break
     else:
         return _base_inside(index, asked)
-    default = index.defaults.get(asked.needed)
+    default = (asked.tagged and index.tags.get(asked.needed)) or index.defaults.get(asked.needed)
     ids = tuple(near)
     if default is not None:
         return default, tuple(dict.fromkeys((default, *ids)))

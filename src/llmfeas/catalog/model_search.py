@@ -23,14 +23,21 @@ OLLAMA_TRAINED: Final = "q4_0"
 OLLAMA_ENCODER: Final = "none"
 
 
-def find_model(text: str, catalog: Catalog) -> Match[Model]:
+LIBRARY: Final = "library/"
+"""What stands before a name of Ollama's library where it is written out."""
+
+
+def find_model(text: str, catalog: Catalog, *, pulled: bool = False) -> Match[Model]:
     """Find a model by id, name, alias, Hugging Face repository, Ollama tag, or what comes close enough to mean one.
 
-    A format in the name (`-AWQ`, `:q4_K_M`) is that of the record's published weights.
+    A format in the name (`-AWQ`, `:q4_K_M`) is that of the record's published weights. One that is `pulled` by Ollama
+    is a tag of its library, unless it names a repository.
 
     Raises:
         UsageError: `unknown-model` or `ambiguous-model`, with candidates.
     """
+    if pulled and "/" not in text:
+        return _model_named(LIBRARY + text, catalog)
     return Match(catalog.models[text]) if text in catalog.models else _model_named(text, catalog)
 
 
@@ -45,6 +52,7 @@ def _model_named(text: str, catalog: Catalog) -> Match[Model]:
     else:
         found = chosen(known, typed(dotted(text)))
     key, ids = found if any(found) else chosen(known, asked)
+    text = text.removeprefix(LIBRARY)
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
     if key is None:

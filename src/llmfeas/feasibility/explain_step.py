@@ -24,10 +24,12 @@ from ..timing.step import (
     WRITTEN_OUT_BYTES,
     casts_base,
     device_links_of,
+    expert_nodes,
     gathered_weights,
     host_seconds,
     matrix_passes,
     shard_weights,
+    shared_weights,
 )
 from ..timing.work import ADAPTER_TASKS, Work, work_of
 from ..workload.kernels import multiplies_integers
@@ -64,7 +66,7 @@ class _Step:
         self.sums: Sums = self.work.sums
         self.links: Links = device_links_of(scenario)
         self.ranks = scenario.dp * scenario.cp
-        self.shard = shard_weights(self.sums, scenario.tp, scenario.pp, scenario.ep)
+        self.shard = shard_weights(scenario, self.sums)
         self.peak = peak_flop_per_s(scenario.device, scenario.precision)
         self.bandwidth = scenario.device.bandwidth_bytes_per_s
         self.overlap = efficiency.value("link.overlap_tuned") if self.rates.tuned else 1.0
@@ -270,17 +272,18 @@ class _Step:
             self.steps,
             number("exposed", self.overlap, "", EFFICIENCY),
             number("layers", sums.moe_layers * self.work.stage / scenario.pp, "", "model"),
+            number("tp", scenario.tp, "devices", scenario.origins.get("tp", "derived")),
             self.tokens,
-            number("hidden", sums.hidden, "", "model"),
+            number("width", sums.expert_reads, "", "model"),
             number("experts_a_token", sums.experts_per_token, "", "model"),
             number("ep", scenario.ep, "devices", scenario.origins.get("ep", "derived")),
             number("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY),
-            number("nodes", max(1.0, scenario.ep * scenario.tp / links.devices_per_node), "", "derived"),
+            number("nodes", expert_nodes(scenario, links), "", "derived"),
             number("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY),
         )
         inside = "experts_a_token * (ep - 1) / ep / link"
         across = "(nodes - 1) * (1 - (1 - 1 / nodes) ** experts_a_token) / network"
-        formula = f"micro_steps * exposed * 4 * layers * tokens * hidden * 2 * max({inside}, {across})"
+        formula = f"micro_steps * exposed * 4 * layers * tokens / tp * width * 2 * max({inside}, {across})"
         return "tokens sent to the devices of their experts and back", formula, inputs
 
     def _gathered(self, weights: float) -> tuple[TermInput, ...]:
@@ -297,7 +300,7 @@ class _Step:
         moved = (2 + self.work.forwards) * wire + (0.0 if self.scenario.method in ADAPTER_TASKS else wire)
         inputs = (
             self.steps,
-            *self._gathered(gathered_weights(self.sums, self.scenario.tp, self.scenario.pp, self.scenario.ep)),
+            *self._gathered(gathered_weights(self.scenario, self.sums)),
             number("moved", moved, "bytes a weight", "derived"),
             number("busy_seconds", self._seconds(HIDING), "s", "derived"),
         )
@@ -331,7 +334,8 @@ class _Step:
 
     def gradient_sync(self) -> Written:
         formula = "exposed * 4 * weights * (ranks - 1) / ranks / link"
-        return "gradients added up over the devices once a step", formula, self._gathered(self.shard)
+        shared = self._gathered(shared_weights(self.scenario, self.sums))
+        return "gradients added up over the devices once a step", formula, shared
 
     def rollout(self) -> Written:
         rollout, origins = rollout_of(self.scenario), self.scenario.origins

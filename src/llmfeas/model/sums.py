@@ -81,6 +81,8 @@ class Sums:
     routed_weights: int
     experts: int
     experts_per_token: float
+    expert_reads: int
+    """Elements of a token that a routed expert reads: the stream, or fewer where experts have a width of their own."""
     stream_width: float
     """Elements a token that the pointwise operators of one forward move, summed over the layers."""
     spans: tuple[AttentionSpan, ...]
@@ -162,6 +164,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         routed_weights=sum(n * weight.elements for weight, n in routed),
         experts=experts.copies if experts else 0,
         experts_per_token=float(experts.uses) if experts else 0.0,
+        expert_reads=experts.shape[-1] if experts else 0,
         stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
         spans=tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items()),
         both_sides=architecture.encoder,

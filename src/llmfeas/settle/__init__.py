@@ -12,7 +12,7 @@ from ..catalog.architecture import Model
 from ..catalog.backend import Backend
 from ..catalog.engine import Engine
 from ..catalog.hardware import Hardware, find_hardware
-from ..catalog.model_search import find_model
+from ..catalog.model_search import OLLAMA, find_model
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import UsageError
@@ -120,7 +120,7 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
             draft.warn("imported-model", note)
         model = found.model
     else:
-        match = find_model(text, catalog)
+        match = find_model(text, catalog, pulled=str(draft.given.get("engine", "")).lower().startswith(OLLAMA))
         if match.note:
             draft.warn("model-variant", match.note)
         model = match.record

@@ -184,29 +184,50 @@ def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float
     return bytes_moved / links.ring(tp)
 
 
-def expert_parallel_seconds(work: Work, links: Links, ep: int, pp: int, tp: int) -> float:
+def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> float:
     """Four all-to-alls a layer of experts: every token to the devices of its experts and back, both directions.
 
-    Inside a node a token travels once for each of its experts; between nodes once for each other node that holds one
-    of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and is handed on over the fast link (DeepEP).
+    Tensor-parallel ranks send a part of the sequence each. Inside a node a token travels once for each of its experts;
+    between nodes once for each other node that holds one of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and
+    is handed on over the fast link (DeepEP).
     """
+    ep = scenario.ep
     if ep == 1:
         return 0.0
-    sums, nodes = work.sums, max(1.0, ep * tp / links.devices_per_node)
-    token_bytes = 4 * sums.moe_layers * work.stage / pp * work.tokens * sums.hidden * 2
+    sums, nodes = work.sums, expert_nodes(scenario, links)
+    token_bytes = 4 * sums.moe_layers * work.stage / work.divisor * work.tokens * sums.expert_reads * 2
     inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
     across: float = (nodes - 1) * (1 - (1 - 1 / nodes) ** sums.experts_per_token) / links.network_bytes_per_s
     return token_bytes * max(inside, across)
 
 
-def shard_weights(sums: Sums, tp: int, pp: int, ep: int) -> float:
-    """Weights on one rank before ZeRO: experts divide over ep as well."""
-    return (sums.parameters - sums.routed_weights * (1 - 1 / ep)) / (tp * pp)
+def expert_nodes(scenario: Scenario, links: Links) -> float:
+    """Nodes over which the ranks that share all experts of a layer lie, side by side."""
+    return max(1.0, scenario.ep * scenario.expert_tp / links.devices_per_node)
 
 
-def gathered_weights(sums: Sums, tp: int, pp: int, ep: int) -> float:
+def shard_weights(scenario: Scenario, sums: Sums) -> float:
+    """Weights on one rank before ZeRO: experts divide over ep, and over the ranks that share one."""
+    dense = (sums.parameters - sums.routed_weights) / scenario.tp
+    return (dense + sums.routed_weights / (scenario.ep * scenario.expert_tp)) / scenario.pp
+
+
+def shared_weights(scenario: Scenario, sums: Sums) -> float:
+    """Of these what all data-parallel ranks have alike, and of experts, of which fewer ranks have the same, the part
+    that their smaller rings come to.
+    """
+    ranks = scenario.dp * scenario.cp
+    alike = max(1.0, ranks * scenario.tp / (scenario.ep * scenario.expert_tp))
+    if scenario.ep == 1 or ranks == 1:
+        return shard_weights(scenario, sums)
+    part = (1 - 1 / alike) / (1 - 1 / ranks)
+    experts = sums.routed_weights / (scenario.ep * scenario.expert_tp)
+    return ((sums.parameters - sums.routed_weights) / scenario.tp + part * experts) / scenario.pp
+
+
+def gathered_weights(scenario: Scenario, sums: Sums) -> float:
     """Weights of one rank that a pass gathers under ZeRO-3: what layers share for each of them."""
-    return shard_weights(sums, tp, pp, ep) + sums.again / (tp * pp)
+    return shared_weights(scenario, sums) + sums.again / (scenario.tp * scenario.pp)
 
 
 def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
@@ -272,9 +293,9 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     tuned = rates.tuned
     links = device_links_of(scenario)
     work = work_of(scenario, tuned)
-    tp, pp, ep = scenario.tp, scenario.pp, scenario.ep
+    tp, pp = scenario.tp, scenario.pp
     ranks = scenario.dp * scenario.cp
-    shard = shard_weights(work.sums, tp, pp, ep)
+    shard = shard_weights(scenario, work.sums)
     overlap = efficiency.value("link.overlap_tuned") if tuned else 1.0
     decoding = unpacking_seconds(scenario, work, rates)
     parts = {
@@ -289,9 +310,9 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     busy = (device**SHARP + host**SHARP) ** (1 / SHARP)
     parts["host"] = busy - device
     parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
-    parts["expert_parallel"] = overlap * expert_parallel_seconds(work, links, ep, pp, tp)
+    parts["expert_parallel"] = overlap * expert_parallel_seconds(scenario, work, links)
     busy += parts["tensor_parallel"] + parts["expert_parallel"]
-    gathers = zero_seconds(scenario, gathered_weights(work.sums, tp, pp, ep), links, ranks)
+    gathers = zero_seconds(scenario, gathered_weights(scenario, work.sums), links, ranks)
     copies = activation_seconds(scenario, links)
     parts["zero"] = max(links.exposed * gathers, gathers - busy)
     parts["offload"] = offload_seconds(scenario, shard, links) + max(links.exposed * copies, copies - busy)
@@ -299,7 +320,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     steps = scenario.micro_steps
     parts = {name: seconds * steps for name, seconds in parts.items()}
     parts["bubble"] = busy * steps * bubble_share(scenario)
-    parts["gradient_sync"] = gradient_sync_seconds(scenario, shard, links, ranks)
+    parts["gradient_sync"] = gradient_sync_seconds(scenario, shared_weights(scenario, work.sums), links, ranks)
     parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
     parts["rollout"] = rollout_seconds(scenario)
     return parts
