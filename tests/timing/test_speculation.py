@@ -78,3 +78,19 @@ def test_bad_drafts_are_refused(more: dict[str, object], says: str) -> None:
 def test_an_answer_with_a_draft_is_replayed() -> None:
     first = asked(**DRAFT, rate=1).to_dict()
     assert bare_answer(first["inputs"]).to_dict() == first
+
+
+@pytest.mark.parametrize("model", ["glm-4.7", "glm-5", "deepseek-v3.2", "qwen3.5-397b-a17b", "qwen3.8-27b", "mimo-7b"])
+def test_models_bring_their_own_prediction(model: str) -> None:
+    def weights(**more: object) -> float:
+        given = {"model": model, "device": "16xb200", "devices_per_node": 16, "tp": 8}
+        return asked(**given, **more).memory.components["weights_bytes"]
+
+    whole, narrow = (weights(quant=quant, draft="mtp") - weights(quant=quant) for quant in ("none", "fp8"))
+    assert whole == pytest.approx(2 * narrow)
+    assert 0 < whole < 0.2 * weights(quant="none")
+
+
+def test_tuned_models_need_not_have_it() -> None:
+    with pytest.raises(UsageError, match="no multi-token prediction"):
+        asked(model="bonsai-27b", draft="mtp")

@@ -103,7 +103,9 @@ def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
     weights = found.components["weights_bytes"] / layers
     logical = found.kv_cache_bytes / layers
     if scenario.draft == "mtp":
-        weights = scenario.model.mtp_parameters * native_bytes(scenario.precision) / tp
+        # what published weights of 8 bits hold too; packers of fewer leave the block as it was
+        width = 1 if scenario.quant.startswith("fp8") else native_bytes(scenario.precision)
+        weights = scenario.model.mtp_parameters * width / tp
     if drafting is not None:
         asked = serving_of(scenario)
         quant = drafting.published_quant or "none"
