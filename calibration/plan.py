@@ -77,6 +77,8 @@ DECODE: Mapping[str, Centre] = {
     "decode.link.nvlink": (3e-5, 0.5),
     "decode.link.nvlink.server-2025": (1.5e-5, 0.5),
     "decode.link.pcie": (5e-5, 0.5),
+    "decode.link.pcie.server-2025": (2.5e-5, 0.5),
+    "decode.link.pcie_more.server-2025": (0.05, 0.5),
     "decode.link.nvlink_more": (0.08, 0.5),
     "decode.link.pcie_more": (0.25, 0.5),
     "decode.link.pcie_more.compiled": (0.08, 0.5),

@@ -154,7 +154,7 @@ def decode_rates(
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
         recurrent_factor=value("decode.fixed_recurrent"),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
-        reduce_more=value(efficiency.first(f"{link}_more.{path.family}", f"{link}_more")),
+        reduce_more=value(efficiency.first(f"{link}_more.{path.fixed}", f"{link}_more.{path.family}", f"{link}_more")),
         sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
         rows=efficiency.factor(f"decode.rows.{path.family}.{'packed' if is_packed(quant) else device.generation}"),
         priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
