@@ -20,6 +20,20 @@ def test_public_code_without_kernels_says_what_brings_them(model: str) -> None:
     assert CODE in codes(model, "pytorch")
 
 
+@pytest.mark.parametrize(
+    ("model", "targets", "refused"),
+    [
+        ("nemotron-nano-9b-v2", "all-linear", True),
+        ("falcon-h1-7b", "all-linear", True),
+        ("falcon-h1-7b", "attention", False),
+        ("granite-4.0-h-tiny", "all-linear", False),
+    ],
+)
+def test_adapters_that_peft_refuses_are_said(model: str, targets: str, refused: bool) -> None:
+    answer = llmfeas.estimate(**ASK, model=model, engine="pytorch", lora_targets=targets).to_dict()
+    assert ("adapters-refused" in [warning["code"] for warning in answer["warnings"]]) == refused
+
+
 @pytest.mark.parametrize(("model", "engine"), [("nemotron-nano-9b-v2", "unsloth"), ("qwen3-8b", "pytorch")])
 def test_engines_with_kernels_and_models_without_recurrences_say_nothing(model: str, engine: str) -> None:
     assert CODE not in codes(model, engine)

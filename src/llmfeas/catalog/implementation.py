@@ -78,6 +78,7 @@ class Implementation:
     scales_residual: bool = False
     scales_parts: bool = False
     residual_fp32: bool = False
+    refuses_out_proj: bool = False
     experts_join_dense: bool = False
     scales_logits: bool = False
     caps_logits: bool = False

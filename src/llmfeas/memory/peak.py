@@ -23,7 +23,7 @@ from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes
 from .training import TensorMemory, training_memory
 from .usable import usable_bytes
-from .written import written_notes
+from .written import refused_notes, written_notes
 
 COMPONENTS = (
     "weights_bytes",
@@ -131,7 +131,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    told = (_unmeasured, _unlike, stack_notes, written_notes, _on_drive, _alone)
+    told = (_unmeasured, _unlike, stack_notes, written_notes, refused_notes, _on_drive, _alone)
     return CountedMemory(found, (*notes, *(note for say in told for note in say(scenario))))
 
 

@@ -24,6 +24,20 @@ def written_notes(scenario: Scenario) -> tuple[Note, ...]:
     return (Note("recurrence-written-out", text),)
 
 
+def refused_notes(scenario: Scenario) -> tuple[Note, ...]:
+    """Say that peft stops at adapters on what leaves the recurrent layers, where the targets name it."""
+    kind = scenario.adapter_kind
+    if kind is None or not kind.pairs or scenario.lora_targets != "all-linear" or not runs_public_code(scenario):
+        return ()
+    if not traits_of(scenario).refuses_out_proj:
+        return ()
+    text = (
+        "peft takes no adapters on out_proj of this family, and stops where the targets name it, as all-linear does: "
+        "list the other matrices as target_modules; out_proj's are counted here"
+    )
+    return (Note("adapters-refused", text),)
+
+
 def filled_tokens(scenario: Scenario) -> int:
     """Tokens that the last chunk of a sequence lacks, where recurrences run over chunks."""
     length = -(-scenario.pass_tokens // scenario.cp)
