@@ -48,7 +48,7 @@ ROWS = tuple(rows())
 
 
 def test_the_table_is_whole() -> None:
-    assert len(ROWS) == 550
+    assert len(ROWS) == 574
     assert len({row.typed for row in ROWS}) > 480
 
 
@@ -173,3 +173,27 @@ def test_any_mix_of_words_is_found_or_refused(text: str) -> None:
         assert all(name in CATALOG.devices or name in CATALOG.offers for name in error.candidates)
     else:
         assert isinstance(found, Hardware) and found.device.id in CATALOG.devices
+
+
+@pytest.mark.parametrize(
+    ("typed", "device", "host_gib"),
+    [
+        ("rtx 3090 64gb ram", "rtx-3090", 64),
+        ("rtx 3090 24gb 64gb ram", "rtx-3090", 64),
+        ("pc with rtx 4070 super and 32gb ddr5 ram", "rtx-4070-super", 32),
+        ("2x rtx 3090 + 128gb ram", "rtx-3090", 128),
+    ],
+)
+def test_main_memory_beside_a_card_is_the_machines(typed: str, device: str, host_gib: int) -> None:
+    scenario = resolution({"model": "gpt2", "device": typed, "task": "inference"}, CATALOG).scenario
+    assert (scenario.device.id, scenario.host_memory_bytes) == (device, host_gib * 2**30)
+
+
+def test_a_number_behind_the_series_of_a_computer_brings_no_card_to_mind() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_hardware("dell optiplex 3060", CATALOG)
+    assert not caught.value.candidates
+
+
+def test_what_stands_beside_a_card_is_said() -> None:
+    assert "its processor, core-i9-13900k, changes nothing" in str(find_hardware("i9-13900k rtx 4090", CATALOG).note)

@@ -171,6 +171,12 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt2 -d t4 -d rtx-4090", 2, ("--device is given 2 times", "llmfeas compare")),
     ("estimate -m 'gemma 4' -d rtx-4090", 2, ("can mean several models", "gemma-4-12b", "not gemma-3-4b")),
     ("estimate -m ./Meta-Llama.gguf -d rtx-4090", 3, ("./Meta-Llama.gguf: there is no such file",)),
+    (
+        "estimate -m Qwen3-8B-Q4_K_M.gguf -d rtx-4090 -t inference",
+        0,
+        ("Qwen3 8B", "q4_k_m", "file of this name is here"),
+    ),
+    ("estimate -m nothing-Q4_K_M.gguf -d rtx-4090", 3, ("there is no such file",)),
     ("compare -m gpt2 -d rtx-4090 m3-max", 2, ("several names commas: -d rtx-4090,m3-max",)),
     ("estimate -m llama 3 8b -d rtx 4090", 2, ("needs quotes", '-m "llama 3 8b"', '-d "rtx 4090"')),
     ("estimate -m gpt2 -d t4 --batch-size 4", 2, ("--micro-batch in training, --concurrency in inference",)),

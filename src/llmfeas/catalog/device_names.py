@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..record import dataclass
 from ..units import GIB, MIB
 from .search import Index, Tokens, choice, core_of, holds, index_of, joined, tokens_of
-from .typed import SIZE_SLACK, Reading
+from .typed import FILLERS, SIZE_SLACK, Reading
 
 if TYPE_CHECKING:
     from .store import Catalog, Records
@@ -37,9 +37,9 @@ def named(name: str, catalog: Catalog, *, whole: bool) -> Named | None:
     `whole`: only by the whole name, since a size in it is better read off.
     """
     index, tokens = index_of(catalog.devices), tokens_of(name)
-    if not tokens:
-        return None
     exact = index.exact.get(joined(tokens))
+    if exact is None and FILLERS.issuperset(tokens):
+        return None
     if exact is None and not whole:
         found = _slice(name, catalog) or _in_machine(tokens, catalog)
         if found is not None:
@@ -53,7 +53,17 @@ def named(name: str, catalog: Catalog, *, whole: bool) -> Named | None:
         chosen = ending[0] if len(ending) == 1 and any(word[0].isdigit() for word in tokens) else None
     if exact is not None:
         return Named(exact, (exact, *(key for key in ids if key != exact)))
-    return Named(chosen, ids) if ids or chosen else None
+    if not ids and chosen is None:
+        chosen = _in_another_order(index, tokens)
+        ids = () if chosen is None else (chosen,)
+    return Named(chosen, ids) if ids else None
+
+
+def _in_another_order(index: Index, tokens: Tokens) -> str | None:
+    """The only entry with a name of the same words (`titan rtx`, `laptop 3070`), those of its series aside."""
+    wanted = sorted(core_of(tokens))
+    found = {key for name, key in index.names if len(name) <= len(tokens) + 2 and sorted(core_of(name)) == wanted}
+    return found.pop() if len(found) == 1 and len(wanted) > 1 else None
 
 
 def _slice(name: str, catalog: Catalog) -> Named | None:

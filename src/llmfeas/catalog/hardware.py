@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..record import dataclass
+from ..record import dataclass, replace
+from ..text import printable
+from ..units import GIB
+from .beside import halves, parts, without_computer, without_main_memory
 from .device import Device, Offer
 from .joined import joined
-from .search import exact_id
+from .search import LONGEST, exact_id, vocabulary
+from .typed import SPACED, says_two_sizes
 
 if TYPE_CHECKING:
     from .store import Catalog
@@ -51,15 +56,25 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
     own = exact_id(catalog.offers, text)
     if own is not None:
         return _lent(catalog.offers[own], catalog, None)
+    try:
+        return (_with_main_memory(text[:LONGEST], catalog) if says_two_sizes(text) else None) or _named(text, catalog)
+    except UsageError:
+        for read in (_with_main_memory, _together, _in_computer, _with_processor, _mended):
+            hardware = read(text[:LONGEST], catalog)
+            if hardware is not None:
+                return hardware
+        raise
+
+
+def _named(text: str, catalog: Catalog) -> Hardware:
+    """What one name means.
+
+    Raises:
+        UsageError: as `find_hardware`.
+    """
     from .machine_names import meant
 
-    try:
-        found = meant(text, catalog)
-    except UsageError:
-        together = _together(text, catalog)
-        if together is None:
-            raise
-        return together
+    found = meant(text, catalog)
     if found.offer is not None:
         return _lent(catalog.offers[found.offer], catalog, found.count, found.note)
     device = catalog.devices[found.device]
@@ -69,19 +84,77 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
 MOST_PARTS = 16
 
 
+def _found(text: str, catalog: Catalog, find: Callable[[str, Catalog], Hardware] = find_hardware) -> Hardware | None:
+    try:
+        return find(text, catalog)
+    except UsageError:
+        return None
+
+
+def _is_card(device: Device) -> bool:
+    return not device.is_unified and device.kind not in ("cpu", "apu")
+
+
+def _with_main_memory(text: str, catalog: Catalog) -> Hardware | None:
+    """Read `rtx 3090, 64gb ram`: the card, in a machine of so much; None where that is not what it says."""
+    said = without_main_memory(text)
+    found = said and _found(said[0], catalog)
+    if not said or not found or not _is_card(found.device):
+        return None
+    note = f"took '{found.device.id}' with {said[1]} GiB of main memory for '{printable(text, 40)}'"
+    return replace(found, note=note, host_memory_bytes=int(said[1] * GIB))
+
+
+def _in_computer(text: str, catalog: Catalog) -> Hardware | None:
+    """Read `legion 5 rtx 3060`: what is in the computer, the notebook's own variant first; None: that says nothing."""
+    computer = without_computer(text)
+    if computer is None:
+        return None
+    own = _found(f"{computer.rest} laptop", catalog, _named) if computer.notebook else None
+    found = own or _found(computer.rest, catalog)
+    return found and replace(found, note=f"took '{found.device.id}' for '{printable(text, 40)}'")
+
+
+def _with_processor(text: str, catalog: Catalog) -> Hardware | None:
+    """Read `i9-13900k rtx 4090`: the card, whose machine has that processor; None where that is not what it says."""
+    for pair in halves(text):
+        one, other = (_found(half, catalog, _named) for half in pair)
+        for card, processor in ((one, other), (other, one)):
+            if card and processor and _is_card(card.device) and processor.device.kind == "cpu":
+                return _beside(text, card, processor)
+    return None
+
+
+def _mended(text: str, catalog: Catalog) -> Hardware | None:
+    """Read `nvida rtx 4090`; None where no word is a slip."""
+    from .slips import mended
+
+    words = tuple(filter(None, SPACED.split(text.lower())))
+    meant = mended(words, vocabulary(catalog.devices))
+    found = _found(" ".join(meant), catalog, _named) if meant else None
+    return found and replace(found, note=found.note or f"took '{found.device.id}' for '{printable(text, 40)}'")
+
+
+def _beside(text: str, card: Hardware, processor: Hardware) -> Hardware:
+    note = f"took '{card.device.id}' for '{printable(text, 40)}'; its processor, {processor.device.id}, changes nothing"
+    return replace(card, note=note)
+
+
 def _together(text: str, catalog: Catalog) -> Hardware | None:
     """What the parts of `a+b` are together; None where they name no devices.
 
     Raises:
         UsageError: `unequal-devices` for parts that no engine joins.
     """
-    names = [part.strip() for part in text.split("+")]
-    if not 1 < len(names) <= MOST_PARTS or not all(names):
+    names = parts(text)
+    if not 1 < len(names) <= MOST_PARTS:
         return None
-    try:
-        found = [find_hardware(name, catalog) for name in names]
-    except UsageError:
+    found = [each for each in (_found(name, catalog) for name in names) if each is not None]
+    if len(found) < len(names):
         return None
+    cards = [each for each in found if _is_card(each.device)]
+    if len(cards) == 1 < len(found) == 2 and found[found[0] is cards[0]].device.kind == "cpu":
+        return _beside(text, cards[0], found[found[0] is cards[0]])
     devices = {each.device.id: each.device for each in found}
     count = sum(each.count or 1 for each in found)
     if len(devices) == 1:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
+from .beside import names_a_computer
 from .device_names import Named, machines, named, of_size, place, size_gib
 from .search import LONGEST, Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
@@ -204,7 +205,9 @@ def _providers(catalog: Catalog) -> Mapping[str, str]:
 def _near(text: str, catalog: Catalog) -> list[str]:
     """What an unknown name may have meant: what its machine is sold with, else devices or offers spelled so."""
     tokens = tokens_of(text)
-    if not set(tokens) - FILLERS - set(SIZE_WORDS) - {word for word in tokens if word.isdigit()}:
+    if names_a_computer(text) or not set(tokens) - FILLERS - set(SIZE_WORDS) - {
+        word for word in tokens if word.isdigit()
+    }:
         return []
     for machine, keys in machines(catalog.devices):
         if place(tokens, machine) is not None:

@@ -43,6 +43,8 @@ GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 """Words that many families use: sharing one makes no kinship."""
 MOST_VERSION: Final = 20.0
 """Numbers beyond are dates and sizes."""
+SIZE_SLACK: Final = 0.08
+"""Between the parameters that two people say of one model: with and without embeddings, rounded."""
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
 _WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"
@@ -70,6 +72,12 @@ class TypedName:
 def is_size(word: str) -> bool:
     """Whether a word is a count of parameters: `8b`, `8x7b`, not an active part (`a3b`) nor a version."""
     return _SIZE.fullmatch(word) is not None
+
+
+def parameters(text: str) -> float:
+    """The parameters that a text begins with (`567m`, `1.6T (135B of ...)`); 0 where it begins with none."""
+    match = re.match(r"(\d+(?:\.\d+)?)([bmt])(?![a-z])", text.strip().lower())
+    return float(match[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[match[2]] if match else 0.0
 
 
 _LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com)/|library/")
@@ -127,10 +135,11 @@ def agree(wanted: str, word: str) -> bool:
     return wanted == word or (unsaid and word == f"{wanted}b")
 
 
-def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> float | None:
+def distance(asked: TypedName, name: TypedName, *, effective: bool = False, count: float = 0.0) -> float | None:
     """How far a model's name is from the one asked for: words that it has beyond; None where it lacks one.
 
-    With `effective` an effective size may stand for a size (`4b` for `e4b`).
+    With `effective` an effective size may stand for a size (`4b` for `e4b`). `count`: the parameters of a model whose
+    names say no size; one that says about as many is its (`bge-m3:567m`).
     """
     if _other_version(asked.needed, name.needed):
         return None
@@ -143,6 +152,8 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False) -> f
         before = wanted
         if taken is None and effective and is_size(wanted) and left[f"e{wanted}"]:
             taken = f"e{wanted}"
+        if taken is None and count and is_size(wanted) and abs(parameters(wanted) / count - 1) < SIZE_SLACK:
+            continue
         if taken is None:
             return None
         left[taken] -= 1
@@ -241,6 +252,10 @@ class ModelIndex:
     """The ids that names of Ollama's library stand for which say no size."""
     families: frozenset[Words]
     """What is left of names without their sizes."""
+    counts: Mapping[str, float]
+    """The parameters of models none of whose names says a size."""
+    vocabulary: frozenset[str]
+    """All words of names."""
 
 
 def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
@@ -248,14 +263,18 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     names: dict[tuple[TypedName, str], None] = {}
     defaults: dict[Words, str] = {}
     tags: dict[Words, str] = {}
+    counts: dict[str, float] = {}
     for key, entry in entries:
-        for name in (key, entry.get("name") or key, *(entry.get("aliases") or ())):
-            names[typed(str(name)), key] = None
+        called = [typed(str(name)) for name in (key, entry.get("name") or key, *(entry.get("aliases") or ()))]
+        names |= dict.fromkeys((name, key) for name in called)
+        if not any(name.sizes for name in called):
+            counts[key] = parameters(str(entry.get("published_parameters") or ""))
         for name in entry.get("default_for") or ():
             meant = typed(str(name))
             (tags if meant.tagged else defaults)[meant.needed] = key
     families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
-    return ModelIndex(tuple(names), defaults, tags, families)
+    vocabulary = _SAME | GENERIC | _OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
+    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary)
 
 
 def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
@@ -290,7 +309,7 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
         return near
     of: dict[bool, set[str]] = {False: set(), True: set()}
     for name, key in index.names:
-        far = distance(asked, name, effective=effective)
+        far = distance(asked, name, effective=effective, count=index.counts.get(key, 0.0))
         if far is not None and (key not in near or far < near[key][0]):
             near[key] = (far, name)
         agrees = _revised(asked.optional, name.needed)

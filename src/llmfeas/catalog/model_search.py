@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import re
 from typing import TYPE_CHECKING, Final
 
 from ..errors import UsageError
@@ -10,6 +12,7 @@ from ..record import replace
 from ..text import printable
 from .architecture import Model
 from .search import Match, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from .slips import mended
 from .store import data_file, data_folder
 
 if TYPE_CHECKING:
@@ -41,6 +44,25 @@ def find_model(text: str, catalog: Catalog, *, pulled: bool = False) -> Match[Mo
     return Match(catalog.models[text]) if text in catalog.models else _model_named(text, catalog)
 
 
+_FILE: Final = re.compile(r"(?:([\w-][\w.-]*)/[\w.-]+/)?[\w-][\w.-]*\.(?:gguf|safetensors)", re.ASCII | re.IGNORECASE)
+
+
+def find_published_file(text: str, catalog: Catalog) -> Match[Model] | None:
+    """Find the model that a published file's name says (`Qwen3-8B-Q4_K_M.gguf`) where no file of this name lies here.
+
+    None: it is no such name, something lies there, or the name says no model.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None or os.path.exists(match[1] or text):  # noqa: PTH110 - pathlib costs more than the test
+        return None
+    try:
+        found = find_model(text, catalog)
+    except UsageError:
+        return None
+    note = found.note or taken_note(text, found.record.id, ())
+    return Match(found.record, f"no file of this name is here: {note}, by its name", found.others)
+
+
 @functools.lru_cache(maxsize=1024)
 def _model_named(text: str, catalog: Catalog) -> Match[Model]:
     from .model_names import chosen, dotted, kindred, newest, typed
@@ -52,6 +74,11 @@ def _model_named(text: str, catalog: Catalog) -> Match[Model]:
     else:
         found = chosen(known, typed(dotted(text)))
     key, ids = found if any(found) else chosen(known, asked)
+    if key is None and not ids and not _unpublished(text):
+        words = mended((*asked.needed, *asked.optional), known.vocabulary)
+        asked = replace(typed(" ".join(words)), format=asked.format, tagged=asked.tagged) if words else asked
+        key, ids = chosen(known, asked) if words else (None, ())
+        key, ids = (key, ids) if key and len(ids) == 1 else (None, ())
     text = text.removeprefix(LIBRARY)
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)

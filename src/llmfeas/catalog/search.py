@@ -240,6 +240,12 @@ def index_of(records: Records[Any]) -> Index:
     return Index(tuple(names), exact, short, defaults)
 
 
+@functools.lru_cache(maxsize=8)
+def vocabulary(records: Records[Any]) -> frozenset[str]:
+    """All words of names of the entries, and those of vendors and series."""
+    return _VENDOR_WORDS | _SERIES_WORDS | {word for name, _ in index_of(records).names for word in name}
+
+
 def tokens_of(text: str) -> Tokens:
     """Split `NVIDIA A100-SXM4-80GB` into (a, 100, sxm, 4, 80, gb); of a repository only the last part counts."""
     plain = text[:LONGEST].lower()

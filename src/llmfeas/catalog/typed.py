@@ -11,7 +11,10 @@ from ..record import dataclass
 COUNT_WORDS: Final = {
     "single": 1, "one": 1, "dual": 2, "two": 2, "twin": 2, "double": 2, "triple": 3, "three": 3, "quad": 4, "four": 4,
     "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "zwei": 2, "drei": 3, "vier": 4, "acht": 8, "deux": 2, "trois": 3, "quatre": 4, "huit": 8, "dos": 2, "tres": 3,
+    "cuatro": 4, "due": 2, "quattro": 4,
 }  # fmt: skip
+LONGEST_TEXT: Final = 200
 MOST_UNNAMED: Final = 1024
 """A number this large in front of an `x` is part of a name (`5800x3d`), unless what follows is the name of a device."""
 LARGEST_BARE_GIB: Final = 512
@@ -20,13 +23,15 @@ SIZE_SLACK: Final = 0.07
 """Between the memory that a name says and the catalog's: a card of 192 GB is sold with 180 GiB, a T4 shows 15."""
 _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified
     edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
-    sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
+    mit von und der die das ein eine karte grafikkarte grafikkarten speicher avec de et une la le carte cartes graphique
+    graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
     inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
 SYNONYMS: Final = {
     "mobile": "laptop",
+    "portable": "laptop",
     "notebook": "laptop",
     "maxq": "max-q",
     "rpi": "raspberry-pi",
@@ -41,10 +46,12 @@ _COLON: Final = re.compile(r"(?<=\S)\s*:\s*([0-9]{1,4})\s*[x×]?\s*$", re.IGNORE
 _BEHIND_X: Final = re.compile(r"(.*\S)[\s_-]+([0-9]{1,2})[x×]\s*", re.IGNORECASE | re.DOTALL)
 _WORDED: Final = re.compile(rf"\s*({'|'.join(COUNT_WORDS)})[\s-]+(\S.*)", re.IGNORECASE | re.DOTALL)
 _WORDED_BEHIND: Final = re.compile(rf"\s*(\S.*?)[\s-]+({'|'.join(COUNT_WORDS)})\s*", re.IGNORECASE | re.DOTALL)
-_SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?gi?b|g)(?![a-z0-9])", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?g(?:i?b|o)|g)(?![a-z0-9])", re.IGNORECASE)
 _BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
 """A number behind a name may be its memory (`m2 ultra 192`), where nothing is called so and that much is sold."""
 _SCREEN: Final = re.compile(r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)", re.IGNORECASE)
+_HOST_TYPE: Final = re.compile(r"\bn1-(?:standard|highmem|highcpu|ultramem)-\d{1,3}\b", re.IGNORECASE)
+"""Google's machines that cards are attached to."""
 _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
 """Years and inches, which people write behind the names of notebooks and desktops."""
 SPACED: Final = re.compile(r"[\s,;:()/_]+")
@@ -64,7 +71,7 @@ class Reading:
 
 def readings(text: str) -> Iterator[Reading]:
     """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
-    text = _COLON.sub(r" x\1", text)
+    text = _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text))
     yield from _sized(text, None)
     worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
     behind = behind or _BEHIND_X.fullmatch(text)
@@ -83,6 +90,11 @@ def readings(text: str) -> Iterator[Reading]:
     if bare:
         for reading in readings(bare[1]):
             yield Reading(reading.text, reading.count, (*reading.sizes_gib, float(bare[2])))
+
+
+def says_two_sizes(text: str) -> bool:
+    """Whether sizes of memory stand in a text: that of the card and another."""
+    return len(_SIZE.findall(text[:LONGEST_TEXT])) > 1
 
 
 def _sized(text: str, count: int | None) -> Iterator[Reading]:

@@ -12,7 +12,7 @@ from ..catalog.architecture import Model
 from ..catalog.backend import Backend
 from ..catalog.engine import Engine
 from ..catalog.hardware import Hardware, find_hardware
-from ..catalog.model_search import OLLAMA, find_model
+from ..catalog.model_search import OLLAMA, find_model, find_published_file
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import UsageError
@@ -110,7 +110,8 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
     if stored is not None:
         draft.warn("model-variant", f"'{text}' lies in {stored[1]}: its files count")
         text = stored[0]
-    if stored is not None or _is_path(text, catalog):
+    match = None if stored is not None else find_published_file(text, catalog)
+    if match is None and (stored is not None or _is_path(text, catalog)):
         from ..importers.model_file import stamps
 
         found = _imported(text, stamps(text), catalog)
@@ -120,7 +121,8 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
             draft.warn("imported-model", note)
         model = found.model
     else:
-        match = find_model(text, catalog, pulled=str(draft.given.get("engine", "")).lower().startswith(OLLAMA))
+        pulled = str(draft.given.get("engine", "")).lower().startswith(OLLAMA)
+        match = match or find_model(text, catalog, pulled=pulled)
         if match.note:
             draft.warn("model-variant", match.note)
         model = match.record
