@@ -50,7 +50,7 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         *("qwen2_vl_text", "qwen2_5_vl_text", "ministral", "glm5_next_text", "ernie4_5_vl_moe_text", "git"),
         *("glm_ocr_text", "granite_docling_text", "mistral_large4_text", "molmo2_text", "moshi", "muse_glimmer_text"),
         *("paddleocr_vl_text", "qwen2_5_omni_text", "qwen3_omni_moe_text", "unlimited_ocr_text"),
-        "voxtral_realtime_text",
+        *("voxtral_realtime_text", "muse_spark_text", "hy_v4_vl_text", "cosmos3_edge_text"),
     }
     outside = {
         "deepseek",
@@ -58,13 +58,11 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         "longcat_flash_ngram",
         "rwkv7",
         "mimo",
-        "exaone",
         "internlm2",
         "minicpm",
         "bailing_moe",
     }
     outside |= {
-        "sarvam_moe",
         "nemotron-nas",
         "deci",
         "openelm",
@@ -88,6 +86,32 @@ def test_language_models_inside_others_equal_those_alone(tmp_path: Path, models:
     heads = {"num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
     moe = {"model_type": "qwen3_vl_moe", "text_config": {**experts, **heads}}
     assert without_towers(read(tmp_path, moe)) == models["qwen3-30b-a3b"].architecture
+
+
+def test_a_type_that_is_not_known_is_read_as_that_of_its_class(tmp_path: Path) -> None:
+    sizes = {"num_hidden_layers": 2, "hidden_size": 512, "vocab_size": 1000}
+    known = read(tmp_path, {"model_type": "deepseek_v4", **sizes})
+    other = read(tmp_path, {"model_type": "deepseek_ref", "architectures": ["DeepseekV4ForCausalLM"], **sizes})
+    assert other.architecture == known.architecture
+    assert "'deepseek_ref' is not known: read as deepseek_v4" in other.notes
+    with pytest.raises(DataError, match="'mine' is not known"):
+        read(tmp_path, {"model_type": "mine", "architectures": ["MineForCausalLM"], **sizes})
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual", "other"),
+    [
+        ("exaone", {"num_layers": 3}, {"num_hidden_layers": 3}),
+        ("gpt2", {"n_embd": 128, "n_head": 4}, {"hidden_size": 128, "num_attention_heads": 4}),
+        ("hy_v3", {"num_experts": 4, "num_experts_per_tok": 2}, {"n_routed_experts": 4, "num_experts_per_token": 2}),
+    ],
+)
+def test_a_field_is_read_under_each_of_its_names(
+    tmp_path: Path, kind: str, usual: dict[str, int], other: dict[str, int]
+) -> None:
+    one, two = (read(tmp_path, {"model_type": kind, **fields}) for fields in (usual, other))
+    assert one.architecture == two.architecture
+    assert read(tmp_path, {"model_type": kind, **other, **usual}).architecture == one.architecture
 
 
 @pytest.mark.parametrize("row", TOWERS, ids=lambda row: row.get("of", row["config"]["model_type"]))

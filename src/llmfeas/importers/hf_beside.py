@@ -6,6 +6,7 @@ from math import isqrt
 from typing import Final
 
 from ..catalog.parts import Experts, Indexer, SideWeights
+from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
 from .hf_encoder import class_of
@@ -198,6 +199,28 @@ def further_words(config: Config, parts: Parts) -> Parts:
     """Rows of the embedding that the head lacks (Molmo)."""
     rows = config.optional_count("additional_vocab_size", "rows", zero=True) or 0
     return {"side": SideWeights(vectors=rows * parts["hidden"])} if rows else {}
+
+
+@reader
+def shorter_head(config: Config, parts: Parts, *, key: str) -> Parts:
+    """Read how many rows the head has, where they are fewer than the embedding's."""
+    rows = config.optional_count(key, "rows")
+    if rows is None or rows >= parts["vocab"]:
+        return {}
+    side = parts.get("side") or SideWeights()
+    more = side.vectors + (parts["vocab"] - rows) * parts["hidden"]
+    return {"vocab": rows, "side": replace(side, vectors=more)}
+
+
+@reader
+def spark_layers(config: Config, parts: Parts) -> Parts:
+    """Read Muse Spark: gates on both ways into the stream; experts work in a narrower width, with two norms there."""
+    hidden, narrow = parts["hidden"], config.count("moe_hidden_size")
+    plain, routed = (SideWeights(vectors=2 * hidden + more) for more in (0, 2 * narrow))
+    return {
+        "experts": replace(parts["experts"], latent_width=narrow),
+        "beside": [routed if kind == "experts" else plain for kind in parts["feed_forward"]],
+    }
 
 
 @reader

@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..record import replace
 from ..text import printable
 from .config_file import Config, read_config
-from .hf_families import Family, family, table
+from .hf_families import USUAL, Family, family, table
 from .hf_images import seen_of
 from .hf_parts import COLUMNS
 from .hf_towers import towers_beside
@@ -47,7 +47,7 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
     """
     whole = read_config(path)
     whole = whole.nested("thinker_config") or whole  # Qwen Omni: what reads, beside what talks
-    config, family = _language_model(whole)
+    config, family, doubt = _language_model(whole)
     architecture, counted = _with_towers(whole, _checked_architecture(config, family))
     name = _name(whole, path)
     seen = seen_of(whole) if counted else None
@@ -61,7 +61,7 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         dtype=_dtype(config, whole),
         published_quant="none" if published is None else next((each.label for each in published.schemes), "none"),
         context=_context(config, family),
-        notes=_notes(config, family, quant, published, counted),
+        notes="; ".join([*doubt, *_notes(config, family, quant, published, counted)]),
         sources=(config.file,),
     )
     if seen is not None:
@@ -84,8 +84,8 @@ def _with_towers(whole: Config, architecture: Architecture) -> tuple[Architectur
     return (replace(architecture, tower_parameters=held) if held else architecture), held is not None
 
 
-def _language_model(whole: Config) -> tuple[Config, Family]:
-    """Find the configuration of the language model and the row of its type.
+def _language_model(whole: Config) -> tuple[Config, Family, list[str]]:
+    """Find the configuration of the language model, the row of its type, and what is doubtful in that.
 
     Raises:
         DataError: unknown or missing model_type.
@@ -103,10 +103,34 @@ def _language_model(whole: Config) -> tuple[Config, Family]:
     if text is not None:
         kind = text.text("model_type") or outer
         config = _tied_as(whole, text, outer)
-    record = _family_of(kind)
+    record, doubt = _family_of(kind), []
+    if record is None and (alike := _type_of_class(config)):
+        record = family(alike)
+        doubt.append(f"model_type '{printable(kind, 40)}' is not known: read as {alike}, whose class it names")
     if record is None:
         raise _unknown_type(config, kind)
-    return config.with_defaults(record.defaults), record
+    return _respelled(config, record).with_defaults(record.defaults), record, doubt
+
+
+def _type_of_class(config: Config) -> str | None:
+    """The type whose name the class of the file begins with (`DeepseekV4ForCausalLM`)."""
+    named = config.raw("architectures")
+    word = named[0].partition("For")[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+    return next((kind for kind in table()["families"] if word and _plain(kind) == _plain(word)), None)
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("_", "").replace("-", "")
+
+
+def _respelled(config: Config, family: Family) -> Config:
+    """The same fields under all names that classes know them by; what is written under a name stays."""
+    sizes = [(family.names[size], usual) for size, usual in USUAL.items() if size in ("layers", "hidden", "heads")]
+    more: dict[str, Any] = {}
+    for names in (*sizes, *table()["same"]):
+        found = [config.fields[name] for name in names if config.fields.get(name) is not None]
+        more |= {name: found[0] for name in names if found and name not in config.fields}
+    return replace(config, fields={**config.fields, **more})
 
 
 def _encoder_decoders() -> list[str]:
@@ -163,7 +187,7 @@ def _architecture(config: Config, family: Family) -> Architecture:
         "kv_heads": config.optional_count(names["kv_heads"], "heads") or 0,
         "head_dim": config.optional_count(names["head_dim"], zero=True) or 0,
         "ffn": config.optional_count(names["ffn"], zero=True),
-        "vocab": config.count("vocab_size", "rows"),
+        "vocab": config.count(names["vocab"], "rows"),
         "context": _context(config, family),
         "activation": _activation(config, names["activation"]),
         "tied": config.flag("tie_word_embeddings"),
@@ -217,10 +241,12 @@ def _dtype(config: Config, whole: Config) -> Any:
     return "bfloat16"
 
 
-def _notes(config: Config, family: Family, quant: Config | None, published: QuantPlan | None, counted: bool) -> str:
+def _notes(
+    config: Config, family: Family, quant: Config | None, published: QuantPlan | None, counted: bool
+) -> list[str]:
     notes = []
     names = family.names
-    unsaid = [key for key in (names["hidden"], names["layers"], "vocab_size") if key not in config.fields]
+    unsaid = [key for key in (names["hidden"], names["layers"], names["vocab"]) if key not in config.fields]
     if unsaid:
         notes.append(f"{', '.join(unsaid)} not in the file: taken as its class in transformers has it")
     if not counted:
@@ -235,4 +261,4 @@ def _notes(config: Config, family: Family, quant: Config | None, published: Quan
         notes.append(f"quantized by {published.tool}: bytes computed from what the configuration says, not from files")
     if config.optional_count("num_nextn_predict_layers", "layers", zero=True):
         notes.append("the multi-token-prediction block is not counted")
-    return "; ".join(notes)
+    return notes

@@ -59,16 +59,22 @@ def behind_last(config: Config, parts: Parts, *, pooled: bool) -> int:
     hidden: int = parts["hidden"]
     vocab: int = parts["vocab"]
     kind = class_of(config)
+    table = own_head(config, parts, hidden + 1)
     if kind in ("MaskedLM", "CausalLM"):
-        return square(hidden) + 2 * hidden + vocab
+        return square(hidden) + 2 * hidden + vocab + table
     if kind == "PreTraining":
-        return 2 * square(hidden) + 2 * hidden + vocab + 2 * (hidden + 1)
+        return 2 * square(hidden) + 2 * hidden + vocab + 2 * (hidden + 1) + table
     labels = labels_of(config) * (hidden + 1)
     if kind == "SequenceClassification":
         return square(hidden) + labels
     if kind == "Model":
         return square(hidden) if pooled else 0
     return labels
+
+
+def own_head(config: Config, parts: Parts, width: int) -> int:
+    """Numbers of a head, a row a word, that is not the embedding: of encoders, only where the file says so."""
+    return int(parts["vocab"]) * width if config.fields.get("tie_word_embeddings") is False else 0
 
 
 def dropout_of(config: Config) -> Parts:
@@ -213,7 +219,7 @@ def electra(config: Config, parts: Parts) -> Parts:
 
 
 def _factored(config: Config, parts: Parts, beside: int, narrow: int) -> Parts:
-    masked, hidden = _predicted(parts, narrow), parts["hidden"]
+    masked, hidden = _predicted(parts, narrow) + own_head(config, parts, narrow), parts["hidden"]
     heads = {
         "Model": 0,
         "MaskedLM": masked,
@@ -280,7 +286,8 @@ def big_bird(config: Config, parts: Parts) -> Parts:
 @reader
 def generator(config: Config, parts: Parts) -> Parts:
     """Read the encoder of BERT for generation: no kinds of tokens, no pooler; one that writes has a bias a token."""
-    side = SideWeights(vectors=parts["vocab"]) if class_of(config) == "CausalLM" else None
+    head = parts["vocab"] + own_head(config, parts, parts["hidden"] + 1)
+    side = SideWeights(vectors=head) if class_of(config) == "CausalLM" else None
     return {"positions": "learned", "side": side, **dropout_of(config)}
 
 

@@ -22,7 +22,7 @@ from . import (  # noqa: F401 - importing them marks their readers
 )
 from .hf_parts import READERS, Reader
 
-_USUAL: Final = {
+USUAL: Final = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
     "heads": "num_attention_heads",
@@ -62,12 +62,12 @@ def family(kind: str) -> Family | None:
 @functools.cache
 def _family(kind: str) -> Family:
     written = _whole(table()["families"][kind])
-    sizes = dict(zip(_USUAL.values(), written["sizes"], strict=True)) if "sizes" in written else {}
+    sizes = dict(zip(USUAL.values(), written["sizes"], strict=True)) if "sizes" in written else {}
     usual = {"tie_word_embeddings": False, **sizes, **({"hidden_act": "silu"} if sizes else {})}
     return Family(
         implementation=written["implementation"],
         defaults={**usual, **written.get("defaults", {})},
-        names={**_USUAL, "head_dim": "head_dim", "activation": "hidden_act", **written.get("names", {})},
+        names={**USUAL, "head_dim": "head_dim", "activation": "hidden_act", **written.get("names", {})},
         fixed=written.get("fixed", {}),
         only=written.get("only", {}),
         readers=tuple(_reader(each) for each in written.get("readers", ())),

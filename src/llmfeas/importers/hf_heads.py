@@ -81,8 +81,9 @@ def inkling_layers(config: Config, parts: Parts) -> Parts:
 
     Files call the width of an expert `intermediate_size` where they have a `dense_intermediate_size`.
     """
-    layers, hidden, width = parts["layers"], parts["hidden"], parts["head_dim"]
+    layers, hidden = parts["layers"], parts["hidden"]
     listed = config.numbers("local_layer_ids", 10_000)
+    widths = {True: config.optional_count("swa_head_dim") or parts["head_dim"], False: parts["head_dim"]}
     windowed = [i in listed if listed is not None else bool((i + 1) % 6) for i in range(layers)]
     heads = {True: config.count("swa_num_attention_heads", "heads"), False: parts["heads"]}
     kv_heads = {True: config.count("swa_num_key_value_heads", "heads"), False: parts["kv_heads"]}
@@ -95,13 +96,14 @@ def inkling_layers(config: Config, parts: Parts) -> Parts:
     sides = []
     for index, local in enumerate(windowed):
         routed = () if index < dense else ((hidden, sinks),)
-        vectors = rank * extent[local] + 2 * kernel * (kv_heads[local] * width + hidden) + 1
+        vectors = rank * extent[local] + 2 * kernel * (kv_heads[local] * widths[local] + hidden) + 1
         sides.append(SideWeights(matrices=((hidden, heads[local] * rank), *routed), vectors=vectors))
     return {
         **read.pattern(config, "local_layer_ids", marks, layers, window),
-        "whole_heads": HeadShape(heads=heads[False], kv_heads=kv_heads[False], head_dim=width),
+        "whole_heads": HeadShape(heads=heads[False], kv_heads=kv_heads[False], head_dim=widths[False]),
         "heads": heads[True],
         "kv_heads": kv_heads[True],
+        "head_dim": widths[True],
         "beside": sides,
     }
 
@@ -166,8 +168,9 @@ def inkling_experts(config: Config, parts: Parts) -> Parts:
 
 @reader
 def gates(config: Config, _: Parts) -> Parts:
-    """Read whether attention has a gate a head (Laguna)."""
-    return {"head_gate": config.raw("gating") is not False}
+    """Read whether attention has a gate a head, or one a channel (Laguna)."""
+    by_head = config.raw("gating") in (None, True, "per-head")
+    return {"head_gate": by_head, "output_gate": not by_head}
 
 
 @reader

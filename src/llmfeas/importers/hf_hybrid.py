@@ -36,10 +36,11 @@ def granite_layers(config: Config, parts: Parts) -> Parts:
     """Read Granite 4's mixers and its feed-forward: experts beside a shared one, or that one alone."""
     found: Parts = {} if config.text("position_embedding_type", "rope") == "rope" else {"rope_fraction": 0.0}
     names = {"mamba": "state_space", "linear_attention": "state_space", "attention": "attention"}
-    if config.raw("layer_types") is not None or config.raw("layers_block_type") is not None:
-        key = "layer_types" if config.raw("layer_types") is not None else "layers_block_type"
+    key = next((key for key in ("layer_types", "layers_block_type") if config.raw(key) is not None), None)
+    found["mixer"] = ["state_space"] * parts["layers"]
+    if key is not None:
         found |= read.mixers(config, parts, key, {**names, "full_attention": "attention"})
-    if "state_space" in found.get("mixer", ("state_space",)):
+    if "state_space" in found["mixer"]:
         found |= _state_space(config, parts)
     shared = config.count("shared_intermediate_size")
     count = config.optional_count("num_local_experts", "experts", zero=True) or 0

@@ -213,7 +213,10 @@ def linear_attention(config: Config, parts: Parts, *, apart: bool = False) -> Pa
         if len(kinds) < layers:
             raise config.wrong("layer_types", f"names {len(kinds)} of {layers} layers")
         interval = kinds.index("full_attention") + 1 if "full_attention" in kinds else layers + 1
-        listed["mixer"] = ["attention" if kind == "full_attention" else "linear_attention" for kind in kinds]
+        listed["mixer"] = ["linear_attention" if kind == "linear_attention" else "attention" for kind in kinds[:layers]]
+        if "sliding_attention" in kinds[:layers]:
+            listed["window"] = Window(size=config.count("sliding_window", "tokens"))
+            listed["windowed"] = [kind == "sliding_attention" for kind in kinds[:layers]]
     return {
         **listed,
         "linear_attention": LinearAttention(
@@ -251,8 +254,8 @@ def experts(
     fields: Parts = {"count": number, "top_k": config.count(top_k, "experts"), "width": config.count(width)}
     if shared:
         fields["shared"] = config.optional_count(shared, "experts", zero=True) or 0
-    if shared_width and (size := config.optional_count(shared_width, zero=True)):
-        fields |= {"shared": 1, "shared_width": size}
+    if shared_width and (size := config.optional_count(shared_width, zero=True)) and fields.get("shared", 1):
+        fields |= {"shared": 1, "shared_width": size * fields.get("shared", 1)}
     if first_dense:
         fields["first_dense_layers"] = config.optional_count(first_dense, "layers", zero=True) or 0
     dense_only = _dense_only(config, parts["layers"])
