@@ -29,6 +29,7 @@ SAFETENSORS, _ = safetensors_files.header(
     {name: (shape, "BF16") for name, shape in CASES["mixtral"]["tensors"].items()}
 )
 ENDS = (["-t", "inference"], ["-t", "pretrain"], ["-t", "qlora"], ["-t", "inference", "--explain"])
+FORMATS = ("json", "json", "json", "table", "csv", "markdown", "ndjson")
 
 
 def damaged(raw: bytes, seed: int) -> bytes:
@@ -82,9 +83,20 @@ def misshapen(seed: int) -> bytes:
 
 
 def asked_of(path: Path, chance: Random) -> Iterator[str]:
-    """What does not hold of an answer about a model file."""
-    line = ["estimate", "-m", str(path), "-d", chance.choice(DEVICES), *chance.choice(ENDS)]
-    yield from faults(answered([*line, *chance.choice((["--json"], []))]))
+    """What does not hold of an answer about a model file; most often a bare one, without ladder and remedies."""
+    device, end = chance.choice(DEVICES), chance.choice(ENDS)
+    match chance.randrange(10):
+        case 0:
+            yield from faults(answered(["models", "show", str(path), "-f", chance.choice(FORMATS)]))
+        case 1 | 2 | 3:
+            line = json.dumps({"model": str(path), "device": device, "task": end[1]}).encode()
+            yield from faults(answered(["sweep", "-", "-f", "ndjson"], line))
+        case 4 | 5 | 6:
+            line = ["compare", "-m", str(path), "-d", device, *end[:2], "-f", chance.choice(FORMATS)]
+            yield from faults(answered(line))
+        case _:
+            line = ["estimate", "-m", str(path), "-d", device, *end, "-f", chance.choice(FORMATS)]
+            yield from faults(answered(line))
 
 
 @functools.cache
@@ -142,16 +154,16 @@ def safetensors(chance: Random, folder: Path) -> Iterator[str]:
     yield from asked_of(path, chance)
 
 
+OVERLAY_CHECKS = (["catalog", "check"], *([["catalog", "check", "llmfeas.yaml"]] * 4))
 OVERLAY_ENDS = (
-    ["catalog", "check"],
     ["estimate", "-m", "gpt2", "-d", "rtx-4090", "--json"],
     ["estimate", "-m", "mine", "-d", "mine", "-t", "inference"],
     ["estimate", "-m", "gpt2", "-d", "rtx-409"],
     ["estimate", "-m", "gpt22", "-d", "mine", "--json"],
     ["compare", "-m", "gpt2", "-d", "rtx-4090", "-d", "mine"],
     ["plan", "-m", "gpt2", "-d", "mine"],
-    ["devices", "list"],
-    ["models", "list", "-f", "markdown"],
+    ["devices", "list", "-f", "csv"],
+    ["models", "list", "-f", "ndjson"],
     ["devices", "show", "mine"],
     ["devices", "show", "mine", "--yaml"],
     ["offers", "list"],
@@ -221,7 +233,7 @@ def _only(whole: Any, holder: Any, name: Any) -> Any:
 def overlays(chance: Random, folder: Path) -> Iterator[str]:
     """A catalog of a checkout, which loads by itself."""
     (folder / "llmfeas.yaml").write_text(hostile.dumped(overlay(chance)), "utf-8", "surrogatepass")
-    for line in (OVERLAY_ENDS[0], chance.choice(OVERLAY_ENDS[1:])):
+    for line in (chance.choice(OVERLAY_CHECKS), chance.choice(OVERLAY_ENDS)):
         yield from faults(answered(line))
 
 

@@ -1,9 +1,13 @@
-"""Attacks in a process that is watched: one after the other, each from its own seed, for a time."""
+"""Attacks in a process that is watched: one after the other, each from its own seed, for a time.
+
+The watching process has read and computed what most attacks begin with, once; those that attack are forked from it.
+"""
 
 from __future__ import annotations
 
 import collections
 import functools
+import gc
 import multiprocessing
 import os
 import resource
@@ -17,6 +21,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from .holds import MEMORY_BYTES, SLOW
 
@@ -39,8 +44,10 @@ HANG_CPU_SECONDS, HANG_SECONDS = 20, 150.0
 """An attack is given up after this much CPU, or time."""
 MOST_ADDRESSES = 4_000_000_000
 """A process that wants more than this gets no more, instead of the machine's last memory."""
-LIFE = 1000
+LIFE = 10_000
 """Attacks in one process; the next one begins anew."""
+TOLD_SECONDS = 0.5
+"""How often a process says how far it is; a failure it says at once."""
 SHOWN = 5
 """Failures of a kind that are shown; the others are named."""
 
@@ -56,7 +63,7 @@ def attack_of(kind: str) -> Attack:
 
 def attacked(kind: str, seed: int, number: int) -> list[str]:
     """Make one attack in surroundings of its own, and say what did not hold."""
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_fast_folder()) as name:
         folder = Path(name)
         os.chdir(folder)
         os.environ.update(HOME=name, XDG_CONFIG_HOME=str(folder / "config"), COLUMNS="80")
@@ -67,6 +74,12 @@ def attacked(kind: str, seed: int, number: int) -> list[str]:
         finally:
             os.chdir("/")
             _forget_catalogs()
+
+
+@functools.cache
+def _fast_folder() -> str | None:
+    """Where a folder is made in no time: in memory; None for the usual place."""
+    return "/dev/shm" if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK) else None
 
 
 def _forget_catalogs() -> None:
@@ -89,32 +102,56 @@ def _read_once() -> None:
     store.data_file = functools.cache(store.data_file)  # type: ignore[assignment]
 
 
-def _work(connection: Connection, kinds: list[str], seed: int, numbers: dict[str, int]) -> None:
-    """Attack in turns, for a life or until killed: say which one begins, and how it ended."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
+FIRST = (
+    "estimate -m gpt2 -d rtx-4090 -t pretrain --json",
+    "estimate -m llama-3-8b -d h100-sxm -t qlora",
+    "estimate -m nothing -d nothing",
+    "estimate -m gpt2",
+    "plan -m llama-3-8b -d rtx-4090 -t finetune",
+    "compare -m gpt2 -d rtx-4090 -d t4 -f markdown",
+    "models list -f csv",
+)
+"""Questions that load what most others need."""
+
+
+def warmed() -> None:
+    """Load and compute once what the processes that are forked from this one share."""
+    from .holds import answered
+
     _read_once()
-    spent = dict.fromkeys(kinds, 0.0)
-    loaded: set[str] = set()
+    for line in FIRST:
+        answered(line.split())
+    gc.collect()
+    gc.freeze()
+
+
+def _work(connection: Connection, kinds: list[str], seed: int, numbers: dict[str, int], place: Any) -> None:
+    """Attack in turns, for a life or until killed: `place` holds the attack that runs; how they ended is sent."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
+    spent, counts = dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0)
+    told = time.monotonic()
     for _ in range(LIFE):
         kind = min(kinds, key=lambda each: spent[each])  # each has its share of the time
         numbers[kind] += 1
         number, begin = numbers[kind], time.monotonic()
-        connection.send((kind, number, None, 0))
+        place[:] = [kinds.index(kind), number]
         signal.setitimer(signal.ITIMER_PROF, HANG_CPU_SECONDS)
         try:
             found = attacked(kind, seed, number)
         except Exception as error:
             found = [f"the attack itself failed: {type(error).__name__}: {error}"]
+        place[0] = -1
         spent[kind] += time.monotonic() - begin
-        if found and kind not in loaded and all(fault.endswith(SLOW) for fault in found):
-            found = []  # what the first one loads
-        loaded.add(kind)
+        counts[kind] += 1
         peak = peak_bytes()
         if peak > MEMORY_BYTES:
             found.append(f"{peak / 1e6:.0f} MB of memory")
-        connection.send((kind, number, found, peak))
+        if found or time.monotonic() - told > TOLD_SECONDS:
+            connection.send((counts, f"{kind}/{seed}/{number}", found, peak))
+            counts, told = dict.fromkeys(kinds, 0), time.monotonic()
         if peak > MEMORY_BYTES:
-            return
+            break
+    connection.send((counts, "", [], peak_bytes()))
 
 
 @dataclass
@@ -151,41 +188,42 @@ class Report:
 def attack(kinds: list[str], report: Report, seconds: float) -> None:
     """Attack for a time; a process that dies, hangs or grows is a failure, and the next one goes on after it."""
     numbers, end = dict.fromkeys(kinds, 0), time.monotonic() + seconds
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
+    place = context.RawArray("q", [-1, 0])
+    warmed()
     while time.monotonic() < end:
         before = sum(report.counts.values()) + len(report.failures)
         ours, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(theirs, kinds, report.seed, dict(numbers)), daemon=True)
+        worker = context.Process(target=_work, args=(theirs, kinds, report.seed, dict(numbers), place), daemon=True)
         worker.start()
         theirs.close()
-        _watched(ours, end, numbers, report)
+        ended = _watched(ours, end, numbers, report)
         worker.kill()
         worker.join()
+        if ended and place[0] >= 0:
+            kind, number = kinds[place[0]], place[1]
+            report.failed(kind, f"{kind}/{report.seed}/{number}", [ended])
+            numbers[kind] = number
+        place[0] = -1
         if sum(report.counts.values()) + len(report.failures) == before:
             raise RuntimeError("no attack could be made")
 
 
-def _watched(connection: Connection, end: float, numbers: dict[str, int], report: Report) -> None:
-    """Take what a process says of its attacks, until it ends or the time is over."""
-    current = None
+def _watched(connection: Connection, end: float, numbers: dict[str, int], report: Report) -> str:
+    """Take what a process says of its attacks until it ends or the time is over; return how the last one ended it."""
     while (left := end - time.monotonic()) > 0:
         if not connection.poll(min(left, HANG_SECONDS)):
-            if left > HANG_SECONDS and current is not None:
-                report.failed(current[0], "/".join(map(str, current)), [f"waits for more than {HANG_SECONDS:g} s"])
-                return
+            if left > HANG_SECONDS:
+                return f"waits for more than {HANG_SECONDS:g} s"
             continue
         try:
-            kind, number, found, peak = connection.recv()
+            counts, name, found, peak = connection.recv()
         except EOFError:
-            if current is not None:
-                report.failed(current[0], "/".join(map(str, current)), ["the process died: a hang, or no memory"])
-            return
-        numbers[kind] = number
-        if found is None:
-            current = (kind, report.seed, number)
-            continue
-        current = None
-        report.counts[kind] += 1
+            return "the process died: a hang, or no memory"
+        for kind, count in counts.items():
+            numbers[kind] += count
+            report.counts[kind] += count
         report.peak_bytes = max(report.peak_bytes, peak)
         if found:
-            report.failed(kind, f"{kind}/{report.seed}/{number}", found)
+            report.failed(name.partition("/")[0], name, found)
+    return ""

@@ -72,8 +72,21 @@ class BugError(LlmfeasError):
     exit_code = 1
 
 
+def of_system(error: BaseException) -> UsageError | None:
+    """What the system refuses where nothing foresaw it: a name too long, a locked folder; None for another error."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return None
+    where = f"{printable(error.filename, 80)!r}: " if error.filename is not None else ""
+    return UsageError("system-error", f"{where}{error.strerror}.", "Check the path, and what you may do there.")
+
+
+def unforeseen(error: BaseException) -> LlmfeasError:
+    """The error that stands for one that no command foresaw: the system's, or a bug of ours."""
+    return of_system(error) or as_bug(error)
+
+
 def as_bug(error: BaseException) -> BugError:
-    """The error that stands for one that was not foreseen."""
+    """The error that stands for one that should not have happened."""
     what = printable(f"{type(error).__name__}: {error}", LONGEST_NAME)
     hint = "It is not your input's fault. Please report it; LLMFEAS_DEBUG=1 shows where it happened."
     return BugError("bug", f"this is a bug of llmfeas ({what}).", hint)

@@ -114,3 +114,20 @@ def test_a_catalog_that_nobody_asked_for_is_named(checkout: Path) -> None:
     for command in ("estimate", "plan", "compare"):
         assert "llmfeas.yaml" in "".join(held(command, "-m", "gpt2", "-d", "t4", "-t", "inference", code=0).split())
     assert "llmfeas.yaml@" in json.loads(held("devices", "list", "--json", code=0))["catalog"]
+
+
+def test_a_shard_whose_name_the_system_refuses(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the file's fault wherever it is met: in a line of a sweep, of an agent or of the page as well."""
+    from llmfeas.cli.mcp import _answered
+    from llmfeas.cli.tools import tools
+    from llmfeas.page.answers import called
+
+    path = checkout / "model.safetensors.index.json"
+    path.write_text(json.dumps({"metadata": {}, "weight_map": {"a.weight": "x" * 10_000}}), encoding="utf-8")
+    ask = {"model": str(path), "device": "rtx-4090", "task": "inference"}
+    found = answered(["sweep", "-"], json.dumps(ask).encode())
+    assert (found.code, list(faults(found))) == (3, [])
+    assert json.loads(found.out)["error"]["code"] == "system-error"
+    assert json.loads(called("answered", json.dumps([ask])))["error"]["code"] == "system-error"
+    said, error, failed = _answered(tools()["estimate"], ask)
+    assert failed and error["error"]["code"] == "system-error" and "File name too long" in said

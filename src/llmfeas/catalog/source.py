@@ -260,5 +260,7 @@ class _Reader:
         if 0 < line <= len(lines) and lines[line - 1].lstrip(" -").startswith("\t"):
             return DataError("bad-yaml", f"{place}: a tab where YAML wants spaces", "Indent with spaces.")
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
+        if "nesting" in problem:  # newer readers have a limit of their own, which a flood of brackets meets first
+            return DataError("bad-yaml", f"{place}: nests too deeply", f"Nest at most {MAX_DEPTH} levels.")
         hint = "Mend that line or the one above it."
         return DataError("bad-yaml", f"{place}: not valid YAML: {printable(problem, 120)}", hint)

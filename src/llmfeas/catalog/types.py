@@ -6,6 +6,7 @@ data comes from outside (`catalog.validation`), so that a constraint is written 
 
 from __future__ import annotations
 
+import functools
 import operator
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +50,8 @@ def beyond_limits(record: Any) -> Iterator[str]:
 
     For records that a program has computed from what it read: nobody has checked them.
     """
-    hints = typing.get_type_hints(type(record), include_extras=True)
+    kind: type = type(record)
+    hints = _hints(kind)
     for field in fields(record):
         value = getattr(record, field.name)
         parts = value if isinstance(value, tuple) else (value,)
@@ -60,6 +62,11 @@ def beyond_limits(record: Any) -> Iterator[str]:
         if isinstance(value, int | float):
             faults = (limits.broken_by(value) for limits in _limits_in(hints[field.name]))
             yield from (f"{field.name} {fault}" for fault in faults if fault)
+
+
+@functools.cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
 
 
 def _limits_in(hint: Any) -> Iterator[Limits]:

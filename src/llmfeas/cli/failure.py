@@ -14,7 +14,7 @@ from click.exceptions import BadOptionUsage, BadParameter, ClickException, Missi
 from click.exceptions import UsageError as ClickUsageError
 
 from ..elsewhere import is_no_matter, ours
-from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug, unwritable
+from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug, of_system, unwritable
 from ..text import printable
 from . import output, terminal
 from .ending import code_and_message
@@ -68,16 +68,11 @@ def _ended(sentence: str) -> str:
 
 
 def _from_system(error: BaseException) -> LlmfeasError | None:
-    """Translate what the system refuses where no command foresaw it: a full disk, a name too long, a locked folder."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return None
-    from ..text import printable
-
-    if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG):
+    """Translate what the system refuses where no command foresaw it; a full disk behind stdout has no name."""
+    if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG):
         output.discard()
         return unwritable("standard output", error)
-    where = f"{printable(error.filename, 80)!r}: " if error.filename is not None else ""
-    return UsageError("system-error", f"{where}{error.strerror}.", "Check the path, and what you may do there.")
+    return of_system(error)
 
 
 def translated(error: BaseException, arguments: Sequence[str] = ()) -> LlmfeasError | None:

@@ -186,7 +186,7 @@ def _one_at_a_time() -> Any:
 
 def _answered(tool: Tool, arguments: Json) -> tuple[str, Json, bool]:
     """Text for the reader, the answer or the error as JSON has it, and whether it is an error."""
-    from ..errors import as_bug
+    from ..errors import unforeseen
     from ..render.markdown import rendered
     from .failure import as_text
 
@@ -197,7 +197,7 @@ def _answered(tool: Tool, arguments: Json) -> tuple[str, Json, bool]:
     except LlmfeasError as error:
         known = error
     except Exception as error:
-        known = as_bug(error)
+        known = unforeseen(error)
     return as_text(known), {"error": known.to_dict()}, True
 
 

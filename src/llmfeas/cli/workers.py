@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
-from ..errors import DataError, LlmfeasError, as_bug
+from ..errors import BugError, DataError, LlmfeasError, unforeseen
 from ..record import dataclass
 from .failure import fails
 from .scenario_items import Item, ScenarioLine
@@ -91,8 +91,9 @@ def answered(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Ans
             lines.append(_line(_failed(item, error), options.format))
             bad += 1
         except Exception as error:  # one scenario must not end the others
-            lines.append(_line(_failed(item, as_bug(error)), options.format))
-            bugs += 1
+            known = unforeseen(error)
+            lines.append(_line(_failed(item, known), options.format))
+            bugs, bad = bugs + isinstance(known, BugError), bad + (not isinstance(known, BugError))
     return Answered("".join(lines), len(lines), bad, bugs, refused)
 
 

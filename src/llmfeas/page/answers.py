@@ -10,7 +10,7 @@ from typing import Any
 from .. import __version__
 from ..catalog.search import search
 from ..catalog.store import Records, catalog
-from ..errors import LlmfeasError, as_bug
+from ..errors import LlmfeasError, unforeseen
 from ..options import BY_NAME, OPTIONS, TASKS, Option
 from ..planning.answer import answer, bare_answer
 from ..planning.compare import chosen_devices, comparison
@@ -141,5 +141,5 @@ def called(name: str, arguments: str) -> str:
     except RecursionError:
         raise
     except Exception as error:
-        result = {"error": as_bug(error).to_dict()}
+        result = {"error": unforeseen(error).to_dict()}
     return json.dumps(result, ensure_ascii=False)
