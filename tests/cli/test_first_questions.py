@@ -61,7 +61,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("launch --engine axolotl -m llama-3.3-70b -d 2xrtx-3090 -t qlora --offload all", 0, ("offload_params: true",)),
     ("launch --engine trl -m llama-3.3-70b -d 2xrtx-3090 -t qlora --offload all", 2, ("does not divide quantized",)),
     # commands agree: one 4090 before two T4s, a rung of 16 bits that does not fit beside an answer in 8
-    ("compare -m llama-3-8b -d rtx-4090 -d 2xt4 -t qlora", 0, ("Time, log ✓ rtx-4090",)),
+    ("compare -m llama-3-8b -d rtx-4090 -d 2xt4 -t qlora", 0, ("Time, bar ✓ rtx-4090",)),
     (
         "estimate -m llama-3-70b -d 4xl40s -t inference --concurrency 32 --context 8192 --quant fp8",
         0,

@@ -130,6 +130,10 @@ def test_groups_are_whole_and_a_prompt_brings_as_many_sequences() -> None:
         asked(task="grpo", global_batch=12)
 
 
+GRPO: dict[str, Any] = {"task": "grpo"}
+MODELS_WRITTEN_BY = ("qwen2.5-0.5b", "llama-3-8b")
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -144,9 +148,26 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
         asked(**{"task": "grpo", **changes})
 
 
-def test_a_share_that_cannot_hold_the_weights_is_said() -> None:
-    found = asked(model="llama-3-8b", device="rtx-4090", task="grpo", adapters="lora")
-    assert "rollout-share" in {note["code"] for note in found["warnings"]}
+def test_the_writers_share_has_room_for_its_weights() -> None:
+    small, large = (asked(model=model, device="rtx-4090", task="grpo", adapters="lora") for model in MODELS_WRITTEN_BY)
+    assert small["inputs"]["gpu_memory_utilization"] == {"value": 0.3, "origin": "backend"}
+    assert large["inputs"]["gpu_memory_utilization"] == {"value": 0.8, "origin": "derived"}
+    assert "rollout-share" not in {reason["code"] for reason in large["result"]["verdict"]["reasons"]}
+
+
+@pytest.mark.parametrize("sleep", ["true", "false"])
+def test_a_share_without_room_for_the_weights_refuses(sleep: str) -> None:
+    found = asked(
+        model="llama-3-8b", device="h100-sxm", adapters="lora", sleep=sleep, **GRPO, gpu_memory_utilization=0.2
+    )
+    verdict = found["result"]["verdict"]
+    assert (verdict["status"], verdict["memory"]) == ("infeasible", "exceeds")
+    assert "it needs 0.3" in next(r["message"] for r in verdict["reasons"] if r["code"] == "rollout-share")
+
+
+def test_a_step_writes_a_group_of_answers_on_every_rank() -> None:
+    found = asked(model="qwen2.5-7b", device="h100-sxm", num_devices=8, adapters="lora", **GRPO)
+    assert found["inputs"]["global_batch"]["value"] >= 8 * 8
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         flops=flops(scenario),
         memory=counted.memory,
         time=time,
-        verdict=verdict(scenario, counted.memory, total, usd, software, reasons, counted.serving, load),
+        verdict=verdict(scenario, counted, total, usd, software, reasons, load),
         serving=counted.serving,
         warnings=(
             *settled.warnings,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
-from ..memory.peak import Memory, on_machine_bytes
+from ..memory.peak import CountedMemory, Memory, on_machine_bytes
 from ..memory.serving_room import ServingRoom
 from ..memory.usable import pool_bytes
 from ..ranges import Range
@@ -113,20 +113,22 @@ def worst_software(statuses: Iterable[Software]) -> Software:
 
 def verdict(
     scenario: Scenario,
-    memory: Memory,
+    counted: CountedMemory,
     total_seconds: Range | None,
     usd: Range | None,
     software: Software,
     software_reasons: Iterable[Note],
-    serving: ServingRoom | None = None,
     load: tuple[LoadVerdict, tuple[Note, ...]] = ("not_asked", ()),
 ) -> Verdict:
     """Join the five judgements; the worst wins: unsupported > infeasible > tight > feasible."""
     time, time_reasons = time_verdict(scenario, total_seconds)
     budget, budget_reasons = budget_verdict(scenario, usd)
+    memory, serving = counted.memory, counted.serving
     host = host_exceeds(scenario, memory)
     memory_status = "exceeds" if host else memory.verdict
-    refusal, doubt = (serving.refusal, serving.doubt) if serving is not None else (None, None)
+    refusal, doubt = counted.refusal, None
+    if serving is not None:
+        refusal, doubt = serving.refusal, serving.doubt
     if refusal is not None:
         memory_status = "exceeds"
     elif doubt is not None and memory_status == "fits":

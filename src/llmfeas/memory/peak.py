@@ -16,7 +16,7 @@ from ..workload.serving import pool_of, replicas
 from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
-from .rollouts import beside_training, fullest
+from .rollouts import beside_training, fullest, writer_refuses
 from .runtime import overhead_of, own_memory, runtime_memory
 from .server_releases import doubted_by_releases
 from .serving_room import ServingRoom, served_memory
@@ -101,6 +101,8 @@ class CountedMemory:
     notes: tuple[Note, ...] = ()
     serving: ServingRoom | None = None
     """What a server makes of its share of the device; None where there is no such share."""
+    refusal: Note | None = None
+    """Why the server that writes answers for a training does not start."""
 
 
 def memory(scenario: Scenario) -> CountedMemory:
@@ -109,8 +111,7 @@ def memory(scenario: Scenario) -> CountedMemory:
 
 
 def _training(scenario: Scenario) -> CountedMemory:
-    server, notes = beside_training(scenario)
-    tensors, server = fullest(scenario, training_memory(scenario), server)
+    tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario))
     runtime = runtime_memory(scenario, tensors.components)
     others = models_beside(scenario)
     peak = _training_peak(tensors, runtime, server, others)
@@ -118,8 +119,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         name: size + server.get(name, 0.0) + others.get(name, 0.0)
         for name, size in components_of(tensors.components).items()
     }
-    if tensors.approximate:
-        notes = (*notes, Note("memory-approximate", tensors.approximate))
+    notes = (Note("memory-approximate", tensors.approximate),) if tensors.approximate else ()
     found = Memory(
         components={**components, "runtime_bytes": runtime.expected},
         peak_bytes=peak,
@@ -132,7 +132,8 @@ def _training(scenario: Scenario) -> CountedMemory:
         usable_bytes=usable_bytes(scenario),
     )
     told = (_unmeasured, _unlike, stack_notes, written_notes, refused_notes, _on_drive, _alone)
-    return CountedMemory(found, (*notes, *(note for say in told for note in say(scenario))))
+    notes = (*notes, *(note for say in told for note in say(scenario)))
+    return CountedMemory(found, notes, refusal=writer_refuses(scenario))
 
 
 def _alone(scenario: Scenario) -> Iterator[Note]:
@@ -289,7 +290,7 @@ def peak_bytes(scenario: Scenario) -> Range:
     """The peak alone, for searches over recipes."""
     if not scenario.is_training:
         return _serving(scenario).memory.peak_bytes
-    tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario)[0])
+    tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario))
     runtime = runtime_memory(scenario, tensors.components)
     return _training_peak(tensors, runtime, server, models_beside(scenario))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..catalog.architecture import Architecture
 from ..contract import Note
 from ..record import replace
 from ..scenario import Scenario
@@ -24,6 +25,14 @@ AT_REST = ("weights_bytes", "optimizer_bytes")
 """Components that a training holds between two steps."""
 
 
+def least_share(model: Architecture, memory_bytes: float, devices: int, usual: float) -> float | None:
+    """The share of each device in which a server has room for weights and a cache: the usual one if that is enough,
+    else the least tenth; None where all of the device is too little."""
+    needed = served_bytes(model) / (1 << (devices.bit_length() - 1)) / ROOM_FOR_WEIGHTS
+    shares = (usual, *(tenth / 10 for tenth in range(1, 10) if tenth / 10 > usual))
+    return next((share for share in shares if needed <= share * memory_bytes), None)
+
+
 def rollout_tp(scenario: Scenario) -> int:
     """Devices over which the server divides its weights: the fewest, in powers of two, that leave room for a cache."""
     share = scenario.colocated_bytes or scenario.memory_bytes
@@ -42,8 +51,13 @@ def answers_at_once(scenario: Scenario) -> int:
     return servers * max(1, int((tp * share - _weights(scenario)) / each))
 
 
+def served_bytes(model: Architecture) -> float:
+    """Bytes of the weights that a server writes answers with."""
+    return SERVED_BYTES * parameters(model).total
+
+
 def _weights(scenario: Scenario) -> float:
-    return SERVED_BYTES * parameters(scenario.model.architecture).total
+    return served_bytes(scenario.model.architecture)
 
 
 def sleeps(scenario: Scenario) -> bool:
@@ -76,16 +90,24 @@ def _graphs(scenario: Scenario) -> float:
     return graph_bytes(replace(serving, max_num_seqs=max(1, together)))
 
 
-def beside_training(scenario: Scenario) -> tuple[dict[str, float], tuple[Note, ...]]:
+def beside_training(scenario: Scenario) -> dict[str, float]:
     """Bytes by component of the server's share of each device, its weights first; none where it runs elsewhere."""
     share = scenario.colocated_bytes
     if not share:
-        return {}, ()
+        return {}
     weights = _weights(scenario) / rollout_tp(scenario)
-    if weights > ROOM_FOR_WEIGHTS * share:
-        text = (
-            f"the server that writes answers has no room for weights and a cache in"
-            f" --gpu-memory-utilization {scenario.gpu_memory_utilization:g}: its weights alone were counted"
-        )
-        return {"weights_bytes": weights}, (Note("rollout-share", text),)
-    return {"weights_bytes": weights, "kv_cache_bytes": share - weights}, ()
+    return {"weights_bytes": weights, "kv_cache_bytes": max(0.0, share - weights)}
+
+
+def writer_refuses(scenario: Scenario) -> Note | None:
+    """Say when the server that writes answers does not start: its share has no room for weights and a cache."""
+    share = scenario.colocated_bytes
+    if not share or _weights(scenario) / rollout_tp(scenario) <= ROOM_FOR_WEIGHTS * share:
+        return None
+    least = least_share(scenario.model.architecture, scenario.memory_bytes, scenario.num_devices, 0.0)
+    more = f"it needs {least:g}" if least else "--colocate false writes on devices of its own"
+    text = (
+        f"the server that writes answers has no room for weights and a cache in"
+        f" --gpu-memory-utilization {scenario.gpu_memory_utilization:g}: {more}"
+    )
+    return Note("rollout-share", text)

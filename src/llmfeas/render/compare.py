@@ -1,4 +1,4 @@
-"""The report of a comparison: one line a device, a bar for time on a logarithmic scale."""
+"""The report of a comparison: one line a device, with a bar for its time or speed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,24 @@ def _time(row: Mapping[str, Any]) -> Mapping[str, float]:
     return value
 
 
-def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
-    """Each row's bar: a tenth of the length at the smallest figure, all of it at the largest, logarithmic between."""
+MOST_DRAWN = 20.0
+"""Largest figure over smallest up to which bars are as long as figures are large; beyond, a bar would vanish."""
+
+
+def _proportional(rows: Sequence[Mapping[str, Any]]) -> bool:
+    figures = [_time(row)["expected"] for row in rows]
+    return max(figures) <= MOST_DRAWN * min(figures)
+
+
+def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Phrase | Bar]:
+    """Each row's bar: its figure over the largest; where these differ much a tenth of the length at the smallest, all
+    of it at the largest, logarithmic between; none where they are equal."""
     figures = [max(_time(row)["expected"], 1e-12) for row in rows]
+    if min(figures) == max(figures):
+        return [Phrase("")] * len(rows)
+    if _proportional(rows):
+        return [Bar(value / max(figures)) for value in figures]
     low, high = math.log(min(figures)), math.log(max(figures))
-    if high - low < 1e-9:
-        return [Bar(0.5)] * len(rows)
     return [Bar(0.1 + 0.9 * (math.log(value) - low) / (high - low)) for value in figures]
 
 
@@ -58,7 +70,7 @@ def _serves(row: Mapping[str, Any]) -> bool:
     return "decode_tokens_per_second" in row["time"]
 
 
-def _cells(row: Mapping[str, Any], bar: Bar, *, models: bool) -> tuple[Phrase | Bar, ...]:
+def _cells(row: Mapping[str, Any], bar: Phrase | Bar, *, models: bool) -> tuple[Phrase | Bar, ...]:
     memory, relative = row["memory"], None if models else row["relative_speed"]
     written = format_count if _serves(row) else format_duration
     expected, _, ends = figure(_time(row), written).partition("(")
@@ -82,7 +94,7 @@ def _cells(row: Mapping[str, Any], bar: Bar, *, models: bool) -> tuple[Phrase | 
     )
 
 
-def _columns(sort: str, *, inference: bool, models: bool) -> tuple[Column, ...]:
+def _columns(sort: str, *, inference: bool, models: bool, proportional: bool) -> tuple[Column, ...]:
     """The columns; without room for all, spare ones are left out from the right: never the one sorted by."""
     return (
         Column(title="Model" if models else "Device"),
@@ -93,7 +105,7 @@ def _columns(sort: str, *, inference: bool, models: bool) -> tuple[Column, ...]:
         Column(title="Speed", figures=True, spare=True),
         Column(title="Takes", figures=True),
         Column(title="$/1M" if inference else "Cost", figures=True, spare=sort != "cost"),
-        Column(title="Speed, log" if inference else "Time, log", spare=True),
+        Column(title=("Speed" if inference else "Time") + (", bar" if proportional else ", log"), spare=True),
         Column(title="Backend", spare=True),
         Column(title="Engine", spare=True),
         Column(title="Precision", spare=True),
@@ -105,7 +117,7 @@ def _columns(sort: str, *, inference: bool, models: bool) -> tuple[Column, ...]:
 def _table(rows: Sequence[Mapping[str, Any]], sort: str, *, models: bool = False) -> Table:
     """Rows as a table, without columns that say nothing; `models`: of one device, a row a model."""
     inference = _serves(rows[0])
-    columns = _columns(sort, inference=inference, models=models)
+    columns = _columns(sort, inference=inference, models=models, proportional=_proportional(rows))
     cells = [_cells(row, bar, models=models) for row, bar in zip(rows, _bars(rows), strict=True)]
     one_format = len({_format(row) for row in rows}) == 1
     alike = {

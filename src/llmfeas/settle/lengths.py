@@ -283,11 +283,15 @@ def _settle_output(draft: Draft, context: int, prompt: int, model: Model) -> int
 
 
 def global_batch(scenario: Scenario, micro_batch: int) -> int:
-    """The automatic global batch in sequences: micro x dp (x a full pipeline), in pretrain at least 2^19 tokens."""
+    """The automatic global batch in sequences: micro x dp (x a full pipeline).
+
+    At least 2^19 tokens in pretrain, and a group of answers a rank in grpo, as trl's defaults have it.
+    """
     batch = micro_batch * scenario.dp * _filling(scenario, micro_batch)
     if scenario.task == "pretrain":
         wanted = PRETRAIN_BATCH_TOKENS / scenario.seq_len
         batch *= max(1, -int(-wanted // batch))
+    return max(batch, scenario.answers_a_prompt * scenario.dp) if scenario.task == "grpo" else batch
     return batch
 
 
