@@ -439,3 +439,20 @@ def test_an_engine_of_clusters_is_not_taken_for_a_base_that_it_does_not_hold() -
     assert bare_answer({**many, "task": "qlora"}).scenario.engine == "pytorch"
     assert bare_answer({**many, "task": "qlora", "engine": "nemo"}).verdict.software == "unsupported"
     assert bare_answer({**many, "task": "lora"}).verdict.software == "supported"
+
+
+def test_a_context_that_nobody_says_more_of_is_that_of_a_server() -> None:
+    asked = {"model": "gpt2", "device": "rtx-4070ti"}
+    bare = solved("max-context", asked, catalog())
+    assert "the context of --task inference was taken" in bare.notes[0]
+    assert bare.answer == solved("max-context", {**asked, "task": "inference"}, catalog()).answer
+    assert "seq_len" in solved("max-context", {**asked, "lora_rank": 8}, catalog()).answer
+
+
+@pytest.mark.parametrize(("task", "largest"), [("pretrain", "gpt2"), ("embed", "bert-large")])
+def test_the_largest_model_writes_but_where_vectors_are_asked_for(task: str, largest: str) -> None:
+    few = copy(catalog())
+    vars(few)["models"] = {name: catalog().models[name] for name in ("gpt2", "bert-large", "t5-large")}
+    found = solved("max-model", {"device": "rtx-4090", "task": task}, few).answer
+    assert largest in [model["model"] for model in found["models"]]  # type: ignore[attr-defined]
+    assert ("bert-large" in str(found["models"])) is (task == "embed")

@@ -126,9 +126,7 @@ def verdict(
     memory, serving = counted.memory, counted.serving
     host = host_exceeds(scenario, memory)
     memory_status = "exceeds" if host else memory.verdict
-    refusal, doubt = counted.refusal, None
-    if serving is not None:
-        refusal, doubt = serving.refusal, serving.doubt
+    refusal, doubt = counted.refuses, None if serving is None else serving.doubt
     if refusal is not None:
         memory_status = "exceeds"
     elif doubt is not None and memory_status == "fits":

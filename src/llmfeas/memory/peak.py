@@ -104,6 +104,11 @@ class CountedMemory:
     refusal: Note | None = None
     """Why the server that writes answers for a training does not start."""
 
+    @property
+    def refuses(self) -> Note | None:
+        """Why a server does not start; None where it does, or none is there."""
+        return self.refusal if self.serving is None else self.serving.refusal
+
 
 def memory(scenario: Scenario) -> CountedMemory:
     """Count the bytes at the peak of one step (training) or of prefill and decode (inference), per device."""

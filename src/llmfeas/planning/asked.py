@@ -12,7 +12,7 @@ from ..settle import Resolution, resolution
 
 Request = Mapping[str, object]
 
-REFUSALS = ("impossible-layout", "beyond-positions", "rank-beyond-matrix")
+REFUSALS = ("impossible-layout", "beyond-positions", "rank-beyond-matrix", "writes-nothing", "no-trainer")
 """Refusals that mean "not with this value, model or device", not "not at all"."""
 
 

@@ -76,7 +76,7 @@ def formats_to_try(scenario: Scenario) -> Iterator[str]:
 def chosen(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario in the first format that surely fits; else in the last one with as many layers on the device as fit.
 
-    What was said stays. Where none surely fits, a server's is the first that may, or the published one.
+    What was said stays. Where none surely fits, a server's is the first that may, or that of the fewest whole bits.
     """
     published, tried = scenario.quant, []
     for quant in formats_to_try(scenario) if _format_is_open(scenario, draft) else (published,):
@@ -85,7 +85,8 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
             return tried[-1]
     last = tried[-1]
     if last.quant != published and not scenario.engine_record.serving.automatic:
-        return next(filter(_may_fit, tried), scenario)
+        formats = scenario.tables.quantization
+        return next(filter(_may_fit, tried), min(tried, key=lambda each: round(bits(formats, each.quant))))
     if not (_place_is_open(draft) and may_be_placed(last)):
         return last
     placed = _placed(last)

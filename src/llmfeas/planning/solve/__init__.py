@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ...contract import given
+from ...contract import Note, given
 from ...errors import UsageError
 from ...record import replace
 from ...request import parsed
@@ -31,6 +31,9 @@ QUESTIONS: Mapping[str, tuple[str, str, str]] = {
     "cheapest": ("cheapest", "cheapest", "Device, count and provider that cost least within a deadline."),
 }
 """By question: the module and function that answer it, and what it asks."""
+SERVED_CONTEXT = (
+    "the context of --task inference was taken; with --task finetune or another training, its longest sequence"
+)
 OPTIONAL: Mapping[str, Collection[str]] = {"model": ("max-model", "optimal"), "device": ("cheapest",)}
 """Settings that every estimate needs, and the questions that find them."""
 
@@ -52,6 +55,8 @@ def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> An
     module, function, _ = QUESTIONS[question]
     solver: Callable[[Mapping[str, object], Catalog], Answer] = getattr(import_module(f"{__name__}.{module}"), function)
     implied = implied_task(values, values, catalog) if "task" not in values else None
+    if question == "max-context" and implied is None and "task" not in values:
+        implied = "inference", Note("task-implied", SERVED_CONTEXT)
     found = solver(values if implied is None else {**values, "task": implied[0]}, catalog)
     notes = found.notes if implied is None else (implied[1].message, *found.notes)
     return replace(found, notes=notes, inputs=given(request), catalog=catalog.digest)

@@ -99,7 +99,7 @@ def _fits(request: Request, catalog: Catalog, *, on_host: bool) -> bool:
     if lies_on_host(scenario) and not on_host:
         return False
     found = memory(scenario)
-    if found.serving is not None and found.serving.refusal is not None:
+    if found.refuses is not None:
         return False
     return found.memory.verdict != "exceeds" and host_exceeds(scenario, found.memory) is None
 
@@ -155,7 +155,7 @@ SHOWN = 10
 
 def max_model(request: Request, catalog: Catalog) -> Answer:
     """The catalog's models that work, the largest first, and the smallest larger one that does not: those whose weights
-    were published.
+    were published, and which write (but where vectors or scores are asked for).
 
     Each runs as asked, training at micro-batch 1 where nothing is said.
 
@@ -168,7 +168,10 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     if request.get("task") != "inference":
         fixed = {"micro_batch": 1, **fixed}
     refused: dict[str, UsageError] = {}
-    published = (model for model in catalog.models.values() if model.has_weights)
+    read = request.get("task") in ("embed", "reward")
+    published = (
+        each for each in catalog.models.values() if each.has_weights and (read or not each.architecture.encoder)
+    )
     ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
     works = [model for model in ordered if _works(model, fixed, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
