@@ -13,6 +13,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.candidates import RankState
 from llmfeas.walk.fold import peak_candidates
+from llmfeas.walk.pattern import outline_of
 from llmfeas.walk.step import walked_step
 
 IMPLEMENTATIONS = catalog().tables.implementations
@@ -35,7 +36,8 @@ SHARED_BLOCK = Architecture(
         *(replace(MAMBA, times=2), HYBRID, MAMBA),
     ),
 )
-MODELS = {"looped": LOOPED, "one layer": ONE, "shared block": SHARED_BLOCK}
+DEEP = replace(LOOPED, layers=36, held_layers=12)
+MODELS = {"looped": LOOPED, "looped, deep": DEEP, "one layer": ONE, "shared block": SHARED_BLOCK}
 RECIPES = {
     "mixed": Recipe(weight_bytes=4, autocast=True),
     "pure": Recipe(weight_bytes=2, autocast=False),
@@ -83,6 +85,13 @@ def _elements(shape: tuple[int, ...]) -> int:
     for extent in shape:
         found *= extent
     return found
+
+
+def test_a_loop_of_more_layers_takes_no_longer_walk() -> None:
+    walked = [
+        len(outline_of(setup(model), tail=2).walked) / loops for model, loops in (("looped", 4), ("looped, deep", 3))
+    ]
+    assert walked[0] == walked[1] < LOOPED.held_layers
 
 
 def test_a_second_loop_adds_what_it_keeps_and_no_weight() -> None:

@@ -101,6 +101,10 @@ class Layer:
         """The layer with each of its operators changed; norms stay as they are."""
         return replace(self, branches=tuple(branch.changed(change) for branch in self.branches))
 
+    def apart(self) -> Layer:
+        """The layer as if its weights were its own."""
+        return replace(self, branches=tuple(replace(branch, weight_set=0) for branch in self.branches))
+
     def program(self, context: Context) -> LayerProgram:
         """Its branches as the implementation runs them on the stream."""
         if self.parallel:

@@ -34,13 +34,14 @@ def layer_kinds(setup: Setup, *, gradients: bool = True) -> list[int]:
     """What decides a layer's program, for each layer of the stage.
 
     With `gradients` a layer that shares weights is like no other: they arrive at the same ones from all that do. So is
-    one that lends its keys and values.
+    one that lends its keys and values. Without, whose weights it runs tells none apart.
     """
     tape = tape_of(setup)
     # Windowed layers also differ where they have masks or rotation tables of their own.
     windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
     kinds = [layer if windowed else layer.changed(lambda op: op.without_window()) for layer, _ in tape.kinds]
-    same = [kinds.index(kind) for kind in kinds]
+    alike = kinds if gradients else [layer.apart() for layer in kinds]
+    same = [alike.index(kind) for kind in alike]
     bare = setup.recipe.bare_layers
     shares = [gradients and layer.weight_set > 0 for layer in kinds]
     lenders = setup.architecture.lenders
