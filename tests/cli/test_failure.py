@@ -54,6 +54,7 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
         ([*ASK, "-f", "jsno"], "Did you mean 'json' or 'ndjson'?"),
         ([*ASK, "-t", "trian"], "Did you mean 'pretrain'?"),
         (["devices", "show"], "name is missing."),
+        (["sweep"], "file is missing. - reads standard input."),
         (["devices", "list", "--min-memory", "12"], "--min-memory: '12' has no unit"),
         (["schema", "estimat"], "Did you mean 'estimate'?"),
         (["completion", "ksh"], "shell: 'ksh' is not one of"),

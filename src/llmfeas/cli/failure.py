@@ -83,7 +83,8 @@ def translated(error: BaseException, arguments: Sequence[str] = ()) -> LlmfeasEr
     if isinstance(error, NoSuchOption):
         return _unknown_option(error, see)
     if isinstance(error, MissingParameter):
-        return UsageError("missing-option", f"{_name(error)} is missing.", see)
+        piped = "- reads standard input. " if _may_be_piped(error) else ""
+        return UsageError("missing-option", f"{_name(error)} is missing.", piped + see)
     if isinstance(error, BadOptionUsage):
         return UsageError("bad-option", _sentence(error.message), see)
     if isinstance(error, BadParameter) and error.param is not None and isinstance(error.param.type, Choice):
@@ -191,6 +192,10 @@ def _name(error: BadParameter) -> str:
         return "a value"
     flags = [flag for flag in parameter.opts if flag.startswith("--")]
     return flags[0] if flags else str(parameter.name)
+
+
+def _may_be_piped(error: BadParameter) -> bool:
+    return error.param is not None and (error.param.metavar or "").endswith("|-")
 
 
 def _sentence(text: str) -> str:
