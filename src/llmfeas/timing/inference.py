@@ -132,7 +132,7 @@ def _reading(
         prefill_parts=parts,
         regime=found.regime,
         prefill_regime=found.regime,
-        evidence=weakest(found, found),
+        evidence=weakest(found),
         own_rows=found.own_rows,
     )
 

@@ -64,11 +64,12 @@ def _evidence(entry: Regime | None, priors: int) -> Evidence:
     return "few" if entry.groups < FEW_GROUPS or priors else "enough"
 
 
-def weakest(*found: Interval) -> tuple[Evidence, str]:
-    """What stands behind the interval that rests on least, and its kind of run."""
+def weakest(found: Interval, prompts: Interval | None = None) -> tuple[Evidence, str]:
+    """What stands behind the interval that rests on least, and its kind of run: that of `prompts` said as theirs."""
     order = get_args(Evidence)
-    least = max(found, key=lambda each: order.index(each.evidence))
-    return least.evidence, least.regime
+    if prompts is None or order.index(prompts.evidence) <= order.index(found.evidence):
+        return found.evidence, found.regime
+    return prompts.evidence, f"prompts, {prompts.regime}"
 
 
 def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interval) -> Interval:
