@@ -44,3 +44,11 @@ def test_the_screen_names_the_sizes_and_the_first_that_works() -> None:
     first = next(size for size in sizes_of(found) if size.status in ("feasible", "tight"))
     assert f"It works from {first.memory_bytes / GIB:g} GiB on; --memory says which it is." in screen
     assert "GiB of memory assumed; it is sold with" in screen
+
+
+def test_a_size_that_nobody_said_may_be_larger_together_with_a_smaller_format() -> None:
+    asked = {"model": "minimax-m2", "device": "strix-halo", "task": "inference"}
+    ways = [remedy.changes for remedy in answer(asked, catalog()).remedies]
+    assert {"memory": "128GiB", "quant": "q3_k_m"} in ways
+    said = [remedy.changes for remedy in answer({**asked, "memory": "32GiB"}, catalog()).remedies]
+    assert all("device" in way or "num_devices" in way for way in said)

@@ -47,7 +47,8 @@ def memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         if scenario.memory_bytes * LARGER < size * GIB <= device.memory_bytes * LARGER:
             text = f"a machine with {size:g} GiB of memory"
             limit = {"wired_limit": AUTO} if scenario.was_given("wired_limit") else {}
-            yield change(scenario, "memory", {"memory": f"{size:g}GiB", **limit}, text)
+            kind = "memory" if scenario.was_given("memory") else "memory-assumed"
+            yield change(scenario, kind, {"memory": f"{size:g}GiB", **limit}, text)
 
 
 def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

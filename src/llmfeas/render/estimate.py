@@ -369,7 +369,7 @@ def _ways(label: str, ways: list[Json]) -> Topic | None:
     for way in ways:
         right = [judged(way["status"]), Phrase(" " + amounts(way))]
         if way.get("message"):
-            right.append(Phrase(f": {printable(way['message'], 200)}", "dim"))
+            right.append(Phrase(f": {printable(way['message'], 500)}", "dim"))
         pairs.append(Pair(flags(way["changes"]), tuple(right)))
     return Topic(label=label, pairs=tuple(pairs)) if pairs else None
 

@@ -194,7 +194,7 @@ def _ways(ways: Sequence[Json], question: str) -> Topic:
         figure = format_duration(way["answer"]) if question == "deadline" else f"{format_count(way['answer'])} tokens"
         right = [judged(way["status"]), Phrase(f" {glued(figure)}")]
         if way["message"]:
-            right.append(Phrase(f": {printable(way['message'], 200)}", "dim"))
+            right.append(Phrase(f": {printable(way['message'], 500)}", "dim"))
         pairs.append(Pair(flags(way["changes"]), tuple(right)))
     return Topic(label="To make it work", pairs=tuple(pairs))
 
