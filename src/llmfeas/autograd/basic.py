@@ -122,6 +122,13 @@ def filled(recorder: Recorder, x: Tensor, mask: Tensor) -> Tensor:
     return recorder.new(x.n, x.width, node)
 
 
+def chosen(recorder: Recorder, a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
+    """Elements of one or the other, as the mask says, which is kept."""
+    node = recorder.open(fresh, (a, b))
+    recorder.keep(node, mask)
+    return recorder.new(max(a.n, b.n), max(a.width, b.width), node)
+
+
 def weighed_in_place(recorder: Recorder, x: Tensor, weight: Tensor) -> Tensor:
     """Rows times a number each inside the kernel that made them: what that kernel keeps serves both."""
     node = recorder.open(made, (x, weight))

@@ -157,14 +157,16 @@ def embedding(recorder: Recorder, weight: Parameter, indices: Tensor) -> Tensor:
     return recorder.new(indices.n * weight.shape[1], weight.width, node)
 
 
-def layer_norm(recorder: Recorder, x: Tensor, weight: Parameter | None, bias: Parameter | None, rows: int) -> Tensor:
-    """Layer norm: keeps its input, weight, bias and two fp32 numbers a row; in fp32 under autocast."""
+def layer_norm(
+    recorder: Recorder, x: Tensor, weight: Parameter | None, bias: Parameter | None, rows: int, width: int = 4
+) -> Tensor:
+    """Layer norm: keeps its input, weight, bias and two fp32 numbers a row; under autocast in fp32, or in `width`."""
     w: Tensor | None = weight
     b: Tensor | None = bias
     if recorder.autocast:
-        x = cast(recorder, x, 4)
-        w = cast(recorder, weight, 4) if weight is not None else None
-        b = cast(recorder, bias, 4) if bias is not None else None
+        x = cast(recorder, x, width)
+        w = cast(recorder, weight, width) if weight is not None else None
+        b = cast(recorder, bias, width) if bias is not None else None
     node = recorder.open(made, (x, w, b))
     recorder.keep(node, x, w, b)
     out = recorder.new(x.n, x.width, node)

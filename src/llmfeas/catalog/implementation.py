@@ -12,7 +12,8 @@ from .types import STRICT, CountOrZero
 
 # fmt: off
 NormKind = Literal[
-    "kernel", "fused", "compiled", "kernel-fp32", "cast-scale", "scale-cast", "wide-scale-cast", "one-plus", "centred",
+    "kernel", "fused", "compiled", "kernel-fp32", "kernel-narrow", "cast-scale", "scale-cast", "wide-scale-cast",
+    "one-plus", "centred",
 ]
 RotationKind = Literal[
     "halves", "halves-cast-back", "halves-fp32", "alternating", "apart", "interleaved", "complex", "kernel", "compiled",

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from ..autograd.basic import add, clamped, mul, power, scaled, shifted, silu, unary_of_input, unary_of_output
+from ..autograd.basic import (
+    add,
+    cast,
+    chosen,
+    clamped,
+    less,
+    mul,
+    power,
+    scaled,
+    shifted,
+    silu,
+    unary_of_input,
+    unary_of_output,
+)
 from ..autograd.graph import Node, Tensor
 from ..autograd.recorder import Recorder
 from ..autograd.views import sliced
@@ -50,12 +63,16 @@ def gelu_recomputed(recorder: Recorder, x: Tensor) -> Tensor:
     return out
 
 
-def xielu(recorder: Recorder, x: Tensor) -> Tensor:
-    """Two branches of which each element takes one: `a x^2 + b x` above zero, `(exp(x) - 1 - x) a + b x` below."""
-    above = add(recorder, scaled(recorder, power(recorder, x)), scaled(recorder, x))
-    raised = unary_of_output(recorder, clamped(recorder, x, sides=1))
-    below = add(recorder, scaled(recorder, add(recorder, raised, x)), scaled(recorder, x))
-    return add(recorder, above, below)
+def xielu(recorder: Recorder, x: Tensor, *factors: Tensor) -> Tensor:
+    """Two branches of which each element takes one: `a x^2 + b x` above zero, `(exp(x) - 1 - x) a + b x` below, each
+    with a factor of its own that is trained. Factors and what is raised are in fp32 under autocast."""
+    width = 4 if recorder.autocast else x.width
+    above, below = (cast(recorder, factor, width) for factor in factors)
+    sign = recorder.new(x.n, 1)
+    above = add(recorder, mul(recorder, mul(recorder, x, above), x), scaled(recorder, x))
+    raised = unary_of_output(recorder, cast(recorder, clamped(recorder, x, sides=1), width))
+    below = add(recorder, mul(recorder, less(recorder, raised, x), below), scaled(recorder, x))
+    return chosen(recorder, above, below, sign)
 
 
 def activation_kind(program: str, activation: str) -> str:
@@ -63,8 +80,8 @@ def activation_kind(program: str, activation: str) -> str:
     return activation if program == "kernel" and activation == "relu" else program or activation
 
 
-def activated(recorder: Recorder, x: Tensor, kind: str) -> Tensor:
-    """Run an activation by the architecture's name for it."""
+def activated(recorder: Recorder, x: Tensor, kind: str, *factors: Tensor) -> Tensor:
+    """Run an activation by the architecture's name for it, with factors that it trains."""
     if kind == "gelu_new":
         return gelu_written(recorder, x)
     if kind == "gelu-recomputed":
@@ -75,8 +92,8 @@ def activated(recorder: Recorder, x: Tensor, kind: str) -> Tensor:
         return unary_of_output(recorder, x)
     if kind == "relu2":
         return power(recorder, unary_of_output(recorder, x))
-    if kind == "xielu":
-        return xielu(recorder, x)
+    if kind == "xielu" and factors:
+        return xielu(recorder, x, *factors)
     return unary_of_input(recorder, x)
 
 

@@ -30,6 +30,8 @@ class FeedForward(Operator):
     activation: Activation = "silu"
     adapts: bool = True
     """All-linear adapters reach it."""
+    among_experts: bool = False
+    """Other layers have experts in its place."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -51,7 +53,8 @@ class FeedForward(Operator):
 
     def laid_out(self, traits: Implementation) -> Self:
         """With gate and up in one matrix or two; adapters that reach stacked experts take their names, not these."""
-        return replace(self, fused=traits.gate_up == "joint", adapts=traits.expert_adapters != "merged")
+        missed = self.among_experts and traits.expert_adapters == "merged"
+        return replace(self, fused=traits.gate_up == "joint", adapts=not missed)
 
     def pass_bytes(self, tokens: int, seen: int, sequences: int, width: float) -> float:
         """Gate, up and their product; without a gate input and result of the activation, and what it writes out."""
@@ -76,12 +79,14 @@ class FeedForward(Operator):
 class FeedForwardProgram:
     """Up and down, or gate, up and down, as the implementation runs them."""
 
-    __slots__ = ("context", "down", "gate", "joint", "kind", "projections", "up")
+    __slots__ = ("context", "down", "factors", "gate", "joint", "kind", "projections", "up")
 
     def __init__(self, context: Context, operator: FeedForward, streams: bool) -> None:
-        made = context.made(operator.weights, streams=streams).projections
+        whole = context.made(operator.weights, streams=streams)
+        made = whole.projections
         self.context = context
         self.projections = made
+        self.factors = [whole.parameters[name] for name in ("alpha_p", "alpha_n") if name in whole.parameters]
         self.kind = activation_kind(context.traits.activation, operator.activation)
         self.joint = "gate_up" in made
         self.gate = made.get("gate")
@@ -100,7 +105,7 @@ class FeedForwardProgram:
             return context.apply(self.down, up)
         if self.gate is None:
             hidden = context.apply(self.up, x)
-            hidden = self._dropped(activated(recorder, hidden, self.kind))
+            hidden = self._dropped(activated(recorder, hidden, self.kind, *self.factors))
             return context.apply(self.down, hidden)
         adapted = self._adapted(self.gate)
         if adapted is not None:
@@ -139,4 +144,5 @@ class FeedForwardProgram:
 def feed_forward(architecture: Architecture, width: int) -> FeedForward:
     """The dense feed-forward of an architecture."""
     a = architecture
-    return FeedForward(a.hidden, width, a.gated, a.mlp_bias, a.fused_gate_up, a.activation)
+    experts = a.experts is not None
+    return FeedForward(a.hidden, width, a.gated, a.mlp_bias, a.fused_gate_up, a.activation, among_experts=experts)

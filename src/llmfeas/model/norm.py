@@ -97,6 +97,11 @@ def _kernel_fp32(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
     return cast(recorder, out, x.width)
 
 
+def _kernel_narrow(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
+    """Nemotron: a kernel in 16 bits under autocast, too."""
+    return layer_norm(recorder, x, norm.weight, norm.bias, x.n // norm.width, 2)
+
+
 def _normalised(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
     """x times the inverse root of its mean square, in fp32."""
     rows = x.n // norm.width
@@ -146,13 +151,14 @@ def _one_plus(recorder: Recorder, norm: NormProgram, x: Tensor) -> Tensor:
     return cast(recorder, out, x.width)
 
 
-LAYER_NORMS = ("kernel", "kernel-fp32", "centred")
+LAYER_NORMS = ("kernel", "kernel-fp32", "kernel-narrow", "centred")
 NORMS: dict[str, Callable[[Recorder, NormProgram, Tensor], Tensor]] = {
     "fused": _kernel,
     "compiled": _compiled,
     "patched": _patched,
     "kernel": _kernel,
     "kernel-fp32": _kernel_fp32,
+    "kernel-narrow": _kernel_narrow,
     # Llama: back to the stream's type, then times the weight.
     "cast-scale": _written(lambda recorder, weight, x, width: mul(recorder, weight, cast(recorder, x, width))),
     # OLMo-2: times the weight in fp32, then back to the stream's type.
