@@ -25,8 +25,10 @@ _NOTEBOOKS: Final = frozenset(_NOTEBOOK_WORDS.split())
 _COMPUTER_WORDS: Final = """optiplex poweredge precision proliant thinkstation thinkcentre prodesk elitedesk supermicro
     workstation server tower aurora"""
 _COMPUTERS: Final = frozenset(_COMPUTER_WORDS.split())
+_NUMBERED: Final = _COMPUTERS | frozenset(("latitude", "elitebook", "inspiron", "vostro", "probook"))
+"""Series whose models are bare numbers, which elsewhere are those of cards."""
 _MODEL_OF_NOTEBOOK: Final = re.compile(
-    r"[a-z]{0,2}\d{1,2}[a-z]?|gen|pro|slim|plus|carbon|extreme|fury|firefly|studio|area|inch", re.ASCII
+    r"[a-z]{1,2}\d{1,3}[a-z]?|\d{1,2}[a-z]?|gen|pro|slim|plus|carbon|extreme|fury|firefly|studio|area|inch", re.ASCII
 )
 _MODEL_OF_COMPUTER: Final = re.compile(r"[a-z]{0,3}\d{1,4}[a-z]{0,3}|gen|mini|tower|sff|mt|g\d{1,2}", re.ASCII)
 _HP: Final = re.compile(r"z[1-9]\d{0,2}(?:g\d)?", re.ASCII)
@@ -83,7 +85,9 @@ def without_computer(text: str) -> Computer | None:
 
 def _model(word: str, series: str) -> bool:
     """Whether a word behind the series of a computer is part of its model: a number, or what goes with one."""
-    return (_MODEL_OF_NOTEBOOK if series in _NOTEBOOKS else _MODEL_OF_COMPUTER).fullmatch(word) is not None
+    return (_MODEL_OF_COMPUTER if series in _NUMBERED or _HP.fullmatch(series) else _MODEL_OF_NOTEBOOK).fullmatch(
+        word
+    ) is not None
 
 
 def parts(text: str) -> tuple[str, ...]:
