@@ -63,7 +63,7 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         "bailing_moe",
     }
     outside |= {
-        "nemotron-nas",
+        *("nemotron-nas", "chatglm", "PanguEmbedded", "bailing_moe_linear"),
         "deci",
         "openelm",
         "ouro",
@@ -96,6 +96,73 @@ def test_a_type_that_is_not_known_is_read_as_that_of_its_class(tmp_path: Path) -
     assert "'deepseek_ref' is not known: read as deepseek_v4" in other.notes
     with pytest.raises(DataError, match="'mine' is not known"):
         read(tmp_path, {"model_type": "mine", "architectures": ["MineForCausalLM"], **sizes})
+
+
+GLM_4_9B = {
+    **{
+        "model_type": "chatglm",
+        "add_qkv_bias": True,
+        "ffn_hidden_size": 13696,
+        "hidden_size": 4096,
+        "kv_channels": 128,
+    },
+    **{"multi_query_attention": True, "multi_query_group_num": 2, "num_attention_heads": 32, "num_layers": 40},
+    **{"padded_vocab_size": 151552, "seq_length": 131072},
+}
+MINIMAX_M1 = {
+    **{
+        "model_type": "minimax_m1",
+        "attn_type_list": [0, 0, 0, 0, 0, 0, 0, 1] * 10,
+        "head_dim": 128,
+        "hidden_size": 6144,
+    },
+    **{"intermediate_size": 9216, "num_attention_heads": 64, "num_key_value_heads": 8, "num_local_experts": 32},
+    **{"num_experts_per_tok": 2, "num_hidden_layers": 80, "vocab_size": 200064},
+}
+DEEPSEEK_OCR = {
+    **{"architectures": ["DeepseekV2ForCausalLM"], "first_k_dense_replace": 1, "hidden_size": 1280, "use_mla": False},
+    **{"intermediate_size": 6848, "kv_lora_rank": None, "moe_intermediate_size": 896, "n_routed_experts": 64},
+    **{"n_shared_experts": 2, "num_attention_heads": 10, "num_key_value_heads": 10, "num_experts_per_tok": 6},
+    **{"num_hidden_layers": 12, "q_lora_rank": None, "v_head_dim": 0, "vocab_size": 129280},
+}
+RING_2_5 = {
+    **{"model_type": "bailing_hybrid", "group_norm_size": 8, "layer_group_size": 2, "num_hidden_layers": 4},
+    **{"hidden_size": 256, "num_attention_heads": 4, "head_dim": 64, "num_experts": 4, "num_experts_per_tok": 2},
+    **{"moe_intermediate_size": 64, "intermediate_size": 512, "first_k_dense_replace": 1, "vocab_size": 1000},
+    **{"kv_lora_rank": 64, "q_lora_rank": 96, "qk_nope_head_dim": 32, "qk_rope_head_dim": 32, "v_head_dim": 32},
+}
+"""Two layers of lightning attention, two of latent attention (vLLM's bailing_moe_linear.py, counted by hand)."""
+RING_COUNT = (
+    2 * 256_000
+    + 256
+    + 4 * 512
+    + 2 * (5 * 256 * 256 + 256 + 2 * 64)
+    + 2 * (256 * 96 + 96 + 96 * 256 + 256 * 96 + 64 + 64 * 256 + 128 * 256)
+    + 3 * 256 * 512
+    + 3 * (5 * 3 * 256 * 64 + 4 * 256)
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "parameters_of_it"),
+    [
+        (GLM_4_9B, 9_399_951_360),
+        (MINIMAX_M1, 456_089_655_296),
+        ({"model_type": "deepseek_vl_v2", "language_config": DEEPSEEK_OCR}, 2_934_734_080),
+        (RING_2_5, RING_COUNT),
+    ],
+)
+def test_types_with_code_of_their_own_are_counted_as_their_files_are(
+    tmp_path: Path, config: dict[str, Any], parameters_of_it: int
+) -> None:
+    assert parameters(read(tmp_path, config)).total == parameters_of_it
+
+
+def test_a_type_of_several_language_models_is_read_by_its_version(tmp_path: Path) -> None:
+    found = [read(tmp_path, {"model_type": "minicpmv", "version": version}) for version in (2.6, 4.5)]
+    assert [model.architecture.qk_norm for model in found] == ["none", "head"]
+    with pytest.raises(DataError, match="'minicpmv' is not known"):
+        read(tmp_path, {"model_type": "minicpmv", "version": "9"})
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ def _language_model(whole: Config) -> tuple[Config, Family, list[str]]:
     if text is not None:
         kind = text.text("model_type") or outer
         config = _tied_as(whole, text, outer)
+    kind = table()["by_version"].get(kind, {}).get(str(config.raw("version")), kind)
     record, doubt = _family_of(kind), []
     if record is None and (alike := _type_of_class(config)):
         record = family(alike)

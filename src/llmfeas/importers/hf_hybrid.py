@@ -220,6 +220,31 @@ def lightning_layers(config: Config, parts: Parts) -> Parts:
     return {"linear_attention": shape, **mixer, "rope_fraction": 0.5}
 
 
+@reader
+def lightning_groups(config: Config, parts: Parts) -> Parts:
+    """Read Ring's lightning attention (Ring-linear 2.0, Ling and Ring 2.5): all layers of a group but its last one,
+    with norms of queries and keys; what is left of a group keeps ordinary or latent attention."""
+    layers, group = parts["layers"], config.count("layer_group_size", "layers")
+    heads: int = parts["heads"]
+    width = config.optional_count("head_dim") or parts["hidden"] // heads
+    whole = [bool((index + 1) % group == 0 or index >= layers // group * group) for index in range(layers)]
+    shape = LinearAttention(
+        key_heads=heads,
+        value_heads=heads,
+        key_head_dim=width,
+        value_head_dim=width,
+        conv_kernel=1,
+        interval=0,
+        lightning=True,
+    )
+    norms = SideWeights(vectors=2 * width) if config.raw("use_qk_norm") is not False else None
+    return {
+        "linear_attention": shape,
+        "mixer": ["attention" if keeps else "linear_attention" for keeps in whole],
+        "beside": [None if keeps else norms for keeps in whole],
+    }
+
+
 def first_space(config: Config, hidden: int, inner: int, keys: Mapping[str, str], **fixed: Any) -> StateSpace:
     """Read a state space of Mamba 1, whose fields have these names."""
     rank = config.raw(keys["step_rank"])

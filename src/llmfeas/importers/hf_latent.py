@@ -17,6 +17,7 @@ from ..catalog.parts import (
 )
 from . import hf_parts as read
 from .config_file import Config
+from .hf_hybrid import lightning_groups
 from .hf_parts import Matrices, Parts, reader
 
 
@@ -206,8 +207,13 @@ def _pressed_kinds(config: Config, layers: int) -> Sequence[str]:
 
 @reader
 def bailing_layers(config: Config, parts: Parts) -> Parts:
-    """Read Ling 3: every n-th layer keeps latent attention with a gate a head, the others a delta rule by channel."""
+    """Read Ling 3: every n-th layer keeps latent attention with a gate a head, the others a delta rule by channel.
+
+    Ling and Ring 2.5 have the same model_type, and lightning attention in these.
+    """
     layers: int = parts["layers"]
+    if config.fields.get("group_norm_size") is not None and config.fields.get("short_conv_kernel_size") is None:
+        return lightning_groups(config, parts)
     group = config.count("layer_group_size", "layers")
     kinds = config.words("layer_types", 10_000) or tuple(
         "linear_attention" if (index + 1) % group else "full_attention" for index in range(layers)

@@ -185,7 +185,9 @@ def pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: i
 
 @reader
 def latent(config: Config, _: Parts) -> Parts:
-    """Read multi-head latent attention."""
+    """Read multi-head latent attention; some files of such types say that there is none (DeepSeek-OCR)."""
+    if config.raw("use_mla") is False:
+        return {}
     mla = Mla(
         q_lora_rank=config.optional_count("q_lora_rank"),
         kv_lora_rank=config.count("kv_lora_rank"),
