@@ -134,6 +134,11 @@ GRPO: dict[str, Any] = {"task": "grpo"}
 MODELS_WRITTEN_BY = ("qwen2.5-0.5b", "llama-3-8b")
 
 
+def test_a_long_answer_makes_room_for_itself_and_its_prompt() -> None:
+    found = resolution({"model": "qwen3-8b", "device": "h100-sxm", "task": "grpo", "response_length": 8192}, catalog())
+    assert found.scenario.seq_len == 8192 + 256
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -450,6 +450,18 @@ def test_a_name_of_two_trainers_is_the_one_that_divides_a_model_where_that_is_as
     assert (home.scenario.checkpointing, home.scenario.origins["checkpointing"]) == ("full", "backend")
 
 
+@pytest.mark.parametrize("named", ["transformers", "hf", "peft", "accelerate", "fsdp", "optimum-habana"])
+def test_a_library_that_serves_means_in_training_what_trains_with_it(named: str) -> None:
+    device = "gaudi2" if named == "optimum-habana" else "h100-sxm"
+    asked = {"model": "qwen3-8b", "device": device, "engine": named}
+    assert resolution({**asked, "task": "lora"}, catalog()).scenario.engine == "pytorch"
+
+
+def test_an_engine_that_is_known_for_serving_alone_says_so() -> None:
+    with pytest.raises(UsageError, match="known here for serving alone, not for training"):
+        resolution({"model": "qwen3-8b", "device": "h100-sxm", "engine": "vllm", "task": "lora"}, catalog())
+
+
 def test_a_frozen_base_in_nvfp4_is_one_that_an_engine_has_kernels_of_its_own_for() -> None:
     asked = {"model": "qwen3-8b", "device": "rtx-5090", "task": "qlora", "quant": "nvfp4"}
     found = bare_answer({**asked, "engine": "axolotl"}, catalog())

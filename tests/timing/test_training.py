@@ -14,6 +14,7 @@ from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 from llmfeas.timing.step import step_parts
 from llmfeas.timing.training import TrainingTime, step_tokens, training_time
+from llmfeas.timing.work import score_bytes
 
 LLAMA = Model(
     id="llama-8b",
@@ -263,12 +264,66 @@ def speed(**asked: object) -> float:
 def test_experts_that_run_one_after_the_other_cost_the_host_more_than_stacks() -> None:
     """transformers 4 loops over 128 experts in 48 layers; 5 stacks them, and peft merges adapters into the stacks."""
     ask = {"model": "qwen3-30b-a3b", "lora_targets": "attention"}
-    assert speed(**ask, transformers="5") > 4 * speed(**ask, transformers="4")
+    assert speed(**ask, transformers="5") > 2 * speed(**ask, transformers="4")
     few, many = (speed(model="mixtral-8x7b", device="h200", transformers=release) for release in ("5", "4"))
     assert few == pytest.approx(many, rel=0.5)
     on_experts = {**ask, "lora_targets": "all-linear"}
-    assert speed(**on_experts, transformers="5") < 0.6 * speed(**ask, transformers="5")
-    assert speed(**on_experts, transformers="4") < 0.7 * speed(**ask, transformers="4")
+    assert speed(**on_experts, transformers="5") < 0.8 * speed(**ask, transformers="5")
+    assert speed(**on_experts, transformers="4") < 0.8 * speed(**ask, transformers="4")
+
+
+def part_seconds(part: str, **asked: object) -> float:
+    question = {
+        "model": "qwen3-30b-a3b",
+        "device": "b200",
+        "task": "lora",
+        "micro_batch": 1,
+        "global_batch": 1,
+        **asked,
+    }
+    return step_parts(bare_answer(question).scenario)[part]
+
+
+def test_tokens_are_copied_for_their_experts() -> None:
+    """A copy for each expert of a token, which operators of PyTorch move many times more than a framework's kernels."""
+    few, many = (part_seconds("routing", engine="trl", seq_len=length) for length in (1024, 4096))
+    assert many == pytest.approx(4 * few)
+    tuned = part_seconds("routing", engine="megatron", checkpointing="full", seq_len=1024)
+    assert few > 4 * tuned > 0
+    assert part_seconds("routing", model="qwen3-14b", engine="trl") == 0.0
+
+
+def test_layers_with_experts_keep_the_host_busy() -> None:
+    """Unsloth on a B200: 366 ms a step of 1024 tokens, 14 times the 27 that products and memory take."""
+    device = sum(
+        part_seconds(part, engine="unsloth", seq_len=1024) for part in ("matrix", "attention", "streaming", "routing")
+    )
+    assert part_seconds("host", engine="unsloth", seq_len=1024) > device
+
+
+def test_the_fullest_rank_sets_the_pace_where_nobody_balances() -> None:
+    ask = {"task": "pretrain", "num_devices": 8, "ep": 8, "tp": 1, "pp": 1, "checkpointing": "none", "global_batch": 64}
+    real, forced = (part_seconds("routing", engine=engine, **ask) for engine in ("megatron", "nemo-tuned"))
+    assert real == pytest.approx(catalog().tables.efficiency.value("training.imbalance") * forced)
+    alone = {**ask, "ep": 1, "num_devices": 1}
+    assert part_seconds("routing", engine="megatron", **alone) == part_seconds("routing", engine="nemo-tuned", **alone)
+
+
+def test_attention_of_the_device_s_maker_is_not_behind_new_hardware() -> None:
+    ask = {"model": "llama-3.1-8b", "device": "b200", "checkpointing": "none", "seq_len": 8192}
+    own, public = (part_seconds("attention", engine=engine, **ask) for engine in ("nemo", "unsloth"))
+    assert public > 1.5 * own
+
+
+def test_scores_that_are_written_out_are_moved_by_each_operator() -> None:
+    """gpt-oss has no fused kernel in public code: its sinks are joined to the scores and cut away again."""
+    ask = {"engine": "trl", "attention": "eager", "seq_len": 4096, "checkpointing": "full"}
+    sinks = bare_answer({"device": "b200", "task": "lora", "model": "gpt-oss-20b", **ask}).scenario
+    plain = bare_answer({"device": "b200", "task": "lora", "model": "qwen3-30b-a3b", **ask}).scenario
+    assert score_bytes(sinks) == 42 * 2 + 42
+    assert score_bytes(plain) == 24 * 2 + 32
+    own = {"device": "h100-sxm", "task": "pretrain", "model": "llama-3.1-8b", "engine": "megatron"}
+    assert score_bytes(bare_answer(own).scenario) == 20
 
 
 def test_code_that_runs_every_expert_on_every_token_pays_for_all_of_them() -> None:

@@ -163,10 +163,12 @@ class TrainingTraits:
     clusters: tuple[BackendId, ...] = ()
     """Backends on which people train with it on many devices."""
     style: Style
+    balanced: bool = False
+    """Its published runs force tokens to be spread evenly over experts, or drop what is too many."""
     fused_without_bf16: bool = False
     """Has a fused kernel for cards that the flash kernels do not run on."""
-    flash: Literal["first", "second"] = "second"
-    """Generation of fused attention kernels that its measurements ran on."""
+    flash: Literal["first", "second", "vendor"] = "second"
+    """Fused attention kernels that it runs: of a generation, or those that the device's maker writes for each."""
     scheme: Scheme
     memory: TrainingOverhead
 
@@ -235,6 +237,8 @@ class Engine:
     """Date -> the release that came out then, where a release changes an answer; the oldest first."""
     divided: Identifier = ""
     """The engine that its name means where layers, experts or tensors of them are divided over devices."""
+    trains_as: Identifier = ""
+    """The engine that its name means in training, where its own record is of serving alone."""
     fused: bool = False
     """Brings fused attention for every architecture."""
     dialect: str = ""
@@ -319,7 +323,7 @@ class Engine:
         return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
 
 
-OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "divided")
+OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "divided", "trains_as")
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")

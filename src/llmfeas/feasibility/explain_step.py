@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..model.sums import Sums
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
+from ..timing.experts import fullest
 from ..timing.host import memory_bytes_per_s, products_flop_per_s
 from ..timing.links import Links
 from ..timing.offload import (
@@ -24,7 +25,6 @@ from ..timing.step import (
     WRITTEN_OUT_BYTES,
     casts_base,
     device_links_of,
-    expert_nodes,
     gathered_weights,
     host_seconds,
     matrix_passes,
@@ -33,15 +33,14 @@ from ..timing.step import (
 )
 from ..timing.work import ADAPTER_TASKS, Work, work_of
 from ..workload.kernels import multiplies_integers
+from .explain_experts import Written, expert_parallel, routing
 from .result import Term, TermInput
 from .terms import EFFICIENCY, number, term
 
-DEVICE = ("matrix", "attention", "streaming", "decoding", "merging")
+DEVICE = ("matrix", "attention", "streaming", "routing", "decoding", "merging")
 """Parts that are work of the device."""
 HIDING = (*DEVICE, "host", "tensor_parallel", "expert_parallel")
 """Parts behind which gathers and copies hide."""
-Written = tuple[str, str, tuple[TermInput, ...]]
-"""What a part is, its formula, and the numbers in it."""
 
 
 def step_terms(scenario: Scenario, parts: Mapping[str, float]) -> Iterator[Term]:
@@ -75,7 +74,7 @@ class _Step:
         self.sharing = number("sharing", self.work.divisor, "devices", "derived")
         self.again = number("replayed", self.work.replayed, "", "derived")
 
-    def _passes(self, backward: float) -> tuple[str, tuple[TermInput, ...]]:
+    def passes(self, backward: float) -> tuple[str, tuple[TermInput, ...]]:
         """A forward pass and so many backward, of some layers alone where adapters leave the others without."""
         if self.work.graded == 1:
             return f"{1 + backward:g}", ()
@@ -84,7 +83,7 @@ class _Step:
     def _peak(self) -> TermInput:
         return number("peak", self.peak, "FLOP/s", "device")
 
-    def _bandwidth(self) -> TermInput:
+    def bandwidth_term(self) -> TermInput:
         return number("bandwidth", self.bandwidth, "bytes/s", "device")
 
     def _seconds(self, names: tuple[str, ...]) -> float:
@@ -109,15 +108,16 @@ class _Step:
         dense = "(tokens + fill_tokens) * weights / (peak * efficiency)"
         if not sums.routed_active:
             return text, f"micro_steps * 2 * passes * {dense} / sharing", tuple(inputs)
-        rate = rates.experts if work.spread else rates.local_experts
+        rate = rates.experts.spread if work.spread else rates.experts.local
         inputs += [
             number("expert_weights", sums.routed_active * work.stage, "", "model"),
             number("crowding", work.crowding, "", "derived"),
             number("met", work.met, "", "derived"),
             number("expert_passes", routed_passes, "", "derived"),
-            number("expert_efficiency", rate / self.peak, "", EFFICIENCY),
+            number("expert_efficiency", rate / fullest(work, rates) / self.peak, "", EFFICIENCY),
+            number("fill_expert", rates.experts.fill_tokens, "tokens", EFFICIENCY),
         ]
-        routed = "(met * tokens + fill_tokens * crowding) * expert_weights / (peak * expert_efficiency)"
+        routed = "(met * tokens + fill_expert * crowding) * expert_weights / (peak * expert_efficiency)"
         return text, f"micro_steps * 2 * (passes * {dense} + expert_passes * {routed}) / sharing", tuple(inputs)
 
     def attention(self) -> Written:
@@ -134,7 +134,7 @@ class _Step:
             number("efficiency", rate / self.peak, "", EFFICIENCY),
             self.sharing,
         ]
-        passes, graded = self._passes(2.5 if fused else 2)
+        passes, graded = self.passes(2.5 if fused else 2)
         inputs += graded
         if fused:
             formula = f"micro_steps * tokens * attention_flop * ({passes} + again) / (peak * efficiency) / sharing"
@@ -142,17 +142,18 @@ class _Step:
         scores = sum(span.blocks for span in sums.spans) * work.stage * sums.heads * work.seq_len
         inputs += [
             number("scores", scores, "a token", "model"),
-            self._bandwidth(),
+            self.bandwidth_term(),
+            number("score_bytes", work.score_bytes, "bytes"),
             number("stream_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
         ]
         work_done = f"attention_flop * ({passes} + again) / (peak * efficiency)"
-        moved = "20 * scores / (bandwidth * stream_efficiency)"
+        moved = "score_bytes * scores / (bandwidth * stream_efficiency)"
         formula = f"micro_steps * tokens * ({work_done} + {moved}) / sharing"
         return "scores and values over the full square, written out", formula, tuple(inputs)
 
     def streaming(self) -> Written:
         work, rates = self.work, self.rates
-        passes, graded = self._passes(2)
+        passes, graded = self.passes(2)
         inputs = (
             self.steps,
             number("element_bytes", work.width, "bytes", "derived"),
@@ -160,7 +161,7 @@ class _Step:
             number("stream_width", self.sums.stream_width * work.stage, "", "model"),
             self.again,
             number("logits", self.sums.logits * work.head, "a token", "model"),
-            self._bandwidth(),
+            self.bandwidth_term(),
             number("efficiency", rates.stream / self.bandwidth, "", EFFICIENCY),
             self.sharing,
             *graded,
@@ -169,13 +170,16 @@ class _Step:
         text = "norms, residuals, activations and loss, which wait for the memory"
         return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
 
+    def routing(self) -> Written:
+        return routing(self)
+
     def _casting(self) -> Written:
         inputs = (
             self.steps,
             number("weights", self.sums.active * self.work.stage, "", "model"),
             number("cast_bytes", CAST_BYTES, "bytes"),
             self.again,
-            self._bandwidth(),
+            self.bandwidth_term(),
             number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY),
             self.sharing,
         )
@@ -188,7 +192,7 @@ class _Step:
             number("weights", self.sums.active * self.work.stage, "", "model"),
             number("written_bytes", WRITTEN_OUT_BYTES, "bytes"),
             number("graded", self.work.graded, "", "derived"),
-            self._bandwidth(),
+            self.bandwidth_term(),
             number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY),
             self.sharing,
         )
@@ -202,12 +206,12 @@ class _Step:
             return self._writing_out()
         packed = self.scenario.quant.startswith(("gptq", "awq"))
         rate = self.rates.decode_gptq if packed else self.rates.decode
-        passes, graded = self._passes(1)
+        passes, graded = self.passes(1)
         inputs = (
             self.steps,
             number("weights", self.sums.active * self.work.stage, "", "model"),
             self.again,
-            self._bandwidth(),
+            self.bandwidth_term(),
             number("weights_a_byte", rate / self.bandwidth, "", EFFICIENCY),
             self.sharing,
             *graded,
@@ -220,7 +224,7 @@ class _Step:
         inputs = [
             self.steps,
             self.again,
-            self._bandwidth(),
+            self.bandwidth_term(),
             number("efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
             self.sharing,
         ]
@@ -228,7 +232,7 @@ class _Step:
         if work.merged:
             inputs += [
                 number("merged_weights", work.merged * work.stage, "", "model"),
-                number("merged_bytes", rates.merged_bytes, "bytes", EFFICIENCY),
+                number("merged_bytes", rates.experts.merged_bytes, "bytes", EFFICIENCY),
             ]
             moved.append("merged_weights * merged_bytes * (2 + replayed)")
         if work.normed:
@@ -267,24 +271,7 @@ class _Step:
         return "four sums over the devices in each layer", f"micro_steps * exposed * {moved} / link", inputs
 
     def expert_parallel(self) -> Written:
-        scenario, links, sums = self.scenario, self.links, self.sums
-        inputs = (
-            self.steps,
-            number("exposed", self.overlap, "", EFFICIENCY),
-            number("layers", sums.moe_layers * self.work.stage / scenario.pp, "", "model"),
-            number("tp", scenario.tp, "devices", scenario.origins.get("tp", "derived")),
-            self.tokens,
-            number("width", sums.expert_reads, "", "model"),
-            number("experts_a_token", sums.experts_per_token, "", "model"),
-            number("ep", scenario.ep, "devices", scenario.origins.get("ep", "derived")),
-            number("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY),
-            number("nodes", expert_nodes(scenario, links), "", "derived"),
-            number("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY),
-        )
-        inside = "experts_a_token * (ep - 1) / ep / link"
-        across = "(nodes - 1) * (1 - (1 - 1 / nodes) ** experts_a_token) / network"
-        formula = f"micro_steps * exposed * 4 * layers * tokens / tp * width * 2 * max({inside}, {across})"
-        return "tokens sent to the devices of their experts and back", formula, inputs
+        return expert_parallel(self)
 
     def _gathered(self, weights: float) -> tuple[TermInput, ...]:
         scenario = self.scenario
@@ -382,7 +369,7 @@ class _Step:
                 inputs += [rounds, number("host_rate", products_flop_per_s(scenario), "FLOP/s", EFFICIENCY)]
                 formula += " + rounds * weights / host_rate"
             return f"{text}, by the processor", formula, tuple(inputs)
-        inputs += [self._bandwidth(), number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY)]
+        inputs += [self.bandwidth_term(), number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY)]
         formula = "weights * moved / (bandwidth * efficiency)"
         if record.flop_per_width:
             inputs += [

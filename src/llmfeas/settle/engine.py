@@ -67,9 +67,11 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
 
 
 def _where_divided(draft: Draft, named: str, catalog: Catalog) -> str:
-    """The engine that a name means where it is said how layers, experts or tensors of them are divided."""
+    """The engine that a name means in training, and where it is said how layers, experts or tensors are divided."""
     divides = any(int(draft.given.get(name) or 1) > 1 for name in ("tp", "pp", "ep"))
-    return (divides and catalog.tables.engine(named).divided) or named
+    engine = catalog.tables.engine(named)
+    trains = draft.values["task"] != "inference" and engine.trains_as
+    return trains or (divides and engine.divided) or named
 
 
 def _of_release(draft: Draft, named: str, catalog: Catalog) -> str:
@@ -222,9 +224,8 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     job = "serving" if draft.values["task"] == "inference" else "training"
     if job not in engine.does:
         able = ", ".join(known.id for known in catalog.engines.values() if job in known.does)
-        raise UsageError(
-            "contradiction", f"--engine {engine.id} does no {job}", f"Leave --engine out, or take one of {able}."
-        )
+        here = f"--engine {engine.id} is known here for {' and '.join(engine.does)} alone, not for {job}"
+        raise UsageError("contradiction", here, f"Leave --engine out, or take one of {able}.")
     if engine.id not in catalog.engines:
         from difflib import get_close_matches
 

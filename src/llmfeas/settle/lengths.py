@@ -62,8 +62,11 @@ TEXT_TOKENS = 512
 
 
 def settle_sequence(draft: Draft, model: Model) -> None:
-    """Settle `seq_len`: the model's context, up to 2048; texts that vectors are learned from are shorter."""
+    """Settle `seq_len`: the model's context, up to 2048, or to what an answer of the length asked for and its prompt
+    take; texts that vectors are learned from are shorter.
+    """
     longest = TEXT_TOKENS if draft.values["task"] == "embed" else 2048
+    longest = max(longest, (draft.given.get("response_length") or 0) + CHAT_PROMPT_TOKENS)
     seq_len = draft.settle("seq_len", min(model.context, longest), "model" if model.context < longest else "default")
     _within_positions(draft, model, seq_len, "--seq-len")
 

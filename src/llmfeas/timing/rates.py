@@ -42,14 +42,34 @@ GAINS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertRates:
+    """What routed experts reach, and what it takes to bring tokens to them."""
+
+    spread: float
+    """FLOP/s where they are spread over devices."""
+    local: float
+    """... and where all are here."""
+    fill_tokens: float
+    """Tokens of one expert at which its products run at half of that."""
+    moves: float
+    """Times that a token's copy for an expert is moved in a pass, by kernels of their own."""
+    moves_plain: float
+    """The same in public code, whose operators sort, multiply and add by themselves."""
+    imbalance: float
+    """Work of the fullest rank over the mean where nobody balances tokens over experts by force."""
+    merged_bytes: float
+    """Bytes moved for one weight of stacked experts and pass where adapters are merged into them."""
+    host_seconds_per_layer: float
+    """More of a layer with experts: tokens counted, sorted and sent, which no graph holds."""
+    host_seconds_each: float
+    """Of one expert, forward and backward, where experts run one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingRates:
     """Effective rates of one device in training (FLOP/s, bytes/s, seconds), and how many rest on judgement alone."""
 
     matrix: float
-    experts: float
-    """Of routed experts that are spread over devices."""
-    local_experts: float
-    """Of routed experts that are all here."""
     attention: float
     attention_eager: float
     stream: float
@@ -58,12 +78,9 @@ class TrainingRates:
     decode: float
     decode_gptq: float
     host_seconds_per_layer: float
-    host_seconds_per_expert: float
-    """Of one expert, forward and backward, where experts run one after the other."""
-    merged_bytes: float
-    """Bytes moved for one weight of stacked experts and pass where adapters are merged into them."""
     fill_tokens: float
     """Tokens of a micro-step at which matrix products run at half of their rate."""
+    experts: ExpertRates
     tuned: bool
     """Fused, compiled, overlapping."""
     priors: int
@@ -89,14 +106,12 @@ def training_rates(
     gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
     matrix = min(half * share * gain, BEST_SHARE * peak)
     eager = generation.value if traits.attention == "scaled" else 1.0
-    fused = _fused_share(efficiency, device, generation.value, tuned=tuned, flash=flash)
+    fused = _fused_share(efficiency, device, generation.value, flash)
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
     width = 2.0 if precision in ("fp32", "tf32") else 1.0
     decode = memory / (2.6 * value("training.dequant"))
     return TrainingRates(
         matrix=matrix,
-        experts=matrix * value("training.moe"),
-        local_experts=matrix * value("training.moe_local"),
         attention=half * fused,
         attention_eager=half * value("training.attention_eager") * eager,
         stream=memory / (width * value(f"training.stream.{style}")),
@@ -104,23 +119,38 @@ def training_rates(
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
         host_seconds_per_layer=value("training.host.tuned" if tuned else "training.host.plain"),
-        host_seconds_per_expert=value("training.host.expert"),
-        merged_bytes=value("training.merged_bytes"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
+        experts=_expert_rates(efficiency, device, matrix),
         tuned=tuned,
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
 
 
-def _fused_share(efficiency: Efficiency, device: Device, generation: float, *, tuned: bool, flash: str) -> float:
+def _expert_rates(efficiency: Efficiency, device: Device, matrix: float) -> ExpertRates:
+    """What experts reach of the rate of dense products."""
+    value = efficiency.value
+    return ExpertRates(
+        spread=matrix * value("training.moe"),
+        local=matrix * value("training.moe_local"),
+        fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_expert"),
+        moves=value("training.routing.tuned"),
+        moves_plain=value("training.routing.plain"),
+        imbalance=value("training.imbalance"),
+        merged_bytes=value("training.merged_bytes"),
+        host_seconds_per_layer=value("training.host.routing"),
+        host_seconds_each=value("training.host.expert"),
+    )
+
+
+def _fused_share(efficiency: Efficiency, device: Device, generation: float, flash: str) -> float:
     """Share of the 16-bit peak in fused attention, at most `BEST_SHARE`."""
     value, kind = efficiency.value, efficiency.generation(device.generation, device.backend).attention
     share = value("training.attention")
     if kind == "scaled":
         share *= value("training.attention_scaled") * generation
-    elif kind == "new" and not tuned:
+    elif kind == "new" and flash != "vendor":
         share *= value("training.attention_new")
-    elif kind == "standard" and flash == "second" and device.backend == "cuda":
+    elif kind == "standard" and flash != "first" and device.backend == "cuda":
         share *= value("training.attention_second")
     if device.has_low_ceiling:
         share *= value("training.geforce")

@@ -12,6 +12,7 @@ from ..model.sums import Sums
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
+from .experts import expert_parallel_seconds, fullest, routing_seconds
 from .host import memory_bytes_per_s, products_flop_per_s
 from .links import Links, device_links
 from .offload import (
@@ -29,6 +30,7 @@ PARTS = (
     "matrix",
     "attention",
     "streaming",
+    "routing",
     "decoding",
     "merging",
     "host",
@@ -54,9 +56,10 @@ def matrix_seconds(work: Work, rates: TrainingRates) -> float:
     """
     sums = work.sums
     dense = (sums.dense_weights * work.stage + sums.head_weights * work.head) / rates.matrix
-    routed = sums.routed_active * work.stage / (rates.experts if work.spread else rates.local_experts)
+    routed = sums.routed_active * work.stage / (rates.experts.spread if work.spread else rates.experts.local)
+    routed *= fullest(work, rates)
     rows = work.tokens + rates.fill_tokens
-    expert_rows = work.met * work.tokens + rates.fill_tokens * work.crowding
+    expert_rows = work.met * work.tokens + rates.experts.fill_tokens * work.crowding
     dense_passes, routed_passes = matrix_passes(work)
     return 2 * (dense_passes * rows * dense + routed_passes * expert_rows * routed) / work.divisor
 
@@ -74,7 +77,7 @@ def matrix_passes(work: Work) -> tuple[float, float]:
 def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
     """Scores and values: fused kernels do the causal half 3.5 times (forward, backward with recomputed scores).
 
-    Unfused code does the full square 3 times and moves the score matrix, 20 bytes an element.
+    Unfused code does the full square 3 times and moves the score matrix.
     """
     sums, again = work.sums, work.attention_again
     if fused:
@@ -82,7 +85,7 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
         return flop * (1 + 2.5 * work.graded + again) / rates.attention
     flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
     layers = sum(span.blocks for span in sums.spans) * work.stage
-    moved = 20 * layers * sums.heads * work.seq_len * work.tokens / work.divisor
+    moved = work.score_bytes * layers * sums.heads * work.seq_len * work.tokens / work.divisor
     return flop * (1 + 2 * work.graded + again) / rates.attention_eager + moved / rates.memory
 
 
@@ -106,7 +109,8 @@ def merging_seconds(work: Work, rates: TrainingRates) -> float:
     And of adapters with magnitudes the norms, in each forward pass: the identity, the product of the pair, its copy and
     the base in fp32, both added, each written and read (peft's dora.py).
     """
-    merged = work.merged * rates.merged_bytes * (2 + work.replayed) + work.normed * NORM_BYTES * (1 + work.replayed)
+    merged = work.merged * rates.experts.merged_bytes * (2 + work.replayed)
+    merged += work.normed * NORM_BYTES * (1 + work.replayed)
     return merged * work.stage / work.divisor / rates.memory
 
 
@@ -159,14 +163,15 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
 
     Experts that run one after the other each cost the same again, whatever they compute.
     """
-    calls = rates.host_seconds_per_expert * work.expert_calls * work.stage / scenario.pp
+    calls = rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
     factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
     # A step is a forward pass and a backward one of twice the work.
     factor *= (1 + 2 * work.graded) / 3 + work.forwards / 3
     layer = factor * rates.host_seconds_per_layer
     if multiplies_integers(scenario):
         layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
-    return calls + layer * work.sums.blocks * work.stage / scenario.pp
+    routing = factor * rates.experts.host_seconds_per_layer * work.sums.moe_layers
+    return calls + (layer * work.sums.blocks + routing) * work.stage / scenario.pp
 
 
 def integer_launch_seconds(efficiency: Efficiency) -> float:
@@ -182,28 +187,6 @@ def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float
         return 0.0
     bytes_moved = 4 * work.sums.blocks * work.stage / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
     return bytes_moved / links.ring(tp)
-
-
-def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> float:
-    """Four all-to-alls a layer of experts: every token to the devices of its experts and back, both directions.
-
-    Tensor-parallel ranks send a part of the sequence each. Inside a node a token travels once for each of its experts;
-    between nodes once for each other node that holds one of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and
-    is handed on over the fast link (DeepEP).
-    """
-    ep = scenario.ep
-    if ep == 1:
-        return 0.0
-    sums, nodes = work.sums, expert_nodes(scenario, links)
-    token_bytes = 4 * sums.moe_layers * work.stage / work.divisor * work.tokens * sums.expert_reads * 2
-    inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
-    across: float = (nodes - 1) * (1 - (1 - 1 / nodes) ** sums.experts_per_token) / links.network_bytes_per_s
-    return token_bytes * max(inside, across)
-
-
-def expert_nodes(scenario: Scenario, links: Links) -> float:
-    """Nodes over which the ranks that share all experts of a layer lie, side by side."""
-    return max(1.0, scenario.ep * scenario.expert_tp / links.devices_per_node)
 
 
 def shard_weights(scenario: Scenario, sums: Sums) -> float:
@@ -302,6 +285,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
         "matrix": matrix_seconds(work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
+        "routing": routing_seconds(work, rates),
         "decoding": decoding,
         "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
     }

@@ -23,6 +23,7 @@ KINDS: Mapping[str, BoundBy] = {
     "matrix": "compute",
     "attention": "compute",
     "streaming": "bandwidth",
+    "routing": "bandwidth",
     "decoding": "bandwidth",
     "merging": "bandwidth",
     "optimizer": "bandwidth",

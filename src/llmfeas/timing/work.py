@@ -7,7 +7,15 @@ from functools import lru_cache
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..workload.kernels import adapts_experts, loops_over_experts, merges_into_experts, runs_wide, traits_of
+from ..workload.kernels import (
+    adapts_experts,
+    loops_over_experts,
+    merges_into_experts,
+    runs_compiled,
+    runs_fused,
+    runs_wide,
+    traits_of,
+)
 from ..workload.parameters import adapted_share, graded_share
 from ..workload.stages import Stage, stages
 
@@ -54,6 +62,12 @@ class Work:
     """Share of the layers that a backward pass runs through, and that checkpointing runs again."""
     adapted: float = 1.0
     """Share of the layers that have adapters, where any does."""
+    uneven: bool = False
+    """Experts are spread over devices, and nobody gives them equally many tokens."""
+    plain_routing: bool = False
+    """Tokens are sorted to their experts by operators of PyTorch, not by kernels of a framework."""
+    score_bytes: float = 20.0
+    """Moved for an attention score, all passes together, where scale, mask and softmax are one kernel."""
     expert_calls: float = 0.0
     """Experts that are run one after the other in a micro-step."""
 
@@ -98,15 +112,7 @@ def work_of(scenario: Scenario, tuned: bool) -> Work:
 
 @cached_across_batches
 def _work_of(scenario: Scenario, tuned: bool) -> Work:
-    efficiency = scenario.tables.efficiency
-    full, selective = scenario.checkpointing == "full", scenario.checkpointing == "selective"
-    # Queries, keys and values made again from latents take none of the attention.
-    scores = selective and (
-        scenario.model.architecture.mla is None or not scenario.engine_record.training.scheme.remakes_latents
-    )
-    repeated = efficiency.value("training.recompute.full") if full else 0.0
-    if selective and not tuned:
-        repeated = efficiency.value("training.recompute.selective")
+    engine, full = scenario.engine_record.training, scenario.checkpointing == "full"
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     stage = slowest_stage(sums, scenario.pp)
     traits = traits_of(scenario) if sums.experts else None
@@ -119,8 +125,8 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         tokens=0.0,
         seq_len=scenario.seq_len,
         passes=2.0 if scenario.method in ADAPTER_TASKS else 3.0,
-        repeated=graded * repeated + beside,
-        attention_again=(graded if full or scores else 0.0) + beside,
+        repeated=graded * _repeated(scenario, tuned) + beside,
+        attention_again=(graded if full or _repeats_scores(scenario) else 0.0) + beside,
         replayed=(graded if full else 0.0) + beside,
         forwards=beside,
         graded=graded,
@@ -134,8 +140,41 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         merged=adapted * sums.routed_weights / scenario.ep if merged and not looped else 0.0,
         normed=adapted * sums.dense_weights if kind is not None and kind.magnitudes else 0.0,
         adapted=adapted,
+        plain_routing=engine.flash != "vendor",
+        uneven=scenario.ep > 1 and not engine.balanced,
+        score_bytes=score_bytes(scenario),
         expert_calls=calls * (1 + adapts_experts(scenario) * adapted) if looped else 0.0,
     )
+
+
+def _repeated(scenario: Scenario, tuned: bool) -> float:
+    """Forward passes that checkpointing repeats in products."""
+    value = scenario.tables.efficiency.value
+    if scenario.checkpointing == "full":
+        return value("training.recompute.full")
+    return value("training.recompute.selective") if scenario.checkpointing == "selective" and not tuned else 0.0
+
+
+def _repeats_scores(scenario: Scenario) -> bool:
+    """Whether selective checkpointing runs attention again: what is made again from latents takes none of it."""
+    remakes = scenario.model.architecture.mla is not None and scenario.engine_record.training.scheme.remakes_latents
+    return scenario.checkpointing == "selective" and not remakes
+
+
+def score_bytes(scenario: Scenario) -> float:
+    """Bytes that unfused attention moves for a score in a step, all passes together.
+
+    Where scale, mask and softmax are one kernel 20. In public code, one operator after the other: forward the product
+    written (2), scaled (4), masked (4), in fp32 (6) to its softmax (6) and back, read (2), 24 in all; backward 32;
+    sinks are joined, the highest is taken off and they are cut away again: 18 forward, 10 backward.
+    """
+    architecture = scenario.model.architecture
+    if runs_fused(scenario) or runs_compiled(scenario) or scenario.device.backend == "hpu":
+        return 20.0
+    forward, backward = (42.0, 42.0) if architecture.sinks else (24.0, 32.0)
+    graded = graded_share(scenario)
+    again = (graded if scenario.checkpointing != "none" else 0.0) + forwards_beside(scenario)
+    return forward * (1 + again) + backward * graded
 
 
 @lru_cache(maxsize=4096)

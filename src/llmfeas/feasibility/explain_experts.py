@@ -1,0 +1,83 @@
+"""The derivation of what a training step spends on sorting tokens by their experts and sending them there."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..model.sums import Sums
+from ..scenario import Scenario
+from ..timing.experts import expert_nodes, fullest, routing_widths
+from ..timing.links import Links
+from ..timing.rates import TrainingRates
+from ..timing.work import Work
+from .result import TermInput
+from .terms import EFFICIENCY, number
+
+Written = tuple[str, str, tuple[TermInput, ...]]
+"""What a part is, its formula, and the numbers in it."""
+
+
+class DerivedStep(Protocol):
+    """What is known of a step whose parts are derived."""
+
+    scenario: Scenario
+    rates: TrainingRates
+    work: Work
+    sums: Sums
+    links: Links
+    bandwidth: float
+    overlap: float
+    steps: TermInput
+    tokens: TermInput
+    sharing: TermInput
+    again: TermInput
+
+    def passes(self, backward: float) -> tuple[str, tuple[TermInput, ...]]:
+        """A forward pass and so many backward, and what is named in them."""
+
+    def bandwidth_term(self) -> TermInput:
+        """The device's bandwidth."""
+
+
+def routing(step: DerivedStep) -> Written:
+    """What the copies of tokens for their experts cost beside products."""
+    work, rates = step.work, step.rates
+    passes, graded = step.passes(2)
+    copies = work.met * step.sums.experts_per_token * step.sums.moe_layers * work.stage
+    inputs = (
+        step.steps,
+        step.tokens,
+        number("copies", copies, "a token", "model"),
+        number("width", routing_widths(work, rates), "elements", EFFICIENCY),
+        number("unevenness", fullest(work, rates), "", EFFICIENCY),
+        step.again,
+        step.bandwidth_term(),
+        number("efficiency", rates.memory / step.bandwidth, "", EFFICIENCY),
+        step.sharing,
+        *graded,
+    )
+    moved = f"2 * tokens * copies * width * unevenness * ({passes} + replayed)"
+    text = "tokens sorted by their experts and back, a copy for each"
+    return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
+
+
+def expert_parallel(step: DerivedStep) -> Written:
+    """What sending them to other devices costs."""
+    scenario, links, sums = step.scenario, step.links, step.sums
+    inputs = (
+        step.steps,
+        number("exposed", step.overlap, "", EFFICIENCY),
+        number("layers", sums.moe_layers * step.work.stage / scenario.pp, "", "model"),
+        number("tp", scenario.tp, "devices", scenario.origins.get("tp", "derived")),
+        step.tokens,
+        number("width", sums.expert_reads, "", "model"),
+        number("experts_a_token", sums.experts_per_token, "", "model"),
+        number("ep", scenario.ep, "devices", scenario.origins.get("ep", "derived")),
+        number("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY),
+        number("nodes", expert_nodes(scenario, links), "", "derived"),
+        number("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY),
+    )
+    inside = "experts_a_token * (ep - 1) / ep / link"
+    across = "(nodes - 1) * (1 - (1 - 1 / nodes) ** experts_a_token) / network"
+    formula = f"micro_steps * exposed * 4 * layers * tokens / tp * width * 2 * max({inside}, {across})"
+    return "tokens sent to the devices of their experts and back", formula, inputs
