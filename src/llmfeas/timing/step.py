@@ -159,12 +159,16 @@ def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> f
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
-    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded.
+    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded,
+    and where each weight's gradient is collected in a bucket by Python (DeepSpeed).
 
     Experts that run one after the other each cost the same again, whatever they compute.
     """
+    value = scenario.tables.efficiency.value
     calls = rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
-    factor = scenario.tables.efficiency.value("training.host.sharded") if sharded and not rates.tuned else 1.0
+    factor = value("training.host.sharded") if sharded and not rates.tuned else 1.0
+    if scenario.engine_record.training.scheme.bucket and scenario.method not in ADAPTER_TASKS:
+        factor *= value("training.host.hooks")
     # A step is a forward pass and a backward one of twice the work.
     factor *= (1 + 2 * work.graded) / 3 + work.forwards / 3
     layer = factor * rates.host_seconds_per_layer
