@@ -212,6 +212,26 @@ def _replay(ask: Ask) -> Iterator[str]:
     yield from differences("the JSON's inputs", _figures(found), stored)
 
 
+LENGTHS = ("context", "prompt", "output")
+"""Of a request: where nobody says them `context` is room in memory, and a token is timed in a short chat."""
+
+
+def _said(ask: Ask) -> Iterator[str]:
+    """One setting as the answer has it, said by a person; and all of them."""
+    found = bare_answer(ask)
+    apart = LENGTHS if found.scenario.task == "inference" else ()
+    chosen = {name: each["value"] for name, each in inputs(found.scenario).items() if each["value"] is not None}
+    more = {name: value for name, value in chosen.items() if name not in (*ask, *apart)}
+    draw = random.Random(json.dumps(ask, default=str, sort_keys=True))
+    for name in draw.sample(sorted(more), min(SAID, len(more))):
+        yield from differences(f"--{name} {more[name]} said", _figures(found), {**ask, name: more[name]})
+    yield from differences("all said", _figures(found), {**ask, **more})
+
+
+SAID = 6
+"""Settings of an answer that are said one by one."""
+
+
 def _solve(question: str) -> Callable[[Ask], Iterator[str]]:
     def faults(ask: Ask) -> Iterator[str]:
         asked = dict(ask)
@@ -308,6 +328,12 @@ AGREEMENTS: Sequence[Agreement] = (
     Agreement(name="a line", text="a line of a sweep is the estimate", faults=_sweep),
     Agreement(name="an expectation", text="a file that expects of a question what its answer is holds", faults=_check),
     Agreement(name="a replay", text="the inputs of an answer, asked again, give it again", faults=_replay),
+    Agreement(
+        name="a value",
+        text="a value that an answer chose gives the same answer where a person says it, one or all; but for context, "
+        "prompt and output of a request, which unsaid are room in memory and a short chat",
+        faults=_said,
+    ),
     Agreement(name="a launch", text="what was settled by itself its engine's launcher writes as it is", faults=_launch),
     *(
         Agreement(

@@ -38,3 +38,13 @@ ADAPTERS: Final[dict[LoraKind, AdapterKind]] = {
 
 VIRTUAL_TOKENS: Final = 20
 """Tokens that are learned where nobody says (the example of peft's documentation)."""
+OF_ADAPTERS: Final = (
+    "base_dtype",
+    "lora_rank",
+    "lora_targets",
+    "lora_kind",
+    "lora_layers",
+    "virtual_tokens",
+    "lora_dropout",
+)
+"""Settings that say something of adapters alone."""

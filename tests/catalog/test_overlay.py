@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,15 @@ def test_a_file_that_the_variable_names_wrongly_is_told_with_the_variable(
         overlay_paths()
     assert "--no-user-catalog" in caught.value.hint
     assert overlay_paths(user=False) == []
+
+
+def test_a_pipe_in_llmfeas_catalog_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("LLMFEAS_CATALOG", str(tmp_path / "pipe"))
+    with pytest.raises(DataError, match="which is no file"):
+        overlay_paths()
+    monkeypatch.setenv("LLMFEAS_CATALOG", os.devnull)
+    assert Path(os.devnull) in overlay_paths()
 
 
 def test_a_project_file_above_the_repository_is_not_taken(tmp_path: Path) -> None:

@@ -148,3 +148,10 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
         assert process.stderr.read() == b"Ended by SIGTERM.\n"
     assert process.returncode == 143
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/inside"])
+def test_links_that_lead_in_a_circle(run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    found = run("schema", "-o", str(tmp_path / name))
+    assert found.code == 2 and "cannot write" in found.err and "levels of symbolic links" in found.err

@@ -97,9 +97,9 @@ def _named(text: str) -> Path:
         DataError: there is no such file; who set the variable long ago is told which one it is.
     """
     path = expanduser(text)
-    if exists(path) and not isdir(path):
+    if isfile(path) or path == os.devnull:
         return _path(path)
-    problem = "is a folder" if exists(path) else "does not exist"
+    problem = "is a folder" if isdir(path) else "is no file" if exists(path) else "does not exist"
     hint = f"Correct or unset {VARIABLE}, or say --no-user-catalog."
     raise DataError("file-missing", f"{VARIABLE} names {printable(_path(path), 120)}, which {problem}", hint)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,8 @@ def kept(
         raise UsageError(
             "cannot-write", f"cannot make {path.parent}: {error.strerror}.", "Name another file."
         ) from None
-    others = [overlay for overlay in catalog().overlay_paths if overlay.resolve() != path.resolve()]
+    real = os.path.realpath(path)
+    others = [overlay for overlay in catalog().overlay_paths if os.path.realpath(overlay) != real]
     with alone(path.parent):
         if rows:
             data = read_own(path)

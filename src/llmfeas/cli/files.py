@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -32,10 +33,22 @@ def lines_to(path: str) -> Iterator[Callable[[str], None]]:
         raise unwritable(path, error) from None
 
 
+def _meant(path: str) -> Path:
+    """The file behind all links.
+
+    Raises:
+        OSError: they lead in a circle.
+    """
+    try:
+        return Path(path).resolve()
+    except RuntimeError:  # so Python says before 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path) from None
+
+
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[int]:
     """A descriptor of a hidden file beside `path` that takes its place at the end, if all went well."""
-    target = Path(path).resolve()
+    target = _meant(path)
     if target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None

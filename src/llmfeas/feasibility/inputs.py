@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
+from ..adapters import OF_ADAPTERS
 from ..contract import Keys
 from ..options import OPTIONS
 from ..scenario import Origin, Scenario
@@ -62,16 +63,16 @@ def inputs(scenario: Scenario) -> Inputs:
     Bytes, seconds, USD and GB/s are plain numbers in these units. The whole mapping is a request itself: asked again it
     gives the same answer, since what was not said before counts as not said again.
     """
-    origins, task = scenario.origins, scenario.task
+    origins = scenario.origins
     network, network_origin = network_and_origin(scenario)
     result: dict[str, Setting] = {
         "model": {"value": scenario.model_path or scenario.model.id, "origin": origins["model"]},
         "device": {"value": scenario.offer or scenario.device.id, "origin": origins["device"]},
         "network": {"value": network, "origin": network_origin},
     }
-    for name, (field, tasks) in _PLAIN.items():
-        value = getattr(scenario, field) if task in tasks else None
-        result[name] = {"value": value, "origin": origins.get(name, "default")}
+    for name in _PLAIN:
+        value, origin = value_and_origin(scenario, name)
+        result[name] = {"value": value, "origin": origin}
     return result
 
 
@@ -87,4 +88,16 @@ def network_and_origin(scenario: Scenario) -> tuple[float | None, Origin]:
 def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:
     """A setting other than model, device and network as `inputs` shows it."""
     field, tasks = _PLAIN[name]
-    return getattr(scenario, field) if scenario.task in tasks else None, scenario.origins.get(name, "default")
+    origin = scenario.origins.get(name, "default")
+    if scenario.task not in tasks or (origin == "default" and _means_nothing(scenario, name)):
+        return None, origin
+    return getattr(scenario, field), origin
+
+
+def _means_nothing(scenario: Scenario, name: str) -> bool:
+    """Whether a setting that nobody said decides nothing, and would if it were said: adapters where all weights train,
+    a limit of requests at once where they come at a rate.
+    """
+    if name in OF_ADAPTERS:
+        return scenario.is_training and scenario.adapter_kind is None
+    return name == "concurrency" and scenario.rate is not None

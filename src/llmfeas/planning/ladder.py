@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from ..adapters import OF_ADAPTERS
 from ..feasibility.result import Estimate, Rung, Verdict
 from ..objectives import METHODS
 from ..options import BY_NAME
@@ -20,9 +21,6 @@ TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora
 
 READERS_TRAIN = ("finetune", "lora")
 """What people train of a model that writes nothing: others have made it."""
-
-OF_ADAPTERS = ("base_dtype", "lora_rank", "lora_targets", "lora_kind", "lora_layers", "lora_dropout", "adapters")
-"""Settings that decide what trains."""
 
 WIDTHS = (16, 8, 4)
 """Bits of a weight of the rungs of inference; one of another width is there where that was asked for."""
@@ -60,7 +58,7 @@ def _guided(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Ru
     for adapters, method in METHODS.items():
         found: Estimate | None = estimated
         if scenario.method != method:
-            unsaid = OF_ADAPTERS if adapters == "none" else ("adapters",)
+            unsaid = (*OF_ADAPTERS, "adapters") if adapters == "none" else ("adapters",)
             kept = {name: value for name, value in request.items() if name not in (*unsaid, "quant")}
             found = _found({**kept, "adapters": adapters}, beside)
         if found is not None:

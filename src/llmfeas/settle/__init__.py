@@ -15,14 +15,14 @@ from ..catalog.hardware import Hardware, find_hardware
 from ..catalog.model_search import OLLAMA, find_model, find_published_file
 from ..catalog.store import Catalog
 from ..contract import Note
-from ..errors import UsageError
+from ..errors import LlmfeasError, UsageError
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
 from ..memory.training import training_plan
 from ..memory.usable import usable_bytes
 from ..options import BY_NAME
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
 from ..text import printable
@@ -30,7 +30,7 @@ from ..timing.training import layout_tokens_per_second
 from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
-from . import formats, layout, lengths, recipe
+from . import formats, layout, lengths, recipe, said
 from .cache import needs_fused, settle_cache, settle_passes
 from .draft import Draft
 from .experts import settle_experts
@@ -180,6 +180,29 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     """
     given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
     known = _known(given, recorded, catalog)
+    return _as_chosen(given, recorded, known, catalog) or _of_batch(given, recorded, known)
+
+
+def _as_chosen(
+    given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution, catalog: Catalog
+) -> Resolution | None:
+    """The answer to the question without what is chosen together, if it chooses what was said: then saying changes
+    nothing, though fewer choices might weigh the others differently. None where it does not.
+    """
+    for rest, chosen in said.left_out(given, recorded, known.scenario, is_open=known.open_draft is not None):
+        try:
+            found = _of_batch(rest, recorded, _known(rest, recorded, catalog))
+        except LlmfeasError:
+            continue
+        if all(getattr(found.scenario, name) == given[name] for name in chosen):
+            origins: dict[str, Origin] = dict.fromkeys(chosen, "given")
+            notes = tuple(note for note in found.warnings if note.code != engines.FOR_MANY or "engine" not in chosen)
+            return replace(found, scenario=found.scenario.with_batch({}, origins), warnings=notes)
+    return None
+
+
+def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution) -> Resolution:
+    """What depends on the batch: the layout, formats and layers for it, and the batch itself."""
     scenario, work = known.scenario, 1
     if known.open_draft is not None and scenario.is_training:
         scenario, work = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))

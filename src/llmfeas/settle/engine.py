@@ -32,6 +32,8 @@ PLACES = ("gpu_layers", "n_cpu_moe")
 """Settings of what the host computes."""
 OWN = (*PLACES, "ubatch")
 """Settings of engines that can leave something to the host."""
+FOR_MANY = "engine-for-many"
+"""The note that another engine was taken because of many requests at once."""
 SERVER = "vllm"
 """Who is meant where a server's settings are given and no engine."""
 
@@ -168,7 +170,7 @@ def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -
     few = default_engine(backend, device, task, quant)
     chosen = default_engine(backend, device, task, quant, many)
     if chosen != few and not aside and not any(draft.was_given(name) for name in ("engine", *PLACES)):
-        draft.warn("engine-for-many", f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
+        draft.warn(FOR_MANY, f"for {many} or more requests at once {chosen} was taken; fewer run on {few}")
     return chosen
 
 

@@ -313,19 +313,21 @@ def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -
     n = gcd(*scenario.pools) // scenario.cp
     if n <= 1 or (draft.was_given("tp") and draft.was_given("pp")):
         return scenario
-    if draft.was_given("tp"):
-        return replace(scenario, pp=1 if n % scenario.tp else min(n // scenario.tp, scenario.model.architecture.layers))
-    if draft.was_given("pp"):
-        left = n // scenario.pp
-        return replace(
-            scenario,
-            tp=left if n % scenario.pp == 0 and left in tensor_parallel_sizes(scenario.model.architecture, left) else 1,
-        )
-    if tensor_parallel:
-        sizes = [s for s in tensor_parallel_sizes(scenario.model.architecture, n) if n % s == 0]
-        tp = max(size for size in sizes if size <= scenario.devices_per_node or size == 1)
-        return replace(scenario, tp=tp, pp=_stages(scenario, n // tp))
-    return replace(scenario, pp=_stages(scenario, n))
+    tp = _instance_tp(scenario, n) if tensor_parallel else 1
+    pp = _stages(scenario, n // tp)
+    if draft.was_given("tp") and scenario.tp != tp:
+        tp, pp = scenario.tp, 1 if n % scenario.tp else _stages(scenario, n // scenario.tp)
+    elif draft.was_given("pp") and scenario.pp != pp:
+        left, pp = n // scenario.pp, scenario.pp
+        fits = n % pp == 0 and left in tensor_parallel_sizes(scenario.model.architecture, left)
+        tp = left if fits else 1
+    return replace(scenario, tp=tp, pp=pp)
+
+
+def _instance_tp(scenario: Scenario, n: int) -> int:
+    """The most devices of a node that divide the tensors, and `n`."""
+    sizes = [s for s in tensor_parallel_sizes(scenario.model.architecture, n) if n % s == 0]
+    return max(size for size in sizes if size <= scenario.devices_per_node or size == 1)
 
 
 def _stages(scenario: Scenario, devices: int) -> int:

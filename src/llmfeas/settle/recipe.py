@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..adapters import VIRTUAL_TOKENS
+from ..adapters import OF_ADAPTERS, VIRTUAL_TOKENS
 from ..catalog.architecture import Model
 from ..catalog.backend import support
 from ..catalog.device import NARROW, Device
@@ -24,7 +24,6 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
-OF_ADAPTERS = ("base_dtype", "lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout")
 QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
 OWN_BASES = ("nvfp4",)
 """Formats of a frozen base that an engine has kernels of its own for."""
