@@ -94,7 +94,7 @@ def test_names_that_begin_as_asked_come_first() -> None:
     ("name", "near"),
     [
         ("gtp2", "gpt2"),
-        ("lama3", "llama-3-8b"),
+        ("lamma3", "llama-3-8b"),
         ("falcon9b", "falcon-7b"),
         ("mixtrel", "mixtral-8x7b"),
     ],

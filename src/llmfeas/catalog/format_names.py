@@ -20,7 +20,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"gptq-(?:int8|8bit)", "gptq-int8"),
     (r"int([48])-ov", r"openvino-int\1"),
     (r"(?:int4-)?auto-?round", "autoround-int4"),
-    (r"gptq(?:-int4|-4bit)?", "gptq-int4"),
+    (r"gptq(?:-int4|-4bit|-4b)?(?:-128g)?", "gptq-int4"),
     (r"(?:quantized.)?w4a16", "w4a16"),
     (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
     (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),

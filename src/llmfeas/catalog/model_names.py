@@ -46,8 +46,8 @@ MOST_VERSION: Final = 20.0
 SIZE_SLACK: Final = 0.08
 """Between the parameters that two people say of one model: with and without embeddings, rounded."""
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
-_WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech"
-_DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant"
+_WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech internvl ovis ultravox"
+_DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
 _MADE_OF: Final = "t"
 _OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())
 """Words of models that hold another one and more, draft for it or are built from it (T5Gemma): not that one."""

@@ -78,7 +78,7 @@ def _model_named(text: str, catalog: Catalog) -> Match[Model]:
         words = mended((*asked.needed, *asked.optional), known.vocabulary)
         asked = replace(typed(" ".join(words)), format=asked.format, tagged=asked.tagged) if words else asked
         key, ids = chosen(known, asked) if words else (None, ())
-        key, ids = (key, ids) if key and len(ids) == 1 else (None, ())
+        ids = ids if key else ()
     text = text.removeprefix(LIBRARY)
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
