@@ -64,7 +64,8 @@ def step(row: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("row", DATA["memory"], ids=step)
 def test_tracked_training_steps_are_met(tmp_path: Path, row: dict[str, Any]) -> None:
-    """T5's norms in plain 16 bits keep what is not modelled; all else is within half a percent."""
+    """T5's norms in plain 16 bits keep what is not modelled, and what Whisper's encoder gave has a name until the loss
+    exists; all else is within half a percent."""
     model = read(tmp_path, row["config"])
     settings = {key: value for key, value in row.items() if key not in ("config", "peak_tensor_bytes")}
     model = replace(model, architecture=model.architecture.reading(row["seq_len"]))
@@ -78,7 +79,7 @@ def test_tracked_training_steps_are_met(tmp_path: Path, row: dict[str, Any]) -> 
         global_batch=row["micro_batch"],
         **settings,
     )
-    bound = 0.03 if kind(row) == "t5" and row["precision"] == "bf16" else 0.006
+    bound = {"t5": 0.03 if row["precision"] == "bf16" else 0.006, "whisper": 0.008}.get(kind(row), 0.006)
     assert training_memory(asked).bytes == pytest.approx(row["peak_tensor_bytes"], rel=bound)
 
 

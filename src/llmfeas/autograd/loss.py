@@ -319,18 +319,19 @@ def shifted_loss(recorder: Recorder, logits: Tensor) -> Tensor:
 
 
 def plain_loss(recorder: Recorder, logits: Tensor) -> Tensor:
-    """Cross entropy of labels as they are, in the type of the logits but under autocast (encoder-decoders)."""
-    wide = cast_logits(recorder, logits) if recorder.autocast else logits
-    return _of_logits(recorder, wide, recorder.new(recorder.sizes.bs, 8))
+    """Cross entropy of labels as they are, in the type of the logits, whose log-softmax is widened under autocast
+    (encoders, encoder-decoders)."""
+    return _of_logits(recorder, logits, recorder.new(recorder.sizes.bs, 8))
 
 
-def _of_logits(recorder: Recorder, wide: Tensor, labels: Tensor) -> Tensor:
+def _of_logits(recorder: Recorder, logits: Tensor, labels: Tensor) -> Tensor:
     recorder.ledger.begin("loss")
-    node = recorder.open(_log_softmax_back, (wide,))
-    scores = recorder.new(wide.n, wide.width, node, LOGITS)
+    node = recorder.open(_log_softmax_back, (logits,))
+    scores = recorder.new(logits.n, logits.width, node, LOGITS)
     recorder.keep(node, scores)
-    node = recorder.open(_nll_back, (scores,))
-    recorder.keep(node, scores, labels)
+    wide = cast_logits(recorder, scores) if recorder.autocast else scores
+    node = recorder.open(_nll_back, (wide,))
+    recorder.keep(node, wide, labels)
     loss = recorder.new(1, 4, node)
     total = recorder.new(1, 4)
     recorder.keep(node, total)

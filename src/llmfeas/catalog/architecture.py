@@ -169,6 +169,10 @@ class Architecture:
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
     no cache and no projection to the vocabulary. `tied` means that its token table is another's."""
+    masked: bool = False
+    """Its class predicts masked tokens by a product, a norm and a bias a token, all of which stand in `beside`."""
+    predicts: bool = False
+    """An encoder in pre-training: these run, and the token table behind them."""
     scores: bool = False
     """It gives a number or a vector for a text (reward models, embeddings): no projection to the vocabulary."""
     source: SourceEncoder | None = None

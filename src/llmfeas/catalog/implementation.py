@@ -82,6 +82,7 @@ class Implementation:
     refuses_out_proj: bool = False
     experts_join_dense: bool = False
     scales_logits: bool = False
+    biases_logits: bool = False
     caps_logits: bool = False
     positions_per_sequence: bool = False
     passes_places: bool = True

@@ -77,6 +77,11 @@ def own_head(config: Config, parts: Parts, width: int) -> int:
     return int(parts["vocab"]) * width if config.fields.get("tie_word_embeddings") is False else 0
 
 
+def predicts(config: Config) -> bool:
+    """Whether its class predicts masked tokens, by the token table."""
+    return class_of(config) in ("MaskedLM", "PreTraining") and config.fields.get("tie_word_embeddings") is not False
+
+
 def dropout_of(config: Config) -> Parts:
     """Read the dropout of scores and of the stream."""
     rate, scores = config.rate("hidden_dropout_prob"), config.rate("attention_probs_dropout_prob")
@@ -87,7 +92,7 @@ def dropout_of(config: Config) -> Parts:
 def bert(config: Config, parts: Parts) -> Parts:
     """Read BERT: learned positions, kinds of tokens, a pooler."""
     side = SideWeights(vectors=kinds_of(config, parts["hidden"]) + behind_last(config, parts, pooled=True))
-    return {"positions": "learned", "side": side, **dropout_of(config)}
+    return {"positions": "learned", "side": side, "masked": predicts(config), **dropout_of(config)}
 
 
 def modern_windows(config: Config, parts: Parts, size: int) -> Parts:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from ..autograd.basic import cast, scaled
+from ..autograd.basic import cast, scaled, shifted, unary_of_input
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.loss import LOSSES, LOSSES_WITH_HEAD, WIDENED
-from ..autograd.products import linear
+from ..autograd.products import layer_norm, linear
 from ..autograd.storage import LOGITS
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
@@ -30,6 +30,8 @@ class Head(Operator):
     bias: bool = False
     softcap: bool = False
     """Logits pass through a scaled tanh."""
+    transforms: bool = False
+    """A product, an activation and a norm stand before the table (BERT)."""
     labels: bool = False
     """There is no vocabulary to write: training puts a few labels there, which are no part of the model."""
 
@@ -41,6 +43,9 @@ class Head(Operator):
             return found
         if self.width != self.hidden:
             found += column_linear("project_out", self.hidden, self.width)
+        if self.transforms:
+            found += column_linear("transform", self.hidden, self.hidden, bias=True)
+            found += (vector("transform.norm", self.hidden), vector("transform.norm.bias", self.hidden))
         copies = 0 if self.tied else 1
         found += (Weight("head", (self.vocab, self.width), copies),)
         return (*found, vector("head.bias", self.vocab, split="tensor")) if self.bias else found
@@ -57,7 +62,7 @@ class Head(Operator):
 class HeadProgram:
     """From the last layer's stream to the loss."""
 
-    __slots__ = ("bias", "context", "leave", "softcap", "weight")
+    __slots__ = ("bias", "context", "leave", "norm", "softcap", "transform", "weight")
 
     def __init__(self, context: Context, head: Head, table: Parameter | None) -> None:
         made = context.made(head.weights)
@@ -73,10 +78,15 @@ class HeadProgram:
         self.weight = weight
         self.bias = made.parameters.get("head.bias")
         self.leave = made.projections.get("project_out")
+        self.transform = made.projections.get("transform")
+        self.norm = made.parameters.get("transform.norm"), made.parameters.get("transform.norm.bias")
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """The loss; logits are named until it exists."""
         recorder = self.context.recorder
+        if self.transform is not None:
+            hidden = unary_of_input(recorder, self.context.apply(self.transform, hidden))
+            hidden = layer_norm(recorder, hidden, *self.norm, self.context.sizes.bs)
         loss = self.context.recipe.loss or self.context.traits.loss
         if loss in LOSSES_WITH_HEAD:
             return LOSSES_WITH_HEAD[loss](recorder, hidden, self.weight, self.bias)
@@ -91,6 +101,8 @@ class HeadProgram:
             # Part of the loss's kernels.
             return logits
         before, recorder.component = recorder.component, LOGITS
+        if context.traits.biases_logits:
+            logits = cast(recorder, logits, 4) if recorder.amp else shifted(recorder, logits)
         if self.softcap or context.traits.caps_logits:
             logits = softcapped(recorder, logits)
         if context.traits.scales_logits:
@@ -104,6 +116,8 @@ class HeadProgram:
 def head(architecture: Architecture) -> Head:
     """The head of an architecture."""
     a = architecture
+    if a.predicts:
+        return Head(a.hidden, a.hidden, a.vocab, tied=True, bias=True, transforms=True)
     if a.encoder or a.scores:
         return Head(a.hidden, a.hidden, _LABELS, labels=True)
     return Head(a.hidden, a.embedding_dim or a.hidden, a.vocab, a.tied, a.head_bias, a.softcap)

@@ -37,7 +37,7 @@ def settle_objective(draft: Draft, model: Model) -> Model:
     """
     losses = losses_of(draft.values["task"])
     if not losses:
-        return model
+        return _as_pretrained(draft, model)
     if model.architecture.encoder and not OBJECTIVES[losses[0]].scores:
         task = draft.values["task"]
         problem = f"{model.name} reads texts and writes none: --task {task} has no answers to learn from"
@@ -65,6 +65,18 @@ def settle_objective(draft: Draft, model: Model) -> Model:
     if adapters == "none" and any(draft.was_said(name) for name in OF_ADAPTERS):
         draft.warn("option-unused", "--adapters none trains all weights: what is said of adapters was ignored")
     return _as_trained(draft, model, OBJECTIVES[loss])
+
+
+def _as_pretrained(draft: Draft, model: Model) -> Model:
+    """The model with what predicts masked tokens, where it is pre-trained and holds that beside its layers."""
+    a = model.architecture
+    if draft.values["task"] != "pretrain" or not a.masked or a.beside is None:
+        return model
+    held = (a.hidden + 3) * a.hidden + a.vocab
+    beside = replace(a.beside, vectors=a.beside.vectors - held)
+    whole = replace(model, architecture=replace(a, masked=False, predicts=True, head_bias=True, beside=beside))
+    draft.override("model", whole, draft.origins["model"])
+    return whole
 
 
 def _as_trained(draft: Draft, model: Model, objective: Objective) -> Model:
