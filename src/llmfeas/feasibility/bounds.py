@@ -184,12 +184,17 @@ def cost_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
 
     0 where another device, whose price is another one, is tried, or no price is known.
     """
-    bought = purchase(requested, 1.0)
-    hourly = bought.usd_per_device_hour if bought else requested.price_usd_per_hour
-    if not hourly or "device" in settings:
+    if "device" in settings:
         return 0.0
-    hours = time_lower_bound(settings, requested, catalog) / SECONDS_PER_HOUR
-    return hours * hourly * _count(settings, requested)
+    seconds = time_lower_bound(settings, requested, catalog)
+    return least_usd(requested, seconds) * _count(settings, requested) / requested.num_devices
+
+
+def least_usd(scenario: Scenario, seconds: float) -> float:
+    """The rent or wear of all devices of a scenario for so many seconds, USD; 0 where no price is known."""
+    bought = purchase(scenario, 1.0)
+    hourly = bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
+    return (hourly or 0.0) * scenario.num_devices * seconds / SECONDS_PER_HOUR
 
 
 def _memory(settings: Mapping[str, object], requested: Scenario, device: Device) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from ..catalog.device import Device
 from ..catalog.joined import Joined
@@ -149,10 +150,12 @@ class _Candidate:
     same_kind: bool
 
 
-def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterator[_Candidate]:
-    """Yield representative devices, like ones, and those of the same backend that somebody lets: of those that are not
-    much older and have more memory. Processors that stand for no class are not even read.
+@lru_cache(maxsize=64)
+def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[_Candidate, ...]:
+    """Representative devices, like ones, and those of the same backend that somebody lets: of those that are not much
+    older and have more memory. Processors that stand for no class are not even read.
     """
+    found = []
     devices, rented = catalog.devices, let(catalog)
     peek, oldest = devices.peek, _year(own.released) - GENERATION_YEARS
     for name in devices if own.backend == "cpu" else devices.first():
@@ -164,7 +167,8 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> Iterat
         gib = peek(name, "memory_gib")
         size = gib * GIB if isinstance(gib, int | float) else devices[name].memory_bytes  # which says what is wrong
         if size > more_than_bytes:
-            yield _Candidate(name, size, same, kind)
+            found.append(_Candidate(name, size, same, kind))
+    return tuple(found)
 
 
 def _year(released: object) -> int:

@@ -12,6 +12,7 @@ from ..feasibility.bounds import (
     cost_lower_bound,
     host_lower_bound,
     host_upper_bound,
+    least_usd,
     machine_lower_bound,
     machine_upper_bound,
     memory_lower_bound,
@@ -28,6 +29,7 @@ from ..record import dataclass
 from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, before_layout, hardware_named, resolution
+from ..timing.training import least_job_seconds
 from .bisection import largest
 from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
@@ -154,6 +156,15 @@ def miss(estimated: Estimate) -> float:
     return max(shares) + (HOPELESS if verdict.software == "unsupported" else 0.0)
 
 
+def _least_miss(scenario: Scenario) -> float:
+    """How far a job is beyond its deadline or budget at least, in any layout; 0 for what is served."""
+    if not scenario.is_training:
+        return 0.0
+    seconds = least_job_seconds(scenario)
+    cost = least_usd(scenario, seconds) / (scenario.budget_usd or math.inf)
+    return max(seconds / time_limit_seconds(scenario), cost)
+
+
 class Search:
     """One request and the trials made on it; remembers which trial came nearest."""
 
@@ -174,6 +185,8 @@ class Search:
         self._least = (float("inf"), 0)
         self._spared: list[tuple[float, Changes]] = []
         """Trials whose floor is above what there is, and by how much."""
+        self._late: list[tuple[float, Changes]] = []
+        """Trials that no layout ends in time or within the budget, and by how much at least."""
         self._floors: dict[Changes, float] = {}
         self._shares: dict[Change, float] = {}
         self._bare: dict[Change, float] = {}
@@ -199,15 +212,21 @@ class Search:
         return found
 
     def runs(self, changes: Changes) -> bool:
-        """Whether software runs the request with the changes, which is known before a layout is; not if refused."""
+        """Whether software runs the request with the changes and some layout could keep to the limits, which is known
+        before one is chosen; not if refused.
+        """
         try:
             known = before_layout({**self.request, **self.settings(changes)}, self.catalog)
         except LlmfeasError:
             known = None
-        if known is not None and not self._unsupported(known):
-            return True
-        self.work += 1
-        return False
+        if known is None or self._unsupported(known):
+            self.work += 1
+            return False
+        far = _least_miss(known.scenario)
+        if far > 1:
+            self.work += 1
+            self._late.append((far, changes))
+        return far <= 1
 
     def note(self, changes: Changes, far: float) -> None:
         """Remember the trial that misses by least; with as good ones the one of fewer changes."""
@@ -329,6 +348,10 @@ class Search:
         spared = sorted(self._spared, key=lambda one: (one[0], len(one[1])))
         for far, changes in spared[:MOST_SPARED]:
             if far > self._least[0]:
+                break
+            self.way(changes, heavy=True)
+        for far, changes in sorted(self._late, key=lambda one: (one[0], len(one[1]))):
+            if far > self._least[0] or self.spent:
                 break
             self.way(changes, heavy=True)
 

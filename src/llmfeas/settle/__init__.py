@@ -62,7 +62,9 @@ class Resolution:
     open_draft: Draft | None = None
     """What a layout is still chosen from for each batch; None where all is settled."""
     work: int = 1
-    """Stages of the layouts that were weighed: what settling cost, whatever was known before."""
+    """Stages of the layouts that were weighed, more where their walks are long: what settling cost, whatever was known
+    before.
+    """
 
 
 def _is_path(text: str, catalog: Catalog) -> bool:
@@ -322,13 +324,47 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
         UsageError: no layout is possible as asked.
     """
     assert known.open_draft is not None
-    probe = known.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+    scenario, draft = known.scenario, known.open_draft
+    probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+    given = tuple(draft.was_given(name) for name in LAYOUT)
+    # the host's memory tells how fast its processor reads what lies there
+    host = scenario.host_memory_bytes if scenario.offload != "none" or scenario.loss is not None else 0.0
+    seen = (value for name, value in vars(scenario).items() if name not in UNWEIGHED)
+    key = micro_batch, batch, given, host, *seen
+    found = _layouts.get(key)
+    if found is None:
+        if len(_layouts) >= MAX_QUESTIONS:
+            _layouts.clear()
+        chosen, work = _weighed(probe, draft, micro_batch, batch)
+        found = _layouts[key] = {name: getattr(chosen, name) for name in LAYOUT}, work
+    settled, work = found
+    return _laid_out(replace(probe, **settled), draft), work
 
+
+LAYOUT = ("tp", "pp", "cp", "ep", "interleave", "zero")
+UNWEIGHED = frozenset(
+    (
+        *("price_usd_per_hour", "price_provider", "price_as_of", "purchase_usd", "lifetime_seconds"),
+        *("electricity_usd_per_kwh", "pue", "region", "offer", "session_hours", "weekly_hours", "device_mtbf_seconds"),
+        *("deadline_seconds", "budget_usd", "host_memory_bytes", "origins", "shared", "engine_record"),
+    )
+)
+"""What a job costs, when it has to be done and what the host holds: no layout is chosen by it."""
+
+LAYERS_A_WORK = 3
+"""Layers of a walk that count as one stage that was weighed, whether or not it was walked for this layout."""
+
+_layouts: dict[tuple[object, ...], tuple[dict[str, Any], int]] = {}
+"""Layouts chosen so far, with the work of weighing them: jobs that differ in their price alone share one."""
+
+
+def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[Scenario, int]:
+    """Choose the layout of a training, and say how many were weighed for it."""
     work = 1
 
     def peak(candidate: Scenario) -> Range:
         nonlocal work
-        work += len(training_plan(candidate).ranks)
+        work += sum(max(1, rank.moments.walked // LAYERS_A_WORK) for rank in training_plan(candidate).ranks)
         return peak_bytes(candidate)
 
     def tokens_per_second(candidate: Scenario) -> float:
@@ -345,8 +381,7 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
         usable_bytes(probe),
         tokens_per_second,
     )
-    probe = layout.fitted_layout(probe, known.open_draft, judge, batch)
-    return _laid_out(probe, known.open_draft), work
+    return layout.fitted_layout(probe, draft, judge, batch), work
 
 
 def _widened(scenario: Scenario, draft: Draft) -> None:

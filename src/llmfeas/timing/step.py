@@ -7,9 +7,13 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 from ..catalog.efficiency import Efficiency
 from ..model.sums import Sums
 from ..optimizers import OPTIMIZERS
+from ..record import replace
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
 from .experts import expert_parallel_seconds, fullest, routing_seconds
@@ -24,7 +28,7 @@ from .offload import (
 )
 from .rates import TrainingRates, training_rates
 from .rollouts import rollout_seconds
-from .work import ADAPTER_TASKS, Work, forwards_beside, work_of
+from .work import ADAPTER_TASKS, Work, forwards_beside, slowest_stage, work_of
 
 PARTS = (
     "matrix",
@@ -264,6 +268,28 @@ def bubble_share(scenario: Scenario) -> float:
     if steps < 2 * scenario.pp:
         steps *= scenario.micro_batch
     return (scenario.pp - 1) / (steps * scenario.interleave)
+
+
+PLENTY_TOKENS = 1e18
+"""So many in a micro-step that what does not grow with them is next to nothing."""
+
+
+@lru_cache(maxsize=4096)
+def least_token_seconds(work: Work, rates: TrainingRates, fused: bool, stages: range) -> float:
+    """The seconds of devices that a token takes at least, in pipelines of these numbers of stages, however laid out.
+
+    Products, attention and pointwise work in micro-steps without end, experts where they are faster; nothing waits. A
+    token meets its own experts alone, as it may in some layout, where a framework's code runs in place of public code.
+    """
+    least = math.inf
+    work = replace(work, tokens=PLENTY_TOKENS, divisor=1.0, crowding=0.0, met=1.0, merged=0.0)
+    for count in stages:
+        stage = slowest_stage(work.sums, count)
+        staged = replace(work, stage=stage.layers * count / work.sums.layers, head=float(stage.heads * count))
+        products = min(matrix_seconds(replace(staged, spread=spread), rates) for spread in (False, True))
+        seconds = products + attention_seconds(staged, rates, fused=fused) + streaming_seconds(staged, rates)
+        least = min(least, seconds / PLENTY_TOKENS)
+    return least
 
 
 def device_links_of(scenario: Scenario) -> Links:

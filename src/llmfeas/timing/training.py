@@ -15,7 +15,8 @@ from ..workload.text_tokens import stored_bytes
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
 from .rates import training_rates
 from .regimes import Evidence, Interval, calibrated, interval, training_regime, unmeasured, weakest
-from .step import step_parts
+from .step import least_token_seconds, step_parts
+from .work import work_of
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication", "bubble", "data"]
 
@@ -127,6 +128,24 @@ def training_time(scenario: Scenario) -> TrainingTime:
         own_rows=found.own_rows,
         unwaited_tokens_per_second=tokens / unwaited,
     )
+
+
+def least_job_seconds(scenario: Scenario) -> float:
+    """A floor for the whole job in any layout, known before one is chosen: all devices work all the time."""
+    tokens, count = scenario.tokens or 0.0, scenario.num_devices
+    if scenario.mfu is not None:
+        return tokens * counted_flop_per_token(scenario) / (scenario.mfu * total_peak_flop_per_s(scenario))
+    engine = scenario.engine_record.training
+    efficiency = scenario.tables.efficiency
+    rates = training_rates(efficiency, scenario.device, scenario.precision, engine.style, engine.flash)
+    few, most = (scenario.pp,) * 2 if scenario.was_given("pp") else (1, scenario.model.architecture.layers)
+    stages = range(few, 1 + (most if count > 1 else few))
+    each = least_token_seconds(work_of(scenario, rates.tuned), rates, scenario.attention == "flash", stages)
+    return SAFE * tokens * each / (count * run_interval(scenario).factor)
+
+
+SAFE = 1 - 1e-9
+"""What rounding may add to a floor."""
 
 
 def loaded_tokens_per_second(scenario: Scenario) -> float | None:

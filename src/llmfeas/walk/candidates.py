@@ -84,6 +84,8 @@ class PeakCandidates:
     gradient_bytes: int
     weight_bytes: int
     inventory: Inventory
+    walked: int = 1
+    """Layers that were walked for it."""
     streamed: Polynomial = (0, 0, 0, 0, 0, 0)
     """Bytes in the memory of the host after forward."""
     envelopes: dict[tuple[int, float], tuple[MomentLines, ...]] = field(default_factory=dict, repr=False, compare=False)

@@ -29,7 +29,7 @@ from ..record import dataclass, replace
 from .candidates import Candidate, PeakCandidates
 from .inventory import RankWeight, inventory_of
 from .pattern import Outline, outline_of
-from .shared import Layers, common_setup, experts_of, rounded, walked_layers, weight_with
+from .shared import Layers, common_setup, experts_of, rounded, walked_layers
 from .step import Walked
 
 _ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
@@ -97,7 +97,8 @@ class _Folded:
             end=end,
             gradient_bytes=end.gradients,
             weight_bytes=with_experts(self.start, experts) & FIELD_MASK,
-            inventory=inventory_of([weight_with(weight, experts) for weight in self.weights], self.layers),
+            inventory=inventory_of(self.weights, self.layers, experts),
+            walked=len(self.layers),
             streamed=packed_fields(with_experts(self.kept, experts), HOST),
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from ..autograd.storage import BLOCK_BYTES
+from ..autograd.storage import BLOCK_BYTES, EXPERTS, with_experts
 from ..optimizers import BLOCK_SIDE, LONGEST_SIDE, TrainedWeights
 from ..record import dataclass
 
@@ -42,67 +42,73 @@ class Inventory(TrainedWeights):
     """Elements outside the layers."""
 
 
-def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int]) -> Inventory:
-    """The sums over weights; `layers`: how many layers each of the walked ones stands for."""
-    per_layer = Counter[int]()
-    elements = routed = 0
-    trained: list[tuple[RankWeight, int, int]] = []
+Alike = tuple[tuple[int, ...], int, int, int, bool]
+"""Weights that are alike: their shape, bytes of an element, elements of one, number, and whether they lie outside."""
+
+
+def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int], experts: int = 0) -> Inventory:
+    """The sums over weights of a rank with so many experts; `layers`: how many each of the walked ones stands for."""
+    places: dict[tuple[tuple[int, ...], int, bool, bool, bool], list[int]] = {}
+    last = 4
     for weight in weights:
-        times = layers[weight.place - 1] if weight.place > 0 else 1
-        one = prod(weight.shape)
-        per_layer[weight.place] += one
+        kind = weight.shape, weight.width, weight.routed, weight.trains, weight.place == 0
+        places.setdefault(kind, []).append(weight.place)
+        last = weight.width if weight.trains else last
+    per_layer = Counter[int]()
+    elements = routed = trained_experts = 0
+    trained: list[Alike] = []
+    for (shape, width, is_routed, trains, outside), at in places.items():
+        if max(shape) >= EXPERTS:
+            shape = tuple(with_experts(extent, experts) for extent in shape)
+        one, times = prod(shape), sum(layers[place - 1] if place > 0 else 1 for place in at)
+        for place in at:
+            per_layer[place] += one
         elements += one * times
-        if weight.routed:
-            routed += one * times
-        if weight.trains:
-            trained.append((weight, one, times))
-    outside = per_layer.pop(0, 0)
+        routed += one * times if is_routed else 0
+        if trains:
+            trained.append((shape, width, one, times, outside))
+            trained_experts += one * times if is_routed else 0
+    beside = per_layer.pop(0, 0)
     return Inventory(
         elements=elements,
         expert_elements=routed,
         layer_elements=max(per_layer.values(), default=0),
-        outside_elements=outside,
+        outside_elements=beside,
+        trained_experts=trained_experts,
+        trained_width=last,
         **_trained(trained),
     )
 
 
-def _trained(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
-    """The sums over weights that train, each with its elements and in how many layers it is."""
-    width, largest, count, routed, rounded, tensors, small = 4, 0, 0, 0, 0, 0, 0
-    for weight, one, times in weights:
-        n = one * times
-        width, largest = weight.width, max(largest, one)
-        count, tensors = count + n, tensors + times
-        routed += n if weight.routed else 0
-        rounded += -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times
-        small += n if one < SMALL_TENSOR else 0
+def _trained(weights: Sequence[Alike]) -> dict[str, int]:
+    """The sums over weights that train."""
     return {
-        "trained": count,
-        "trained_experts": routed,
-        "trained_bytes": rounded,
-        "trained_width": width,
-        "trained_tensors": tensors,
-        "trained_small": small,
-        "largest": largest,
+        "trained": sum(one * times for _, _, one, times, _ in weights),
+        "trained_bytes": sum(
+            -(-one * width // BLOCK_BYTES) * BLOCK_BYTES * times for _, width, one, times, _ in weights
+        ),
+        "trained_tensors": sum(times for _, _, _, times, _ in weights),
+        "trained_small": sum(one * times for _, _, one, times, _ in weights if one < SMALL_TENSOR),
+        "largest": max((one for _, _, one, _, _ in weights), default=0),
         **_matrices(weights),
     }
 
 
-def _matrices(weights: Sequence[tuple[RankWeight, int, int]]) -> dict[str, int]:
+def _matrices(weights: Sequence[Alike]) -> dict[str, int]:
     """The sums over sides of matrices that train."""
     matrices = tables = factored = short = long = squares = iterated = sides = blocks = turned = 0
-    for weight, one, times in weights:
+    for shape, _, one, times, outside in weights:
         n = one * times
-        if len(weight.shape) < 2:
+        if len(shape) < 2:
             factored += n
             continue
-        rows, columns = weight.shape[-2:]
+        rows, columns = shape[-2:]
         copies, turning = n // (rows * columns), [side for side in (rows, columns) if side <= LONGEST_SIDE]
         factored += copies * (rows + columns)
         sides += copies * sum(side * side for side in turning)
         blocks += copies * _block_squares(rows, columns)
         turned = max(turned, max(turning, default=0) ** 2 + rows * columns if len(turning) == 2 else 0)
-        if weight.place == 0:
+        if outside:
             tables += n
             continue
         matrices += n

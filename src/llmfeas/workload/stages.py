@@ -7,6 +7,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
 
+from ..catalog.architecture import Architecture
+from ..catalog.quantization import Quantization
 from ..record import dataclass
 from ..scenario import Scenario
 from .weights import weight_bytes
@@ -77,24 +79,27 @@ def fullest_stages(scenario: Scenario) -> Iterator[tuple[Stage, float]]:
     An earlier stage keeps more micro-batches, so that a later one is fuller only where it holds more: layers, or
     weights in them (experts behind the first, dense layers).
     """
-    cut = stages(scenario.model.architecture.layers, scenario.pp)
-    kept: float = 1.0
-    if scenario.interleave > 1:
-        kept = 1 + (len(cut) - 1) / (len(cut) * scenario.interleave)
-    layers, held = 0, 0.0
+    s = scenario
+    depth, kept = min(s.pp, s.model.architecture.layers), 1.0
+    if s.interleave > 1:
+        kept = 1 + (depth - 1) / (depth * s.interleave)
+    for stage in _fullest(s.tables.quantization, s.model.architecture, s.pp, s.tp, s.ep * s.expert_tp):
+        # Narayanan 2021: one-forward-one-backward keeps a micro-batch for each stage to come, interleaving more.
+        last = depth > 1 and stage.index == depth - 1
+        yield stage, 0.0 if last else min(depth - stage.index, s.micro_steps) * kept - 1
+
+
+@lru_cache(maxsize=4096)
+def _fullest(known: Quantization, architecture: Architecture, pp: int, tp: int, ranks: int) -> tuple[Stage, ...]:
+    """The last stage, and each that holds more layers, or more bytes of them on one rank in 16 bits, than the one
+    before it and all before that.
+    """
+    cut, weights = stages(architecture.layers, pp), weight_bytes(known, architecture)
+    layers, held, fullest = 0, 0.0, []
     for stage in cut[:-1] or cut:
-        weights = _weights(scenario, stage) if len(cut) > 1 else 0.0
-        if stage.layers > layers or weights > (1 + ROUNDING) * held:
-            # Narayanan 2021: one-forward-one-backward keeps a micro-batch for each stage to come, interleaving more.
-            yield stage, min(len(cut) - stage.index, scenario.micro_steps) * kept - 1
-        layers, held = max(layers, stage.layers), max(held, weights)
-    if len(cut) > 1:
-        yield cut[-1], 0.0
-
-
-def _weights(scenario: Scenario, stage: Stage) -> float:
-    """Bytes of a stage's layers on one rank in 16 bits, to compare stages by."""
-    weights = weight_bytes(scenario.tables.quantization, scenario.model.architecture)
-    ranks = scenario.ep * scenario.expert_tp
-    run = (*weights.layers[stage.first : stage.end], *weights.held_again(stage.first, stage.end))
-    return sum(layer.on_rank(scenario.tp, ranks) for layer in run)
+        run = (*weights.layers[stage.first : stage.end], *weights.held_again(stage.first, stage.end))
+        on_rank = sum(layer.on_rank(tp, ranks) for layer in run) if len(cut) > 1 else 0.0
+        if stage.layers > layers or on_rank > (1 + ROUNDING) * held:
+            fullest.append(stage)
+        layers, held = max(layers, stage.layers), max(held, on_rank)
+    return (*fullest, cut[-1]) if len(cut) > 1 else tuple(fullest)

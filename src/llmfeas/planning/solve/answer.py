@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...catalog.store import Catalog
 from ...contract import Added, Json, Published, envelope, hidden
 from ...errors import LlmfeasError, UsageError
+from ...feasibility.bounds import time_limit_seconds
 from ...feasibility.core import estimate
 from ...feasibility.result import Estimate, Status
 from ...feasibility.software import software_support
@@ -14,6 +15,7 @@ from ...feasibility.verdict import why
 from ...record import dataclass
 from ...scenario import Scenario
 from ...settle import before_layout, resolution
+from ...timing.training import least_job_seconds
 from ..asked import REFUSALS
 
 FEASIBLE = ("feasible", "tight")
@@ -74,6 +76,18 @@ def may_run(request: Request, catalog: Catalog) -> bool:
     except LlmfeasError:
         return True
     return software_support(known.scenario, known.backend)[0] != "unsupported"
+
+
+def is_late(request: Request, catalog: Catalog) -> bool:
+    """Whether software runs a training, and no layout of its devices ends in time."""
+    try:
+        known = before_layout(request, catalog)
+    except LlmfeasError:
+        return False
+    scenario = known.scenario
+    if not scenario.is_training or least_job_seconds(scenario) <= time_limit_seconds(scenario):
+        return False
+    return software_support(scenario, known.backend)[0] != "unsupported"
 
 
 def is_feasible(request: Request, catalog: Catalog, *, on_host: bool = False) -> bool:

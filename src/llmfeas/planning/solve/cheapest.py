@@ -13,7 +13,7 @@ from ...feasibility.verdict import why
 from ...options import flag_of
 from ...record import dataclass
 from ...settle import hardware_named, resolution
-from .answer import FEASIBLE, Answer, Request, estimated, without
+from .answer import FEASIBLE, Answer, Request, estimated, is_late, without
 from .fleet import asks_for_load
 from .market import SHOWN, cheapest_offers, lent_whole, priced
 from .rented import cheapest_server
@@ -120,10 +120,12 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
         if request.get(name) is not None:
             hint = f"Leave {flag_of(name)} out."
             raise UsageError("contradiction", "solve cheapest compares the catalog's prices", hint)
-    late: list[Estimate] = []
-    bids = sorted(_bids(request, catalog, late), key=lambda bid: (bid.usd, bid.seconds or 0.0))
+    bids = sorted(_bids(request, catalog), key=lambda bid: (bid.usd, bid.seconds or 0.0))
     notes = () if inference else (HOURS_NOTE,)
     if not bids:
+        late: list[Estimate] = []
+        for _ in _bids(request, catalog, late):
+            pass
         return Answer("cheapest", {"device": None}, None, _fastest(late), (_nothing(request), *notes))
     free = [bid for bid in bids if not bid.usd]
     rows = [bid.row for bid in bids if bid not in free[FREE_SHOWN:]][:SHOWN]
@@ -151,8 +153,11 @@ def _fastest(late: list[Estimate]) -> Mapping[str, object] | None:
     return {**named, "status": best.verdict.status, "because": because}
 
 
-def _bids(request: Request, catalog: Catalog, late: list[Estimate]) -> Iterator[Bid]:
-    """Yield the bids that work: the best count of each device at each price, and each offer."""
+def _bids(request: Request, catalog: Catalog, late: list[Estimate] | None = None) -> Iterator[Bid]:
+    """Yield the bids that work: the best count of each device at each price, and each offer.
+
+    Those too slow go to `late`; without it counts that cannot cost less than others are not tried.
+    """
     base = without(request, "device", "num_devices")
     hardware = hardware_named(str(request["device"]), catalog) if request.get("device") else None
     count = request.get("num_devices") or (hardware.count if hardware else None)
@@ -179,10 +184,11 @@ def _in_one_machine(device: Device) -> tuple[int, ...]:
 
 
 def _rented(
-    base: Request, prices: tuple[Price, ...], counts: tuple[int, ...], catalog: Catalog, late: list[Estimate]
+    base: Request, prices: tuple[Price, ...], counts: tuple[int, ...], catalog: Catalog, late: list[Estimate] | None
 ) -> Iterator[Bid]:
     """Yield a bid for each price, at the count that costs least; any price tells which count that is."""
-    best = _best_count({**base, **_price(prices[0].usd_per_hour)}, counts, catalog, late)
+    hourly = prices[0].usd_per_hour
+    best = _best_count({**base, **_price(hourly)}, counts, hourly, catalog, late)
     for price in prices if best else ():
         result = estimated({**base, "num_devices": best, **_price(price.usd_per_hour)}, catalog)
         if result is not None and result.verdict.status in FEASIBLE:
@@ -191,15 +197,28 @@ def _rented(
                 yield bid
 
 
-def _best_count(base: Request, counts: Sequence[int], catalog: Catalog, late: list[Estimate]) -> int | None:
-    """The count that costs least of those that work; None where none does. Those too slow go to `late`."""
+def _best_count(
+    base: Request, counts: Sequence[int], usd_per_hour: float, catalog: Catalog, late: list[Estimate] | None
+) -> int | None:
+    """The count that costs least of those that work; None where none does. Those too slow go to `late`.
+
+    Without that list what is surely too slow is not tried, and the search ends where the hour of each device that is
+    paid in any case costs more than the best.
+    """
     works: list[tuple[float, int]] = []
+    least_usd = 0.0 if base.get("task") == "inference" else LEAST_HOURS * usd_per_hour
     for count in counts:
-        result = estimated({**base, "num_devices": count}, catalog)
-        if result is None or result.verdict.software == "unsupported":
+        if late is None and works and count * least_usd > min(works)[0]:
+            break
+        asked = {**base, "num_devices": count}
+        result = None if late is None and is_late(asked, catalog) else estimated(asked, catalog)
+        if result is None:
+            continue
+        if result.verdict.software == "unsupported":
             break
         if result.memory.verdict == "exceeds" or result.verdict.time == "over_deadline":
-            late.append(result)
+            if late is not None:
+                late.append(result)
         else:
             works.append((paid_usd(result), count))
     return min(works)[1] if works else None
@@ -210,7 +229,8 @@ def _price(usd_per_hour: float) -> dict[str, object]:
 
 
 def _offered(base: Request, offer: Offer, counts: Sequence[int], catalog: Catalog) -> Iterator[Bid]:
-    best = counts[0] if len(counts) == 1 else _best_count(base, counts, catalog, [])
+    hourly = (offer.usd_per_hour or 0.0) / offer.count
+    best = counts[0] if len(counts) == 1 else _best_count(base, counts, hourly, catalog, None)
     request = {**base, "num_devices": best}
     result = estimated(request, catalog) if best else None
     if result is None or result.verdict.status not in FEASIBLE:

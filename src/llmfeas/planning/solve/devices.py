@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from ...catalog.joined import parts_of
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...feasibility.bounds import memory_lower_bound, time_limit_seconds, time_lower_bound
+from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
-from .answer import FEASIBLE, Answer, Request, estimated, outcome, spills
+from .answer import FEASIBLE, Answer, Request, estimated, is_late, outcome, spills
 from .fleet import LAYOUT, asks_for_load, fewest_devices
 from .lots import MOST
 
@@ -45,11 +45,16 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
     node, before = max(1, min(node, 8)), 0
     result: Estimate | None = None
+    late = False
     for count in counts(node):
         if (
             result is not None
             and memory_lower_bound({"num_devices": count}, result.scenario) > result.memory.usable_bytes
         ):
+            before = count
+            continue
+        late = result is not None and is_late({**request, "num_devices": count}, catalog)
+        if late:
             before = count
             continue
         result = estimated({**request, "num_devices": count}, catalog)
@@ -59,6 +64,8 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
             beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
             return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
         before = count
+    if late:
+        result = estimated({**request, "num_devices": before}, catalog)
     last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
     text = f"not even {before} devices work"
     if result is not None and result.memory.verdict == "exceeds":
@@ -86,12 +93,11 @@ def _between(request: Request, node: int, most: int, found: Estimate | None, cat
 
 def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Catalog) -> Estimate | None:
     """The estimate on the first count that works; what is hopeless is not walked."""
-    limit = time_limit_seconds(found.scenario)
     for count in counts:
         settings = {"num_devices": count}
         if memory_lower_bound(settings, found.scenario) > found.scenario.memory_bytes:
             continue
-        if time_lower_bound(settings, found.scenario, catalog) > limit:
+        if is_late({**request, **settings}, catalog):
             continue
         result = estimated({**request, **settings}, catalog)
         if result is not None and _alone(result):
