@@ -16,17 +16,11 @@ from ..catalog.model_search import OLLAMA, find_model, find_published_file
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import LlmfeasError, UsageError
-from ..memory.floor import rank_floor_bytes
-from ..memory.peak import peak_bytes
-from ..memory.training import training_plan
-from ..memory.usable import usable_bytes
 from ..options import BY_NAME
-from ..ranges import Range
 from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
 from ..text import printable
-from ..timing.training import layout_tokens_per_second
 from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
@@ -42,6 +36,7 @@ from .pools import check_pools, count_pools
 from .server import settle_server
 from .speculation import settle_speculation
 from .task import settle_task
+from .weighed import weighed_layout
 
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
@@ -324,64 +319,9 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
         UsageError: no layout is possible as asked.
     """
     assert known.open_draft is not None
-    scenario, draft = known.scenario, known.open_draft
-    probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
-    given = tuple(draft.was_given(name) for name in LAYOUT)
-    # the host's memory tells how fast its processor reads what lies there
-    host = scenario.host_memory_bytes if scenario.offload != "none" or scenario.loss is not None else 0.0
-    seen = (value for name, value in vars(scenario).items() if name not in UNWEIGHED)
-    key = micro_batch, batch, given, host, *seen
-    found = _layouts.get(key)
-    if found is None:
-        if len(_layouts) >= MAX_QUESTIONS:
-            _layouts.clear()
-        chosen, work = _weighed(probe, draft, micro_batch, batch)
-        found = _layouts[key] = {name: getattr(chosen, name) for name in LAYOUT}, work
-    settled, work = found
-    return _laid_out(replace(probe, **settled), draft), work
-
-
-LAYOUT = ("tp", "pp", "cp", "ep", "interleave", "zero")
-UNWEIGHED = frozenset(
-    (
-        *("price_usd_per_hour", "price_provider", "price_as_of", "purchase_usd", "lifetime_seconds"),
-        *("electricity_usd_per_kwh", "pue", "region", "offer", "session_hours", "weekly_hours", "device_mtbf_seconds"),
-        *("deadline_seconds", "budget_usd", "host_memory_bytes", "origins", "shared", "engine_record"),
-    )
-)
-"""What a job costs, when it has to be done and what the host holds: no layout is chosen by it."""
-
-LAYERS_A_WORK = 3
-"""Layers of a walk that count as one stage that was weighed, whether or not it was walked for this layout."""
-
-_layouts: dict[tuple[object, ...], tuple[dict[str, Any], int]] = {}
-"""Layouts chosen so far, with the work of weighing them: jobs that differ in their price alone share one."""
-
-
-def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[Scenario, int]:
-    """Choose the layout of a training, and say how many were weighed for it."""
-    work = 1
-
-    def peak(candidate: Scenario) -> Range:
-        nonlocal work
-        work += sum(max(1, rank.moments.walked // LAYERS_A_WORK) for rank in training_plan(candidate).ranks)
-        return peak_bytes(candidate)
-
-    def tokens_per_second(candidate: Scenario) -> float:
-        nonlocal work
-        work += 1
-        micro = micro_batch or lengths.fitting_batch(candidate, batch)
-        settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
-        return layout_tokens_per_second(candidate.with_batch(settled, {}))
-
-    judge = layout.Judge(
-        probe.engine_record.training.layout == "fastest",
-        peak,
-        rank_floor_bytes,
-        usable_bytes(probe),
-        tokens_per_second,
-    )
-    return layout.fitted_layout(probe, draft, judge, batch), work
+    settled, work = weighed_layout(known.scenario, known.open_draft, micro_batch, batch)
+    probe = known.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+    return _laid_out(replace(probe, **settled), known.open_draft), work
 
 
 def _widened(scenario: Scenario, draft: Draft) -> None:

@@ -45,32 +45,27 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
     node, before = max(1, min(node, 8)), 0
     result: Estimate | None = None
-    late = False
     for count in counts(node):
-        if (
-            result is not None
-            and memory_lower_bound({"num_devices": count}, result.scenario) > result.memory.usable_bytes
-        ):
-            before = count
-            continue
-        late = result is not None and is_late({**request, "num_devices": count}, catalog)
-        if late:
-            before = count
-            continue
-        result = estimated({**request, "num_devices": count}, catalog)
-        if _alone(result):
-            return _fewest(request, _between(request, node, count, result, catalog), node, result, catalog)
-        if result is not None and result.verdict.software == "unsupported":
-            beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
-            return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
+        if result is None or not _spared(request, count, result, catalog):
+            result = estimated({**request, "num_devices": count}, catalog)
+            if _alone(result):
+                return _fewest(request, _between(request, node, count, result, catalog), node, result, catalog)
+            if result is not None and result.verdict.software == "unsupported":
+                beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
+                return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
         before = count
-    if late:
-        result = estimated({**request, "num_devices": before}, catalog)
     last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
     text = f"not even {before} devices work"
+    result = estimated({**request, "num_devices": before}, catalog)
     if result is not None and result.memory.verdict == "exceeds":
         text += ": what each holds at once is not divided among them; 'llmfeas plan' names what else could change"
     return Answer("min-devices", {"num_devices": None}, None, last, (text,))
+
+
+def _spared(request: Request, count: int, tried: Estimate, catalog: Catalog) -> bool:
+    """Whether so many devices surely do not work, as another number did not."""
+    held = memory_lower_bound({"num_devices": count}, tried.scenario)
+    return held > tried.memory.usable_bytes or is_late({**request, "num_devices": count}, catalog)
 
 
 def _alone(result: Estimate | None) -> bool:

@@ -1,0 +1,75 @@
+"""The layout of a training on several devices, chosen once for jobs that differ in what no layout depends on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..memory.floor import rank_floor_bytes
+from ..memory.peak import peak_bytes
+from ..memory.training import training_plan
+from ..memory.usable import usable_bytes
+from ..ranges import Range
+from ..scenario import Scenario
+from ..timing.training import layout_tokens_per_second
+from . import layout, lengths
+from .draft import Draft
+
+MAX_LAYOUTS = 384
+LAYOUT = ("tp", "pp", "cp", "ep", "interleave", "zero")
+UNWEIGHED = frozenset(
+    (
+        *("price_usd_per_hour", "price_provider", "price_as_of", "purchase_usd", "lifetime_seconds"),
+        *("electricity_usd_per_kwh", "pue", "region", "offer", "session_hours", "weekly_hours", "device_mtbf_seconds"),
+        *("deadline_seconds", "budget_usd", "host_memory_bytes", "origins", "shared", "engine_record"),
+    )
+)
+"""What a job costs, when it has to be done and what the host holds: no layout is chosen by it."""
+
+LAYERS_A_WORK = 3
+"""Layers of a walk that count as one stage that was weighed, whether or not it was walked for this layout."""
+
+_layouts: dict[tuple[object, ...], tuple[dict[str, Any], int]] = {}
+"""Layouts chosen so far, with the work of weighing them: jobs that differ in their price alone share one."""
+
+
+def weighed_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[dict[str, Any], int]:
+    """The settings of the layout for a micro-batch and a global batch (0: not given), and the work of choosing it."""
+    given = tuple(draft.was_given(name) for name in LAYOUT)
+    # the host's memory tells how fast its processor reads what lies there
+    host = scenario.host_memory_bytes if scenario.offload != "none" or scenario.loss is not None else 0.0
+    seen = (value for name, value in vars(scenario).items() if name not in UNWEIGHED)
+    key = micro_batch, batch, given, host, *seen
+    found = _layouts.get(key)
+    if found is None:
+        if len(_layouts) >= MAX_LAYOUTS:
+            _layouts.clear()
+        probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+        chosen, work = _weighed(probe, draft, micro_batch, batch)
+        found = _layouts[key] = {name: getattr(chosen, name) for name in LAYOUT}, work
+    return found
+
+
+def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[Scenario, int]:
+    """Choose the layout of a training, and say how many were weighed for it."""
+    work = 1
+
+    def peak(candidate: Scenario) -> Range:
+        nonlocal work
+        work += sum(max(1, rank.moments.walked // LAYERS_A_WORK) for rank in training_plan(candidate).ranks)
+        return peak_bytes(candidate)
+
+    def tokens_per_second(candidate: Scenario) -> float:
+        nonlocal work
+        work += 1
+        micro = micro_batch or lengths.fitting_batch(candidate, batch)
+        settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
+        return layout_tokens_per_second(candidate.with_batch(settled, {}))
+
+    judge = layout.Judge(
+        probe.engine_record.training.layout == "fastest",
+        peak,
+        rank_floor_bytes,
+        usable_bytes(probe),
+        tokens_per_second,
+    )
+    return layout.fitted_layout(probe, draft, judge, batch), work
