@@ -25,14 +25,14 @@ def test_tensor_ranks_with_experts_of_their_own_route_their_own_tokens_alone() -
     assert shared - own == pytest.approx(layers * tokens / 2 * (8 + 1) * hidden * 2, rel=0.03)
 
 
-def test_a_loss_that_is_not_compiled_holds_12_bytes_a_logit_for_6() -> None:
+def test_a_loss_that_is_written_out_holds_12_bytes_a_logit_and_one_in_parts_hardly_any() -> None:
     shape = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "pretrain", "micro_batch": 2, "seq_len": 8192}
     logits = 2 * 8192 * 128256
     held = [
         training_memory(resolution({**shape, "checkpointing": "full", "engine": engine}, catalog()).scenario).bytes
         for engine in ("torchtitan", "torchtitan-2024")
     ]
-    assert held[1] - held[0] == pytest.approx((12 - 6) * logits, rel=0.03)
+    assert 9.5 * logits < held[1] - held[0] < 12 * logits
 
 
 def test_the_last_stage_of_a_pipeline_that_cuts_its_batch_holds_one_part_of_it() -> None:

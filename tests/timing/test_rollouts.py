@@ -52,6 +52,16 @@ def test_no_more_answers_are_written_at_once_than_the_caches_have_room_for() -> 
         assert found.at_once == min(4096, answers_at_once(scenario))
 
 
+def test_new_weights_reach_those_who_write() -> None:
+    """Every device gathers all of them, in 16 bits; adapters and a device alone have nothing to wait for."""
+    inside, across = rollout().renewing, rollout(device="h100-sxm", num_devices=16).renewing
+    assert 0 < inside < across < 0.5
+    larger = rollout(model="qwen2.5-72b", device="h100-sxm", num_devices=32).renewing
+    assert larger > 5 * across
+    assert rollout(adapters="lora").renewing == 0
+    assert rollout(model="qwen2.5-0.5b", device="h100-sxm", colocate="true").renewing == 0
+
+
 def test_a_prompt_is_read_once_for_its_group() -> None:
     assert rollout(global_batch=64, group_size=8).prompts == 8
     assert rollout(global_batch=64, group_size=16).prompts == 4

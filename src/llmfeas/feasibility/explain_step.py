@@ -340,6 +340,9 @@ class _Step:
         if rollout.waking:
             inputs.append(number("waking", rollout.waking, "s", EFFICIENCY))
             formula += " + waking"
+        if rollout.renewing:
+            inputs.append(number("renewing", rollout.renewing, "s", "derived"))
+            formula += " + renewing"
         return text, formula, tuple(inputs)
 
     def optimizer(self) -> Written:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps
+from ..model.sums import architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from .decode import cached_tokens, readers, sequences_per_replica, writers
 from .inference import inference_time
+from .links import device_links
 from .serving_floor import least_decode_seconds, least_prompt_seconds
 
 
@@ -27,11 +29,13 @@ class Rollout:
     most_written: float
     waking: float = 0.0
     """Seconds in which a server that slept takes its memory back, and gives it away again."""
+    renewing: float = 0.0
+    """Seconds in which the new weights reach those who write."""
 
     @property
     def seconds(self) -> float:
         """Prompts are read once a group (vLLM keeps what they share), answers written to their full length."""
-        return self._seconds(self.read, self.written) + self.waking
+        return self._seconds(self.read, self.written) + self.waking + self.renewing
 
     @property
     def least_seconds(self) -> float:
@@ -67,7 +71,23 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
         most_read=readers(writing) / reading,
         most_written=writers(writing) * sequences / step,
         waking=scenario.tables.efficiency.value("rollout.waking") if sleeps(scenario) else 0.0,
+        renewing=renewing_seconds(scenario),
     )
+
+
+def renewing_seconds(scenario: Scenario) -> float:
+    """Each device gathers every weight in 16 bits, for its engine to take its part; adapters are next to nothing.
+
+    Formula: 2 x weights x (devices - 1) / devices / link.
+    """
+    devices = scenario.num_devices
+    if devices == 1 or scenario.method in ("lora", "qlora"):
+        return 0.0
+    links = device_links(
+        scenario.tables.efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s
+    )
+    weights = architecture_sums(scenario.model.architecture).parameters
+    return 2 * weights * (devices - 1) / devices / links.ring(devices)
 
 
 def rollout_seconds(scenario: Scenario) -> float:
