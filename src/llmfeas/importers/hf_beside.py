@@ -214,9 +214,10 @@ def shorter_head(config: Config, parts: Parts, *, key: str) -> Parts:
 
 @reader
 def spark_layers(config: Config, parts: Parts) -> Parts:
-    """Read Muse Spark: gates on both ways into the stream; experts work in a narrower width, with two norms there."""
+    """Read Muse Spark: gates on both ways into the stream, one of whose four norms has no weights; experts work in a
+    narrower width, with two norms there."""
     hidden, narrow = parts["hidden"], config.count("moe_hidden_size")
-    plain, routed = (SideWeights(vectors=2 * hidden + more) for more in (0, 2 * narrow))
+    plain, routed = (SideWeights(vectors=hidden + more) for more in (0, 2 * narrow))
     return {
         "experts": replace(parts["experts"], latent_width=narrow),
         "beside": [routed if kind == "experts" else plain for kind in parts["feed_forward"]],

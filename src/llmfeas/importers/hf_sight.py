@@ -281,3 +281,13 @@ def _radio(config: Config) -> Encoder:
     stack = blocks(layers, width, int(width * config.number("mlp_ratio", 4)), extra=2 * width)
     registers = config.count("num_cls_tokens", "few", zero=True) + config.count("num_registers", "few", zero=True)
     return Encoder((rows + registers + frames * cell) * width + stack, width)
+
+
+@counted
+def _hy(config: Config) -> Encoder:
+    """Hy 4: a square of patches as one token by a convolution and a product, and a row between lines of an image."""
+    layers, width, ffn = sizes_of(config)
+    out, square = config.count("out_hidden_size"), config.count("spatial_merge_size", "few") ** 2
+    rows = (config.count("max_image_size", "tokens") // config.count("patch_size", "few")) ** 2
+    found = patches(config, width) + rows * width + 2 * width + blocks(layers, width, ffn)
+    return Encoder(found + linear(square * width, out) + linear(out, out) + out, width)

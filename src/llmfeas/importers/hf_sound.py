@@ -147,3 +147,17 @@ MIMI: Final = {
     "upsample_groups": 512,
     "vector_quantization_hidden_dimension": 256,
 }
+
+
+@counted
+def _stages(config: Config) -> Encoder:
+    """Muse Spark: stages of convolutions a channel at a time, each of which joins frames and widens; a way out."""
+    lists = [config.numbers(key, 100) or () for key in ("patch_sizes", "hidden_sizes", "depths")]
+    ratio, kernel, found, before = config.number("mlp_ratio", 4.0), config.count("conv_kernel_size", "few"), 0, 1
+    for frames, width, depth in zip(*lists, strict=False):
+        inner = int(ratio * width)
+        block = (kernel + 2) * width + linear(width, inner) + linear(inner, width)
+        found += linear(before * frames, width) + width + depth * block
+        before = width
+    out = config.count("out_hidden_size")
+    return Encoder(found + before + linear(before, out) + out, out)

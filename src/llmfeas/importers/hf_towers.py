@@ -208,9 +208,9 @@ def _pooled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> in
 
 
 @projector
-def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    """A norm, a square of patches as one token, two products (LFM 3)."""
-    inner = whole.optional_count("projector_hidden_size") or 4096
+def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int, *, inner: int = 4096) -> int:
+    """A norm, a square of patches as one token, two products (LFM 3, Cosmos 3 Edge)."""
+    inner = whole.optional_count("projector_hidden_size") or inner
     wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
     return 2 * encoder.width + linear(wide, inner) + linear(inner, hidden)
 
