@@ -386,19 +386,12 @@ def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Ca
 
     @wraps(function)
     def kept(scenario: Scenario, *more: P.args, **named: P.kwargs) -> R:
-        found = scenario.shared.get(function, _UNKNOWN)
-        if not more:
-            if found is _UNKNOWN:
-                found = scenario.shared[function] = function(scenario, *more, **named)
-            return found  # type: ignore[no-any-return]
+        known, key = (scenario.shared.setdefault(function, {}), more) if more else (scenario.shared, function)
+        found = known.get(key, _UNKNOWN)
         if found is _UNKNOWN:
-            found = scenario.shared[function] = {}
-        known, found = found, found.get(more, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = function(scenario, *more, **named)
-            if len(known) >= MAX_SHARED:
+            if more and len(known) >= MAX_SHARED:
                 known.clear()
-            known[more] = found
+            known[key] = found = function(scenario, *more, **named)
         return found  # type: ignore[no-any-return]
 
     return kept  # type: ignore[return-value]

@@ -30,7 +30,7 @@ from ..workload.stages import Stage, fullest_stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
 from .written import filled_tokens
 
-_MAX_PLANS = 384
+_MAX_PLANS = 256
 _MAX_BATCHES = 32
 _MAX_PEAKS = 32
 _MAX_LENGTHS = 64
@@ -215,7 +215,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
             layers=stage.layers,
             embeds=stage.embeds,
             heads=stage.heads,
-        )
+        ).as_met
         moments = peak_candidates(setup)
         for held in _turns(scenario, rank_state(scenario, layout, moments, setup, in_flight)):
             ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))
@@ -292,18 +292,13 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
     eager, adapted = _is_eager(scenario, traits), kind is not None
     width, fp8 = _base_bytes(scenario, layout), precision in NARROW and layout.scheme.narrow_inputs
-    drops_inside, drops_attention = adapted and scenario.lora_dropout > 0, _drops_attention(scenario, traits)
-    drops_embedding = traits.drops_embedding and _drops(scenario.dropout, a.dropout, a.dropout.embedding)
-    drops_residual = traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual)
-    drops = drops_inside or drops_attention or drops_embedding or drops_residual
-    loss, backend = _loss(scenario, traits), scenario.device.backend
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
         autocast=precision.endswith("-mixed") and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=fp8,
         adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
-        adapter_dropout=drops_inside,
+        adapter_dropout=adapted and scenario.lora_dropout > 0,
         kind=kind or ADAPTERS["lora"],
         virtual_tokens=0 if kind is None else scenario.virtual_tokens,
         adapt_mlp=scenario.lora_targets == "all-linear",
@@ -312,9 +307,9 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         eager=eager,
         single=eager and scenario.sequences_together == 1,
         checkpointing=layout.checkpointing,
-        drop_embedding=drops_embedding,
-        drop_attention=drops_attention,
-        drop_residual=drops_residual,
+        drop_embedding=traits.drops_embedding and _drops(scenario.dropout, a.dropout, a.dropout.embedding),
+        drop_attention=_drops_attention(scenario, traits),
+        drop_residual=traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual),
         windowed=_is_windowed(scenario),
         filled=0 if traits.gate_up == "kernel" else filled_tokens(scenario),
         tp=scenario.tp,
@@ -324,13 +319,12 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         quantized=scenario.method == "qlora",
         integers=multiplies_integers(scenario),
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
-        # what a step never meets is not said, so that devices share its walk
-        folds_tiles=backend not in WITH_TRITON and "tile" in (loss or traits.loss),
-        wide_masks=drops and backend == "cpu" and runs_public_code(scenario),
+        folds_tiles=scenario.device.backend not in WITH_TRITON,
+        wide_masks=scenario.device.backend == "cpu" and runs_public_code(scenario),
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
         holds_inputs=holds_inputs(scenario, layout),
-        loss=loss,
+        loss=_loss(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
 

@@ -41,7 +41,7 @@ from .weighed import weighed_layout
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
-MAX_QUESTIONS = 384
+MAX_QUESTIONS = 160
 """Questions that are kept, for requests that differ in their batch alone."""
 
 

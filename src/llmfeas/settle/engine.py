@@ -151,7 +151,7 @@ def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:
     return max(step for step in _steps(named, catalog) if step <= concurrency)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _steps(named: str | None, catalog: Catalog) -> frozenset[int]:
     """Numbers of requests at once from which on another engine may be chosen; None: on any device."""
     if named is None:

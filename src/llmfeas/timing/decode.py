@@ -119,7 +119,7 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
     return device.integer_op_per_s * efficiency.value(share)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def decode_rates(
     efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
 ) -> DecodeRates:

@@ -112,7 +112,7 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     return half * value(name) * held_back * kernels, name
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def prefill_rates(
     efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
 ) -> PrefillRates:
