@@ -305,7 +305,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
 
 
 @dataclass(frozen=True, slots=True)
-class _Steady:
+class _SteadyStep:
     """What of a decoding step depends neither on its sequences nor on what they have cached; seconds."""
 
     sums: Sums
@@ -327,7 +327,7 @@ class _Steady:
 
 
 @cached_across_batches
-def _steady(scenario: Scenario) -> _Steady:
+def _steady(scenario: Scenario) -> _SteadyStep:
     efficiency, on_host = scenario.tables.efficiency, host_share(scenario)
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
@@ -337,7 +337,7 @@ def _steady(scenario: Scenario) -> _Steady:
     if rates.unpack and is_packed(scenario.quant):
         low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
         unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / scenario.tp
-    return _Steady(
+    return _SteadyStep(
         sums=sums,
         rates=rates,
         held=held_weights(scenario),

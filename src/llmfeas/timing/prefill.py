@@ -257,7 +257,7 @@ def image_seconds(scenario: Scenario) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Steady:
+class _SteadyReading:
     """What depends on no length."""
 
     sums: Sums
@@ -272,11 +272,11 @@ class _Steady:
 
 
 @cached_across_batches
-def _steady(scenario: Scenario) -> _Steady:
+def _steady(scenario: Scenario) -> _SteadyReading:
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
     efficiency, serving = scenario.tables.efficiency, scenario.engine_record.serving
-    return _Steady(
+    return _SteadyReading(
         sums=sums,
         rates=prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused),
         held=held_weights(scenario),
