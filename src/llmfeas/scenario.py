@@ -386,7 +386,7 @@ def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Ca
 
     @wraps(function)
     def kept(scenario: Scenario, *more: P.args, **named: P.kwargs) -> R:
-        known, key = (scenario.shared.setdefault(function, {}), more) if more else (scenario.shared, function)
+        known, key = (scenario.shared.setdefault((function,), {}), more) if more else (scenario.shared, function)
         found = known.get(key, _UNKNOWN)
         if found is _UNKNOWN:
             if more and len(known) >= MAX_SHARED:
