@@ -16,6 +16,8 @@ from .slips import mended
 from .store import data_file, data_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .model_names import ModelIndex, TypedName
     from .store import Catalog, Records
 
@@ -104,11 +106,30 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:
+        near = _nearest_bits(wanted, known)
+        if near:
+            return near, f" in {near}, the nearest here to {wanted}"
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
     if "gguf" in asked.optional and _widens(wanted, model, catalog):
         return model.published_quant, f" (a GGUF keeps {model.published_quant} whatever its name says)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
     return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
+
+
+_BITS: Final = re.compile(r"(exl[23])-(\d+(?:\.\d+)?)bpw")
+FARTHEST_BITS: Final = 0.25
+
+
+def _nearest_bits(wanted: str, known: Iterable[str]) -> str:
+    """The known format of that kind with about as many bits a weight (`exl3-3.07bpw`); empty: none is near."""
+    asked = _BITS.fullmatch(wanted)
+    found = [
+        (abs(float(m[2]) - float(asked[2])), m[0])
+        for m in map(_BITS.fullmatch, known)
+        if asked and m and m[1] == asked[1]
+    ]
+    distance, name = min(found, default=(FARTHEST_BITS + 1, ""))
+    return name if distance <= FARTHEST_BITS else ""
 
 
 def _in_library(published: str, catalog: Catalog) -> bool:

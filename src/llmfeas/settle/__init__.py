@@ -123,6 +123,7 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         if match.note:
             draft.warn("model-variant", match.note)
         model = match.record
+        draft.named_format = model.published_quant not in ("none", catalog.models[model.id].published_quant)
     draft.override("model", model, "given")
     return model
 

@@ -125,7 +125,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if quant == "none" and inference and _is_gguf(draft):
         quant = SOME_GGUF_FORMAT
     default = _usual(draft, backend, quant)
-    if inference and quant != "none" and not draft.was_given("quant"):
+    if inference and quant != "none" and not _wants_format(draft, quant, catalog):
         # who runs other models at a desk runs this one there too, in one of the usual formats
         desk = _usual(draft, backend, "none", aside=True)
         runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
@@ -143,6 +143,15 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if streamed and _reads(catalog.tables.engine(STREAMING), quant, draft.values["device"], catalog):
         return STREAMING
     return SERVER if asks_for_server(draft) and not has_pool(known, draft.values["device"]) else default
+
+
+def _wants_format(draft: Draft, quant: str, catalog: Catalog) -> bool:
+    """Whether that very format is wanted: it was said, or stands in the model's name and what people use reads it."""
+    if draft.was_given("quant") or not draft.named_format:
+        return draft.was_given("quant")
+    device: Device = draft.values["device"]
+    usual = catalog.tables.engine(_usual(draft, catalog.backends[device.backend], quant, aside=True))
+    return _reads(usual, quant, device, catalog)
 
 
 def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:
@@ -181,7 +190,7 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
     job = "serving" if inference else "training"
 
     def reads(engine: Engine) -> bool:
-        own = engine.serving.automatic and not draft.was_given("quant")
+        own = engine.serving.automatic and not _wants_format(draft, quant, catalog)
         return not inference or own or _reads(engine, quant, device, catalog)
 
     def able(engine: Engine) -> bool:
