@@ -169,6 +169,8 @@ def test_what_is_wrong_with_an_engine_is_said_with_file_and_line(
         ("quantization: {encodings: {q4_0: {block: 0}}}", "greater than 0"),
         ("implementations: {implementations: {hf-llama: {norm: fuzzy}}}", "norm: must be"),
         ("implementations: {implementations: {hf-llama: {like: hf-lama}}}", "does not fit"),
+        ("implementations: {implementations: [true]}", "no mapping of names"),
+        ("implementations: {kernels: x}", "no mapping of names"),
         ("runtime: {contexts: {cuda: much}}", "must be a number"),
         ("power: {power_share: {compute: {low: 2}}}", "less than or equal to 1"),
     ],

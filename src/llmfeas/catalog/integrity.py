@@ -88,12 +88,14 @@ def number_problems(name: str, raw: Mapping[str, Any], document: Document, place
             validated(record, whole(raw), document, place)
             return
         for section in ("implementations", "kernels"):
+            if not isinstance(raw[section], Mapping):
+                raise TypeError(f"{section} is no mapping of names")
             for key in raw[section]:
                 fields = {name: value for name, value in flattened(raw[section], key).items() if name != "families"}
                 validated(Implementation, fields, document, (*place, section, key))
     except DataError as error:
         yield error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{document.where(place or (name,))}: does not fit the catalog's numbers ({printable(error, 100)})"
         yield DataError("bad-data", text, f"Use the keys of data/{name}.yaml.")
 
