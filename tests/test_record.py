@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pickle
 from typing import ClassVar
 
 import pytest
 
-from llmfeas.record import dataclass, field, replace
+from llmfeas.record import TENTATIVE, compact, dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,89 @@ def test_representation() -> None:
     assert repr(Hashed(1)) == "own"
 
 
-def test_slots_defaults_and_post_init() -> None:
-    assert not hasattr(Point(1), "__dict__")
+@dataclass(frozen=True, slots=True)
+@compact
+class Small:
+    x: int
+    y: list[int] = field(default_factory=list, compare=False)
+    kind: ClassVar[str] = "small"
+
+    def doubled(self) -> int:
+        return self.x * 2
+
+
+def test_a_compact_record_has_slots() -> None:
+    small = Small(1)
+    assert not hasattr(small, "__dict__")
     with pytest.raises(AttributeError):
-        Point(1).z = 3  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="x"):
-        Point(-1)
-    with pytest.raises(TypeError):
-        Named(1, 2, "", "n")  # type: ignore[misc]
+        small.z = 3  # type: ignore[attr-defined]
+    assert (small.y, small.kind, small.doubled(), Small.__qualname__) == ([], "small", 2, "Small")
+    assert small == Small(1, [2]) == pickle.loads(pickle.dumps(small))
+    assert small.y is not Small(1).y
+
+
+def test_defaults_and_post_init() -> None:
+    for x in (-1, *range(2 * TENTATIVE), -1):
+        if x >= 0:
+            assert (Point(x).y, Point(x, y=2).note) == (0, "")
+            continue
+        with pytest.raises(ValueError, match="x"):
+            Point(x)
+        with pytest.raises(TypeError):
+            Named(1, 2, "", "n")  # type: ignore[misc]
+
+
+def test_defaults_are_attributes_of_the_class() -> None:
+    """As the standard decorator leaves them, also before somebody asks for fields."""
+
+    @dataclass
+    class Fresh:
+        x: int = 1
+        y: int = field(default=2)
+        z: list[int] = field(default_factory=list)
+
+    for _ in range(2):
+        assert (Fresh.x, Fresh.y, hasattr(Fresh, "z")) == (1, 2, False)
+        assert Fresh().z == []
+
+
+def arguments(count: int) -> list[tuple[tuple[int, ...], dict[str, int]]]:
+    """Calls that fit and calls that do not, for fields a, b = 5, *, c, d = 7."""
+    return [
+        (tuple(range(placed)), dict.fromkeys(named, 9))
+        for placed in range(count)
+        for size in range(count)
+        for named in itertools.combinations("abcde", size)
+    ]
+
+
+def test_the_first_records_are_made_as_later_ones_are() -> None:
+    """By name or compiled: the same values, and the same message where they do not fit."""
+
+    def outcome(kind: type[object], placed: tuple[int, ...], named: dict[str, int]) -> object:
+        try:
+            return sorted(vars(kind(*placed, **named)).items())
+        except TypeError as error:
+            return str(error)
+
+    for placed, named in arguments(4):
+
+        @dataclasses.dataclass
+        class Standard:
+            a: int
+            b: int = 5
+            c: int = dataclasses.field(kw_only=True)
+            d: int = dataclasses.field(default=7, kw_only=True)
+
+        @dataclass
+        class Ours:
+            a: int
+            b: int = 5
+            c: int = field(kw_only=True)
+            d: int = field(default=7, kw_only=True)
+
+        expected = str(outcome(Standard, placed, named)).replace("Standard", "Ours")
+        assert [str(outcome(Ours, placed, named)) for _ in range(2 * TENTATIVE)] == [expected] * 2 * TENTATIVE
 
 
 def test_the_tools_of_the_standard_library_work() -> None:
@@ -159,8 +235,9 @@ def test_a_class_variable_is_no_field() -> None:
 
 
 def test_a_field_of_the_standard_library_is_refused() -> None:
-    with pytest.raises(TypeError, match="llmfeas"):
+    @dataclass
+    class Wrong:
+        x: int = dataclasses.field(default=1)
 
-        @dataclass
-        class Wrong:
-            x: int = dataclasses.field(default=1)
+    with pytest.raises(TypeError, match="llmfeas"):
+        Wrong()

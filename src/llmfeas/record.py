@@ -1,15 +1,15 @@
 """Dataclasses that are cheap to define and to build: a start-up defines 180 of them, a sweep builds millions.
 
-The standard decorator writes and compiles five methods for each class, half a millisecond; here `__init__` is made when
-the first record is, with the code of all classes that have as many fields, the others are shared, and fields are read
-when somebody asks for them. To a type checker all of this is `dataclasses`, which refuses assignments to what is
-frozen; at run time nothing does, and `__init__` need not work around it. The tools of `dataclasses` work on a record
-too: it makes its standard fields when they ask.
+The standard decorator writes and compiles five methods for each class, half a millisecond; here fields are read when
+somebody asks for them, the first records of a class are filled name by name, and `__init__` is compiled where more of
+them are made, with the code of all classes that have as many fields. To a type checker all of this is `dataclasses`,
+which refuses assignments to what is frozen and to what is no field; at run time nothing does, and `__init__` need not
+work around it. The tools of `dataclasses` work on a record too: it makes its standard fields when they ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
 from types import CodeType, FunctionType
@@ -19,32 +19,42 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
     from dataclasses import replace as replace
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+    def compact(cls: type[T]) -> type[T]:
+        """The same class."""
+        return cls
 else:
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, kw_only=False, eq=True):
-        """Make a dataclass; the arguments mean what they mean to `dataclasses.dataclass`."""
+        """Make a dataclass; the arguments mean what they mean to `dataclasses.dataclass`, but for slots (`compact`)."""
         if cls is None:
-            return lambda cls: dataclass(cls, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
-        own = vars(cls)
-        hints = {name: hint for name, hint in cls.__annotations__.items() if _is_field(hint)}
-        said = {name: own[name] for name in hints if name in own}
-        for name, default in said.items():
-            if default.__class__.__module__ == "dataclasses":
-                raise TypeError(f"{name}: a record's field is one of llmfeas.record")
-        made = _slotted(cls, hints) if slots else _plain(cls, said)
-        _Later(made, "__record__", lambda cls: _fields_of(cls, hints, said, kw_only))
-        _Later(made, "__dataclass_fields__", _standard_fields)
-        _Later(made, "__match_args__", _positional)
+            return lambda cls: dataclass(cls, frozen=frozen, kw_only=kw_only, eq=eq)
+        own = cls.__dict__
+        cls.__record__ = _NAMED if kw_only else _PLACED
+        cls.__dataclass_fields__ = _STANDARD
+        cls.__match_args__ = _POSITIONAL
         if "__init__" not in own:
-            made.__init__ = _compiling(made)
+            cls.__init__ = _tentative(cls)
         if "__repr__" not in own:
-            made.__repr__ = _representation
+            cls.__repr__ = _representation
         if eq and "__eq__" not in own:
-            _Later(made, "__compared__", _compared)
-            made.__eq__ = _equals
+            cls.__compared__ = _COMPARED
+            cls.__eq__ = _equals
             if "__hash__" not in own:
-                made.__hash__ = _hash if frozen else None
-        return made
+                cls.__hash__ = _hash if frozen else None
+        return cls
+
+    def compact(cls):
+        """A class with slots, for a record of which there are very many: making such a class takes twice as long."""
+        own = vars(cls)
+        names = [name for name, hint in cls.__annotations__.items() if _is_field(hint)]
+        members = {name: value for name, value in own.items() if name not in (*names, "__dict__", "__weakref__")}
+        said = {name: own[name] for name in names if name in own}
+        members |= {"__slots__": tuple(names), "__said__": said, "__qualname__": cls.__qualname__}
+        return type(cls)(cls.__name__, cls.__bases__, members)
 
     def field(**said):
         """What a field says besides its type, as `dataclasses.field`."""
@@ -61,10 +71,17 @@ else:
 
 
 _MISSING: Any = object()
+TENTATIVE = 64
+"""So many records of a class are filled name by name before its `__init__` is compiled."""
 
 
 class _Said(dict[str, Any]):
-    """What `field` was told."""
+    """What `field` was told; as an attribute of the class it is the default, where there is one."""
+
+    def __get__(self, record: object, owner: object) -> Any:
+        if "default" in self:
+            return self["default"]
+        raise AttributeError("a field without a default")
 
 
 class _Field:
@@ -73,11 +90,23 @@ class _Field:
     __slots__ = ("compare", "default", "factory", "hint", "init", "kw_only", "metadata", "name", "repr", "said")
 
     def __init__(self, name: str, hint: Any, default: Any, kw_only: bool) -> None:
-        said = default if isinstance(default, _Said) else {} if default is _MISSING else {"default": default}
-        self.name, self.hint, self.said = name, hint, said
-        self.default, self.factory = said.get("default", _MISSING), said.get("default_factory")
-        self.init, self.repr, self.compare = (said.get(key, True) for key in ("init", "repr", "compare"))
-        self.kw_only, self.metadata = said.get("kw_only", kw_only), said.get("metadata", {})
+        self.name, self.hint, self.default, self.kw_only = name, hint, default, kw_only
+        self.init = self.repr = self.compare = True
+        self.factory: Any = None
+        self.metadata: Any = _NOTHING
+        self.said: dict[str, Any] = _NOTHING
+        if default.__class__ is _Said:
+            self.said, get = default, default.get
+            self.default, self.factory = get("default", _MISSING), get("default_factory")
+            self.init, self.repr, self.compare = get("init", True), get("repr", True), get("compare", True)
+            self.kw_only, self.metadata = get("kw_only", kw_only), get("metadata", _NOTHING)
+        elif default is not _MISSING:
+            self.said = {"default": default}
+            if default.__class__.__module__ == "dataclasses":
+                raise TypeError(f"{name}: a record's field is one of llmfeas.record")
+
+
+_NOTHING: dict[str, Any] = {}
 
 
 def is_record(kind: object) -> bool:
@@ -91,29 +120,47 @@ def fields(record: Any) -> tuple[_Field, ...]:
 
 
 class _Later:
-    """An attribute of a class that is made when it is first asked for: most classes are never asked for most."""
+    """An attribute of classes that each makes when it is first asked for: most are never asked for most."""
 
-    __slots__ = ("cls", "make", "name")
+    __slots__ = ("make", "name")
 
-    def __init__(self, cls: Any, name: str, make: Callable[[Any], Any]) -> None:
-        self.cls, self.name, self.make = cls, name, make
-        setattr(cls, name, self)
+    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
+        self.name, self.make = name, make
 
-    def __get__(self, record: object, owner: object) -> Any:
-        made = self.make(self.cls)
-        setattr(self.cls, self.name, made)
+    def __get__(self, record: object, owner: Any) -> Any:
+        cls = next(cls for cls in owner.__mro__ if vars(cls).get(self.name) is self)
+        made = self.make(cls)
+        setattr(cls, self.name, made)
         return made
 
 
-def _fields_of(cls: Any, hints: dict[str, Any], said: dict[str, Any], kw_only: bool) -> dict[str, _Field]:
+def _fields_of(cls: Any, kw_only: bool = False) -> dict[str, _Field]:
     """The fields of a class: those of its bases, and its own."""
     found: dict[str, _Field] = {}
-    for base in reversed(cls.__mro__[1:]):
+    for base in cls.__mro__[-2:0:-1]:
         if "__record__" in vars(base):
             found.update(base.__record__)
-    for name, hint in hints.items():
-        found[name] = _Field(name, hint, said.get(name, _MISSING), kw_only)
+    own = vars(cls)
+    said = own.get("__said__", own)
+    for name, hint in cls.__annotations__.items():
+        if _is_field(hint):
+            default = said.get(name, _MISSING)
+            found[name] = each = _Field(name, hint, default, kw_only)
+            if default.__class__ is _Said and said is own:
+                _tell(cls, each)
     return found
+
+
+def _is_field(hint: object) -> bool:
+    return not str(hint).startswith(("ClassVar", "typing.ClassVar"))
+
+
+def _tell(cls: Any, field: _Field) -> None:
+    """Leave the default as an attribute of the class, as the standard decorator does."""
+    if field.default is _MISSING:
+        delattr(cls, field.name)
+    else:
+        setattr(cls, field.name, field.default)
 
 
 def _positional(cls: Any) -> tuple[str, ...]:
@@ -125,41 +172,74 @@ def _compared(cls: Any) -> Callable[[object], object]:
     return attrgetter(*names) if names else type
 
 
-def _is_field(hint: object) -> bool:
-    return not str(hint).startswith(("ClassVar", "typing.ClassVar"))
+def _standard_fields(cls: Any) -> Any:
+    """`__dataclass_fields__` of a record, by the standard decorator on a twin of the class."""
+    import dataclasses
+
+    said = {each.name: dataclasses.field(**{"kw_only": each.kw_only, **each.said}) for each in fields(cls)}
+    hints = {each.name: each.hint for each in fields(cls)}
+    twin = type(cls.__name__, (), {**said, "__annotations__": hints, "__module__": cls.__module__})
+    return vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
 
 
-def _plain(cls: Any, said: dict[str, Any]) -> Any:
-    """The class with the defaults of its fields as attributes, as the standard decorator leaves it."""
-    for name, value in said.items():
-        if not isinstance(value, _Said):
-            continue
-        if "default" in value:
-            setattr(cls, name, value["default"])
-        else:
-            delattr(cls, name)
-    return cls
+_PLACED = _Later("__record__", _fields_of)
+_NAMED = _Later("__record__", lambda cls: _fields_of(cls, kw_only=True))
+_STANDARD = _Later("__dataclass_fields__", _standard_fields)
+_POSITIONAL = _Later("__match_args__", _positional)
+_COMPARED = _Later("__compared__", _compared)
 
 
-def _slotted(cls: Any, written: Collection[str]) -> Any:
-    """The class anew with slots in place of the defaults of its fields."""
-    taken = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
-    members = {name: value for name, value in vars(cls).items() if name not in written}
-    for name in ("__dict__", "__weakref__"):
-        members.pop(name, None)
-    members["__slots__"] = tuple(name for name in written if name not in taken)
-    members["__qualname__"] = cls.__qualname__
-    return type(cls)(cls.__name__, cls.__bases__, members)
+def _tentative(cls: Any) -> Callable[..., None]:
+    """An `__init__` that fills the first records name by name, and then puts the compiled one in its place."""
+    left, filled = TENTATIVE, None
+
+    def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807
+        nonlocal left, filled
+        if filled is None:
+            filled = _filling(cls)
+        left -= 1
+        if left < 0 or not filled(self, values, named):
+            cls.__init__ = made = _initializer(cls)
+            made(self, *values, **named)
+
+    return __init__
 
 
-def _compiling(cls: Any) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one in its place."""
+def _filling(cls: Any) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
+    """Fill a record with what `__init__` was given; False, and nothing done, where that does not fit.
 
-    def initialize(self: Any, *values: Any, **named: Any) -> None:
-        cls.__init__ = made = _initializer(cls)
-        made(self, *values, **named)
+    Raises:
+        TypeError: a positional field without a default stands behind one that has one.
+    """
+    every, more = cls.__record__, hasattr(cls, "__post_init__")
+    unset = any(not each.init and each.default is _MISSING and not each.factory for each in every.values())
+    if unset or "__slots__" in vars(cls):
+        return lambda record, values, named: False
+    placed = _positional(cls)
+    without = [name for name in placed if every[name].default is _MISSING and not every[name].factory]
+    if without != list(placed[: len(without)]):
+        raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+    made = tuple(name for name, each in every.items() if not each.init)
+    defaults = {name: each.default for name, each in every.items() if each.default is not _MISSING}
+    factories = [(name, each.factory) for name, each in every.items() if each.factory]
 
-    return initialize
+    def filled(record: Any, values: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        state = record.__dict__
+        state.update(defaults)
+        state.update(zip(placed, values, strict=False))
+        wrong = named and not named.keys().isdisjoint((*made, *placed[: len(values)]))
+        state.update(named)
+        for name, make in factories:
+            if name not in state:
+                state[name] = make()
+        if wrong or len(values) > len(placed) or state.keys() != every.keys():
+            state.clear()
+            return False
+        if more:
+            record.__post_init__()
+        return True
+
+    return filled
 
 
 def _initializer(cls: Any) -> Callable[..., None]:
@@ -174,10 +254,7 @@ def _of_shape(cls: Any) -> Callable[..., None]:
     """`__init__` with the code of all classes that have as many fields, under other names."""
     every = sorted(fields(cls), key=lambda each: each.kw_only)
     names, named = [each.name for each in every], [each for each in every if each.kw_only]
-    defaults = [each.default for each in every if not each.kw_only]
-    while _MISSING in defaults:
-        if defaults.pop(0) is not _MISSING:
-            raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+    defaults = [each.default for each in every if not each.kw_only and each.default is not _MISSING]
     code = _shape(len(names), hasattr(cls, "__post_init__"))
     code = code.replace(
         co_argcount=1 + len(names) - len(named),
@@ -224,16 +301,6 @@ def _own(cls: Any) -> Callable[..., None]:
     exec(f"def __init__({given}):\n" + ("\n".join(body) or " pass"), known)
     made: Callable[..., None] = known["__init__"]
     return made
-
-
-def _standard_fields(cls: Any) -> Any:
-    """`__dataclass_fields__` of a record, by the standard decorator on a twin of the class."""
-    import dataclasses
-
-    said = {each.name: dataclasses.field(**{"kw_only": each.kw_only, **each.said}) for each in fields(cls)}
-    hints = {each.name: each.hint for each in fields(cls)}
-    twin = type(cls.__name__, (), {**said, "__annotations__": hints, "__module__": cls.__module__})
-    return vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
 
 
 def _equals(self: Any, other: Any) -> Any:

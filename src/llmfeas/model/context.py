@@ -13,7 +13,7 @@ from ..autograd.products import integer_product, linear
 from ..autograd.recorder import Recorder
 from ..autograd.rules import made as full
 from ..autograd.storage import WEIGHTS, Sizes
-from ..record import dataclass
+from ..record import compact, dataclass
 from .setup import Setup
 from .weight import LoraTargets, Weight
 
@@ -43,6 +43,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
+@compact
 class Made:
     """What was made of an operator's weights, by their names."""
 

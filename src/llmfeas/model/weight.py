@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final, Literal
 
-from ..record import dataclass
+from ..record import compact, dataclass
 
 LoraTargets = Literal["all-linear", "attention"]
 
@@ -27,6 +27,7 @@ Split = Literal["tensor", "expert", "none"]
 
 
 @dataclass(frozen=True, slots=True)
+@compact
 class Weight:
     """One parameter tensor, or `copies` of them side by side.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from operator import itemgetter
 
 from ..autograd.storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields, with_experts
-from ..record import dataclass, field
+from ..record import compact, dataclass, field
 from .inventory import Inventory
 
 MAX_ENVELOPES = 64
 
 
 @dataclass(frozen=True, slots=True)
+@compact
 class Candidate:
     """One local maximum: gradients so far (bytes), the polynomial of all the rest but weights, and the packed level of
     the walk, which ranks with other numbers of experts share.

@@ -8,13 +8,14 @@ from math import prod
 
 from ..autograd.storage import BLOCK_BYTES, EXPERTS, with_experts
 from ..optimizers import BLOCK_SIDE, LONGEST_SIDE, TrainedWeights
-from ..record import dataclass
+from ..record import compact, dataclass
 
 SMALL_TENSOR = 4096
 """8-bit optimizers keep full states of tensors below this many elements."""
 
 
 @dataclass(frozen=True, slots=True)
+@compact
 class RankWeight:
     """A weight of a rank, as a walk leaves it."""
 
