@@ -52,8 +52,7 @@ def test_findings_are_few(scenario: Scenario) -> None:
         return more
 
     assert [found(scenario, more) for more in range(1000)] == list(range(1000))
-    (kept,) = [each for each in scenario.shared.values() if isinstance(each, dict) and 999 in each.values()]
-    assert len(kept) <= scenarios.MAX_SHARED
+    assert len(scenario.shared) <= scenarios.MAX_SHARED
 
 
 @pytest.mark.parametrize("task", ["finetune", "inference"])

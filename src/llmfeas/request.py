@@ -98,7 +98,7 @@ def value_of(option: Option, raw: object, formats: Quantization) -> Value:
     return _quantity(option, raw)
 
 
-@functools.lru_cache(maxsize=1024, typed=True)
+@functools.lru_cache(maxsize=8192, typed=True)
 def _remembered(name: str, raw: Value, formats: Quantization) -> Value:
     """Read a value of the setting `name` once; sweeps ask the same again and again."""
     return value_of(BY_NAME[name], raw, formats)

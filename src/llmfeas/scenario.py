@@ -26,8 +26,8 @@ UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
 TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo", "distill", "reward", "embed")
 BATCH = ("micro_batch", "global_batch", "concurrency")
 """Settings of the batch: what many scenarios of one sweep differ in."""
-MAX_SHARED = 32
-"""Findings of one function that scenarios share at most."""
+MAX_SHARED = 64
+"""Findings that scenarios share at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,12 +386,12 @@ def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Ca
 
     @wraps(function)
     def kept(scenario: Scenario, *more: P.args, **named: P.kwargs) -> R:
-        known, key = (scenario.shared.setdefault((function,), {}), more) if more else (scenario.shared, function)
-        found = known.get(key, _UNKNOWN)
+        key = (function, *more) if more else function
+        found = scenario.shared.get(key, _UNKNOWN)
         if found is _UNKNOWN:
-            if more and len(known) >= MAX_SHARED:
-                known.clear()
-            known[key] = found = function(scenario, *more, **named)
+            if len(scenario.shared) >= MAX_SHARED:
+                scenario.shared.clear()
+            found = scenario.shared[key] = function(scenario, *more, **named)
         return found  # type: ignore[no-any-return]
 
     return kept  # type: ignore[return-value]

@@ -52,7 +52,7 @@ _DURATION_NAMES: Final = (
 )
 _DURATION_UNITS: Final[Mapping[str, float]] = {name: size for size, names in _DURATION_NAMES for name in names.split()}
 _NUMBER: Final = r"[+-]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_QUANTITY: Final = re.compile(rf"\s*({_NUMBER})\s*([^\W\d_]*|%)\s*")
+_QUANTITY: Final = rf"\s*({_NUMBER})\s*([^\W\d_]*|%)\s*"
 _LONGEST: Final = 60
 
 COUNT_SCALE: Final[Scale] = ((1, ""), (KILO, "k"), (MEGA, "M"), (GIGA, "B"), (TERA, "T"))
@@ -77,7 +77,7 @@ def _parsed(value: Number, units: Mapping[str, float], what: str, kind: str, exa
     if isinstance(value, float | int) and not isinstance(value, bool):
         number = float(value) if abs(value) < 1e300 else math.inf
     else:
-        match = _QUANTITY.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
+        match = re.fullmatch(_QUANTITY, value) if isinstance(value, str) and len(value) <= _LONGEST else None
         if match is None:
             raise _refusal(value, what, f"is no {kind}", example)
         plain, unit = float(match[1].replace(",", "").replace("_", "")), match[2].lower()

@@ -117,7 +117,7 @@ def test_what_is_not_named_works() -> None:
 
 def test_a_technique_must_answer_for_every_device() -> None:
     with pytest.raises(ValueError, match="must end with a case without"):
-        a_backend(flash=(Support(status="limited", when=Condition(below="8.0")),))
+        a_backend(flash=(Support(status="limited", when=Condition(below="8.0")),)).check()
 
 
 def test_a_task_without_engine_is_an_error_in_the_data() -> None:

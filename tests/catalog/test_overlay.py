@@ -56,6 +56,15 @@ def test_a_new_entry_extends_another_without_taking_its_names(tmp_path: Path) ->
     assert len(found.devices) == len(built_in().devices) + 1
 
 
+def test_a_field_is_told_as_the_overlays_leave_it(tmp_path: Path) -> None:
+    entries = ("{extends: rtx-4090, memory_gib: 30}", "{id: my-48gb, name: Mine, extends: rtx-4090, memory_gib: 48}")
+    devices, before = overlaid(tmp_path, "devices:\n- " + "\n- ".join(entries)).devices, built_in().devices
+    assert [devices.peek(key, "memory_gib") for key in ("rtx-4090", "my-48gb")] == [30, 48]
+    assert devices.peek("my-48gb", "backend") == devices.peek("rtx-4090", "backend") == "cuda"
+    assert devices.tells("my-48gb", "prices") == before.tells("rtx-4090", "prices")
+    assert devices.peek("rtx-3090", "memory_gib") == before.peek("rtx-3090", "memory_gib")
+
+
 def test_the_same_id_replaces_and_takes_its_generations_defaults(tmp_path: Path) -> None:
     entry = "{id: rtx-4090, name: Mine, generation: ada, kind: consumer, memory_gib: 20, memory_type: GDDR6X,"
     entry += " bandwidth_gb_per_s: 900, tflop_per_s: {fp32: 70}}"

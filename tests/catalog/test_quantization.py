@@ -133,7 +133,7 @@ def test_a_format_with_an_unknown_field_is_refused() -> None:
         "formats": {"one": {"kind": "kind", "base": "a", "colour": "red"}},
     }
     with pytest.raises(TypeError, match="colour"):
-        built(Quantization, expanded(raw))
+        dict(built(Quantization, expanded(raw)).formats)
 
 
 def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.hardware import find_hardware
-from llmfeas.catalog.model_search import find_model
+from llmfeas.catalog.named import find_model
 from llmfeas.catalog.search import find_backend, find_device, find_offer, search
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError

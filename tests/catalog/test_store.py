@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from llmfeas.catalog.integrity import problems
-from llmfeas.catalog.packing import packed
+from llmfeas.catalog.files import Section
+from llmfeas.catalog.integrity import TABLES, problems
+from llmfeas.catalog.packing import TOLD, packed
 from llmfeas.catalog.records import merged
 from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, catalog, data_directory
@@ -145,6 +146,24 @@ def test_packed_json_gives_the_same_records(tmp_path: Path) -> None:
         assert list(ours) == list(theirs)
         assert all(ours[key] == theirs[key] for key in ours)
         assert dict(ours.names()) == dict(theirs.names())
+    for name in TABLES:
+        assert json.loads(json.dumps(ready.raw(name), default=dict)) == plain.raw(name)
+
+
+def test_packed_data_tell_fields_as_their_entries_do(tmp_path: Path) -> None:
+    for name, text in packed(data_directory()).items():
+        (tmp_path / f"{name}.json").parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    plain = catalog()
+    for kind, fields in (("devices", TOLD["devices"]), ("offers", TOLD["offers"])):
+        ours, theirs = getattr(Catalog(tmp_path), kind), getattr(plain, kind)
+        for field in fields:
+            if field.endswith("?"):
+                ask = field[:-1]
+                assert [ours.tells(key, ask) for key in ours] == [theirs.tells(key, ask) for key in theirs]
+            else:
+                assert [ours.peek(key, field) for key in ours] == [theirs.peek(key, field) for key in theirs]
+        assert all(isinstance(each, Section) for each in ours._raw.values())
 
 
 def test_packed_data_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:

@@ -51,13 +51,3 @@ def test_a_plan_is_the_same_whatever_was_planned_before(
         settled = resolution({**more, "device": name}, catalog()).scenario
         sizes = settled.sequences_together, -(-settled.pass_tokens // settled.cp)
         assert training.training_memory(settled) == training._counted(training._planned(settled), *sizes)
-
-
-def test_devices_on_which_a_step_runs_alike_share_its_walk() -> None:
-    """Tiles that no loss makes and masks that no dropout keeps tell no devices apart."""
-    alike = {"model": "qwen3-0.6b", "task": "finetune", "engine": "pytorch", "precision": "bf16", "micro_batch": 2}
-    asked = [{**alike, "device": device} for device in ("rtx-4090", "m4-max-40c", "ryzen-9-7950x")]
-    plans = [training.training_plan(resolution(each, catalog()).scenario) for each in asked]
-    assert len({rank.setup for plan in plans for rank in plan.ranks}) == 1
-    drops = [training.training_plan(resolution({**each, "dropout": 0.1}, catalog()).scenario) for each in asked]
-    assert drops[0].ranks[0].setup.recipe.wide_masks is False

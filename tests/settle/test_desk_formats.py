@@ -213,19 +213,3 @@ def test_a_board_whose_memory_is_that_of_its_processor_leaves_nothing_on_a_host(
     assert found.verdict.status == "infeasible"
     again = bare_answer(inputs(found.scenario))
     assert again.memory.peak_bytes == found.memory.peak_bytes
-
-
-@pytest.mark.parametrize(
-    ("model", "device", "engine", "quant"),
-    [
-        ("Qwen/Qwen3-14B-AWQ", "rtx-4090", "vllm", "awq-int4"),
-        ("bullerwins/Qwen3-14B-exl3-4.0bpw", "rtx-4090", "exllamav3", "exl3-4.0bpw"),
-        ("Intel/Qwen3-8B-int4-AutoRound", "rtx-4090", "vllm", "autoround-int4"),
-        ("qwen3:8b", "rtx-4090", "llama.cpp", "q4_k_m"),
-        ("mlx-community/Qwen3-8B-4bit", "rtx-4090", "llama.cpp", "q8_0"),
-        ("mlx-community/Qwen3-8B-4bit", "m3-max", "mlx", "mlx-4bit"),
-    ],
-)
-def test_a_format_in_the_name_is_run_where_people_run_it(model: str, device: str, engine: str, quant: str) -> None:
-    found = served(model, device)
-    assert (found.scenario.engine, found.scenario.quant) == (engine, quant)

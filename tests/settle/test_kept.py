@@ -16,8 +16,7 @@ import llmfeas
 from llmfeas import settle
 from llmfeas.memory import training
 from llmfeas.planning.answer import bare_answer
-from llmfeas.walk import fold, shared
-from llmfeas.walk.kept import kept_by_size
+from llmfeas.walk import fold
 
 OF_OUR_OWN = {"record", "kind", "count", "more", "name", "mixer", "feed_forward", "windowed", "rotates", "shares_cache"}
 """Arguments of which there are only as many values as our code has: classes, their fields, kinds of layers."""
@@ -40,26 +39,11 @@ def test_caches_are_bounded_or_of_our_own_code() -> None:
 
 
 def test_what_weighs_is_kept_for_few_questions() -> None:
-    """A question keeps some 60 kB, a walk 300 kB, its levels and what comes of them up to 500 kB, by their number."""
-    for heavy in (settle._settled, settle._for_batch, settle._for_requests):
-        assert heavy.cache_parameters()["maxsize"] <= 160
-    assert shared.walked_layers.cache_parameters()["maxsize"] <= 4
-    assert fold.MOST_CANDIDATES <= 16_000
-    assert fold.MOST_LEVELS <= 5_000
-    assert training._MAX_PLANS <= 256
-
-
-def test_findings_go_when_their_sizes_come_to_too_much() -> None:
-    found: list[int] = []
-
-    @kept_by_size(10, int)
-    def sized(size: int) -> int:
-        found.append(size)
-        return size
-
-    for size in (4, 5, 4, 3, 4, 5, 20, 20):
-        assert sized(size) == size
-    assert found == [4, 5, 3, 5, 20]
+    """A question keeps some 50 kB, a walk with its levels 40 to 200 kB, those of a number of experts 30 kB."""
+    for heavy in (settle._settled, settle._for_batch, settle._for_requests, fold._folded):
+        assert heavy.cache_parameters()["maxsize"] <= 384
+    assert fold.peak_candidates.cache_parameters()["maxsize"] <= 1536
+    assert training._MAX_PLANS <= 384
 
 
 def test_plans_do_not_grow_with_questions(monkeypatch: pytest.MonkeyPatch) -> None:

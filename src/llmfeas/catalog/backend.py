@@ -111,7 +111,7 @@ class Backend:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a technique that leaves some device without an answer.
 
         Raises:

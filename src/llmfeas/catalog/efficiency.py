@@ -99,7 +99,7 @@ class Efficiency:
     calibration: Mapping[str, Mapping[str, Mapping[str, Own]]] = field(default_factory=dict)
     """Device id -> kind (training, decode, prefill, memory) -> kind of run -> what was measured there."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a share of a peak above all of it, and a generation that names a parameter which there is not.
 
         Raises:

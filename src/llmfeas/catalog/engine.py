@@ -16,7 +16,8 @@ from .records import LikeError
 from .serving_pool import ServingPool, Step
 from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
 
-DATE: Final = re.compile(r"20\d\d(-[01]\d(-[0-3]\d)?)?")
+OLLAMA: Final = "ollama"
+DATE: Final = r"20\d\d(-[01]\d(-[0-3]\d)?)?"
 
 Style = Literal["plain", "tuned", "native"]
 """Framework code; fused and overlapping; the same without a framework."""
@@ -266,7 +267,7 @@ class Engine:
     training: TrainingTraits
     serving: ServingTraits
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a backend or format that leaves some device without an answer.
 
         Raises:
@@ -280,7 +281,7 @@ class Engine:
     def release_at(self, said: str) -> str:
         """The release of a year, month or day (2025, 2025-03), as far as releases differ; what is no date is one."""
         said = said.strip()
-        if not self.released or DATE.fullmatch(said) is None:
+        if not self.released or re.fullmatch(DATE, said) is None:
             return said
         until = [name for date, name in self.released.items() if date[: len(said)] <= said]
         return until[-1] if until else next(iter(self.released.values()))

@@ -10,11 +10,9 @@ from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
 from ..units import GIB
-from .beside import halves, parts, without_computer, without_main_memory
 from .device import Device, Offer
 from .joined import joined
-from .search import LONGEST, exact_id, vocabulary
-from .typed import SPACED, says_two_sizes
+from .named import exact_id
 
 if TYPE_CHECKING:
     from .store import Catalog
@@ -56,6 +54,9 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
     own = exact_id(catalog.offers, text)
     if own is not None:
         return _lent(catalog.offers[own], catalog, None)
+    from .search import LONGEST
+    from .typed import says_two_sizes
+
     try:
         return (_with_main_memory(text[:LONGEST], catalog) if says_two_sizes(text) else None) or _named(text, catalog)
     except UsageError:
@@ -97,6 +98,8 @@ def _is_card(device: Device) -> bool:
 
 def _with_main_memory(text: str, catalog: Catalog) -> Hardware | None:
     """Read `rtx 3090, 64gb ram`: the card, in a machine of so much; None where that is not what it says."""
+    from .beside import without_main_memory
+
     said = without_main_memory(text)
     found = said and _found(said[0], catalog)
     if not said or not found or not _is_card(found.device):
@@ -107,6 +110,8 @@ def _with_main_memory(text: str, catalog: Catalog) -> Hardware | None:
 
 def _in_computer(text: str, catalog: Catalog) -> Hardware | None:
     """Read `legion 5 rtx 3060`: what is in the computer, the notebook's own variant first; None: that says nothing."""
+    from .beside import without_computer
+
     computer = without_computer(text)
     if computer is None:
         return None
@@ -117,6 +122,8 @@ def _in_computer(text: str, catalog: Catalog) -> Hardware | None:
 
 def _with_processor(text: str, catalog: Catalog) -> Hardware | None:
     """Read `i9-13900k rtx 4090`: the card, whose machine has that processor; None where that is not what it says."""
+    from .beside import halves
+
     for pair in halves(text):
         one, other = (_found(half, catalog, _named) for half in pair)
         for card, processor in ((one, other), (other, one)):
@@ -127,7 +134,9 @@ def _with_processor(text: str, catalog: Catalog) -> Hardware | None:
 
 def _mended(text: str, catalog: Catalog) -> Hardware | None:
     """Read `nvida rtx 4090`; None where no word is a slip."""
+    from .search import vocabulary
     from .slips import mended
+    from .typed import SPACED
 
     words = tuple(filter(None, SPACED.split(text.lower())))
     meant = mended(words, vocabulary(catalog.devices))
@@ -146,6 +155,8 @@ def _together(text: str, catalog: Catalog) -> Hardware | None:
     Raises:
         UsageError: `unequal-devices` for parts that no engine joins.
     """
+    from .beside import parts
+
     names = parts(text)
     if not 1 < len(names) <= MOST_PARTS:
         return None

@@ -13,7 +13,7 @@ from ..text import printable
 from .efficiency import Efficiency
 from .implementation import Implementation, flattened
 from .quantization import Quantization, expanded
-from .records import EntryKind
+from .records import Built, EntryKind
 from .search import name_key
 from .source import Document, read_yaml
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Catalog, Records, data_file
@@ -23,12 +23,16 @@ from .validation import Place
 TABLES: Mapping[str, tuple[type, Callable[[Mapping[str, Any]], Mapping[str, Any]]]] = {
     "efficiency": (Efficiency, dict),
     "runtime": (Runtime, dict),
-    "quantization": (Quantization, expanded),
+    "quantization": (Quantization, lambda raw: {key: _plain(value) for key, value in expanded(raw).items()}),
     "implementations": (Implementation, dict),
     "power": (Power, dict),
     "changes": (ChangeOrder, dict),
 }
 """Data files of numbers, and the record that each fits."""
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Built) else value
 
 
 def problems(directory: Path) -> Iterator[DataError]:

@@ -11,62 +11,48 @@ from ..errors import UsageError
 from ..record import replace
 from ..text import printable
 from .architecture import Model
-from .search import Match, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from .engine import OLLAMA
+from .records import Match
+from .search import alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
 from .slips import mended
 from .store import data_file, data_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .model_names import ModelIndex, TypedName
     from .store import Catalog, Records
 
-OLLAMA: Final = "ollama"
+LIBRARY: Final = "library/"
+"""What stands before a name of Ollama's library where it is written out."""
 OLLAMA_FORMAT: Final = "q4_k_m"
 """What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
 OLLAMA_TRAINED: Final = "q4_0"
 OLLAMA_ENCODER: Final = "none"
 
 
-LIBRARY: Final = "library/"
-"""What stands before a name of Ollama's library where it is written out."""
-
-
-def find_model(text: str, catalog: Catalog, *, pulled: bool = False) -> Match[Model]:
-    """Find a model by id, name, alias, Hugging Face repository, Ollama tag, or what comes close enough to mean one.
-
-    A format in the name (`-AWQ`, `:q4_K_M`) is that of the record's published weights. One that is `pulled` by Ollama
-    is a tag of its library, unless it names a repository.
-
-    Raises:
-        UsageError: `unknown-model` or `ambiguous-model`, with candidates.
-    """
-    if pulled and "/" not in text:
-        return _model_named(LIBRARY + text, catalog)
-    return Match(catalog.models[text]) if text in catalog.models else _model_named(text, catalog)
-
-
 _FILE: Final = re.compile(r"(?:([\w-][\w.-]*)/[\w.-]+/)?[\w-][\w.-]*\.(?:gguf|safetensors)", re.ASCII | re.IGNORECASE)
 
 
-def find_published_file(text: str, catalog: Catalog) -> Match[Model] | None:
-    """Find the model that a published file's name says (`Qwen3-8B-Q4_K_M.gguf`) where no file of this name lies here.
-
-    None: it is no such name, something lies there, or the name says no model.
-    """
+def published_file(text: str, catalog: Catalog) -> Match[Model] | None:
+    """The model that a published file's name says; `find_published_file` says the rest."""
     match = _FILE.fullmatch(text)
     if match is None or os.path.exists(match[1] or text):  # noqa: PTH110 - pathlib costs more than the test
         return None
     try:
-        found = find_model(text, catalog)
+        found = model_named(text, catalog)
     except UsageError:
         return None
     note = found.note or taken_note(text, found.record.id, ())
     return Match(found.record, f"no file of this name is here: {note}, by its name", found.others)
 
 
+def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
+    """The model that a name of Ollama's library means; `find_model` says the rest."""
+    return model_named(LIBRARY + text, catalog)
+
+
 @functools.lru_cache(maxsize=1024)
-def _model_named(text: str, catalog: Catalog) -> Match[Model]:
+def model_named(text: str, catalog: Catalog) -> Match[Model]:
+    """The model that a name means which is no id; `find_model` says the rest."""
     from .model_names import chosen, dotted, kindred, newest, typed
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
@@ -106,30 +92,11 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:
-        near = _nearest_bits(wanted, known)
-        if near:
-            return near, f" in {near}, the nearest here to {wanted}"
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
     if "gguf" in asked.optional and _widens(wanted, model, catalog):
         return model.published_quant, f" (a GGUF keeps {model.published_quant} whatever its name says)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
     return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
-
-
-_BITS: Final = re.compile(r"(exl[23])-(\d+(?:\.\d+)?)bpw")
-FARTHEST_BITS: Final = 0.25
-
-
-def _nearest_bits(wanted: str, known: Iterable[str]) -> str:
-    """The known format of that kind with about as many bits a weight (`exl3-3.07bpw`); empty: none is near."""
-    asked = _BITS.fullmatch(wanted)
-    found = [
-        (abs(float(m[2]) - float(asked[2])), m[0])
-        for m in map(_BITS.fullmatch, known)
-        if asked and m and m[1] == asked[1]
-    ]
-    distance, name = min(found, default=(FARTHEST_BITS + 1, ""))
-    return name if distance <= FARTHEST_BITS else ""
 
 
 def _in_library(published: str, catalog: Catalog) -> bool:

@@ -66,6 +66,10 @@ class OverlaidRecords(Records[R]):
         """An entry as the overlays leave it, without defaults; None where there is none."""
         return self._plain(key, 0, len(self._layers.get(key, ()))) if key in self._raw else None
 
+    def peek(self, key: str, field: str) -> object:
+        """One field of an entry as the overlays leave it, or as its default; None where it has neither."""
+        return self.raw(key).get(field) if key in self._layers else super().peek(key, field)
+
     def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
         """The document that an entry stands in last, and where."""
         if key not in self._from:

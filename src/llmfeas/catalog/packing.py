@@ -1,19 +1,41 @@
 """The data as a wheel carries it: each file of YAML as JSON, which is read faster and needs no library.
 
-Of models, of which a question names one, each entry is a line of its own behind the rest of the file, after its id.
+The entries of large sections, of which a question asks for a few, are lines of their own behind a line with the rest of
+the file and one that says where they stand; it tells the fields, too, that are asked of every entry.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from .files import DataFile
+from .records import EntryKind
 from .source import read_yaml
-from .store import digest
+from .store import DEVICES, OFFERS, Records, digest
 
-APART = "models"
-"""The file and its section whose entries stand apart."""
+APART: Mapping[str, tuple[str, ...]] = {
+    "backends": ("backends",),
+    "changes": ("changes",),
+    "efficiency": ("parameters",),
+    "engines": ("engines",),
+    "families": ("families",),
+    "hardware": ("devices",),
+    "implementations": ("implementations",),
+    "models": ("models", "families"),
+    "offers": ("offers",),
+    "processors": ("devices",),
+    "quantization": ("formats", "encodings"),
+}
+"""Sections by file whose entries stand apart."""
+TOLD: Mapping[str, tuple[str, ...]] = {
+    "devices": ("released", "assumption", "backend", "kind", "representative", "memory_gib", "prices?"),
+    "offers": ("tier", "device"),
+    "formats": ("aliases",),
+}
+"""Fields by section that are asked of every entry; of one with a `?`, whether the entry says anything of it."""
 
 
 def packed(data: Path) -> Mapping[str, str]:
@@ -25,11 +47,35 @@ def packed(data: Path) -> Mapping[str, str]:
     files = sorted(data.rglob("*.yaml"))
     contents = {path.relative_to(data).with_suffix("").as_posix(): read_yaml(path).data for path in files}
     texts = {name: _json(content) for name, content in {**contents, "digest": digest(data)}.items()}
-    if APART in contents:
-        rest = {key: section for key, section in contents[APART].items() if key != APART}
-        entries = (f"{entry['id']} {_json(entry)}" for entry in contents[APART][APART])
-        texts[APART] = "\n".join((_json(rest), *entries))
+    for name in APART.keys() & contents.keys():
+        texts[name] = _with_entries_apart(name, contents)
     return texts
+
+
+def _with_entries_apart(file: str, contents: Mapping[str, Any]) -> str:
+    rest = {key: section for key, section in contents[file].items() if key not in APART[file]}
+    index, lines = {}, []
+    for name in APART[file]:
+        section = contents[file][name]
+        entries = {entry["id"]: entry for entry in section} if isinstance(section, list) else section
+        written = [_json(entry) for entry in entries.values()]
+        columns = {field: list(_column(name, field, entries, contents)) for field in TOLD.get(name, ())}
+        lengths = [len(line.encode()) + 1 for line in written]
+        index[name] = {"names": list(entries), "lengths": lengths, "columns": columns}
+        lines += written
+    return "".join(f"{line}\n" for line in (_json(rest), _json(index), *lines))
+
+
+def _column(section: str, field: str, entries: Mapping[str, Any], contents: Mapping[str, Any]) -> Iterator[object]:
+    """Yield a field of each entry, by itself or from its base; None where neither has it."""
+    kinds: tuple[EntryKind[Any], ...] = (DEVICES, OFFERS)
+    kind = next((kind for kind in kinds if kind.key == section), None)
+    if kind is None:
+        yield from (entry.get(field) for entry in entries.values())
+        return
+    records: Records[Any] = Records(kind, lambda name, needed: DataFile(contents.get(name, {}), None))
+    for name in entries:
+        yield (records.tells(name, field[:-1]) or None) if field[-1] == "?" else records.peek(name, field)
 
 
 def _json(content: object) -> str:

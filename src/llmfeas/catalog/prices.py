@@ -66,9 +66,10 @@ def _of_machines(device: Device, catalog: Catalog, provider: str | None, count: 
 @functools.lru_cache(maxsize=8)
 def let(catalog: Catalog) -> frozenset[str]:
     """The ids of devices that somebody lets: by themselves, or in machines that are not free."""
-    offers = (entry for _, entry in catalog.offers.names() if entry.get("tier", "paid") == "paid")
-    own = (key for key in catalog.devices.first() if catalog.devices.peek(key, "prices"))
-    return frozenset((*own, *(str(entry.get("device")) for entry in offers)))
+    offers, devices = catalog.offers, catalog.devices
+    own = (key for key in devices.first() if devices.tells(key, "prices"))
+    paid = (key for key in offers if (offers.peek(key, "tier") or "paid") == "paid")
+    return frozenset((*own, *(str(offers.peek(key, "device")) for key in paid)))
 
 
 def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
@@ -81,8 +82,8 @@ def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
 def _lent(catalog: Catalog) -> dict[str, list[str]]:
     """The ids of offers by the id of their device: a comparison asks for every device."""
     found: dict[str, list[str]] = {}
-    for key, entry in catalog.offers.names():
-        found.setdefault(str(entry.get("device")), []).append(key)
+    for key in catalog.offers:
+        found.setdefault(str(catalog.offers.peek(key, "device")), []).append(key)
     return found
 
 

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 from ..errors import UsageError
 from ..record import dataclass, replace
 from .architecture import Architecture
+from .files import told
+from .records import Built
 from .types import STRICT, Count, CountOrZero, Identifier, Positive, PositiveOrZero
 
 Layers = Literal["all", "more_bits", "first_eighth", "first_sixteenth", "first_two", "first_four", "middle"]
@@ -130,7 +132,7 @@ class Quantization:
     """By name and by other names."""
     gguf_metadata_bytes_per_token: PositiveOrZero
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a name that leads nowhere.
 
         Raises:
@@ -203,16 +205,21 @@ def expanded(raw: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         KeyError, TypeError: a section is missing, or a name leads nowhere.
     """
-    formats: dict[str, Any] = {}
-    for name, entry in raw["formats"].items():
-        merged = {**raw["kinds"][entry["kind"]], **entry, "id": name}
-        merged["rules"] = [rule for part in merged.get("rules", ()) for rule in raw["rule_sets"][part]]
-        for place in ("head", "embedding", "router"):
-            merged[place] = merged["base"] if merged.get(place) == "base" else merged.get(place, NATIVE)
-        for key in (name, *merged.get("aliases", ())):
-            formats[key] = merged
+    formats = raw["formats"]
+    owners: dict[str, str] = {}
+    for name in formats:
+        owners |= dict.fromkeys((name, *(told(formats, name, "aliases") or ())), name)
     kept = {name: value for name, value in raw.items() if name not in ("kinds", "rule_sets")}
-    return {**kept, "formats": formats}
+    return {**kept, "formats": Built(owners, lambda name: _whole(raw, name))}
+
+
+def _whole(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
+    entry = raw["formats"][name]
+    merged = {**raw["kinds"][entry["kind"]], **entry, "id": name}
+    merged["rules"] = [rule for part in merged.get("rules", ()) for rule in raw["rule_sets"][part]]
+    for place in ("head", "embedding", "router"):
+        merged[place] = merged["base"] if merged.get(place) == "base" else merged.get(place, NATIVE)
+    return merged
 
 
 PLAIN_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0}

@@ -8,7 +8,7 @@ import functools
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from ..record import dataclass, is_record
@@ -63,6 +63,32 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+class Built(Mapping[str, T]):
+    """A mapping whose values are made of plain data as they are asked for: a question needs few of a catalog's."""
+
+    def __init__(self, written: Mapping[str, Any], convert: Callable[[Any], T]) -> None:
+        self._written, self._convert = written, convert
+        self._made: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._made:
+            self._made[name] = self._convert(self._written[name])
+        return self._made[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name, or the default."""
+        return self[name] if name in self._written else default
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._written
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._written)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 
@@ -110,4 +136,13 @@ def _each_of_tuple(convert: Convert | None) -> Convert:
 
 
 def _each_of_mapping(convert: Convert | None) -> Convert | None:
-    return None if convert is None else lambda values: {key: convert(value) for key, value in values.items()}
+    return None if convert is None else lambda values: Built(values, convert)
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Generic[R]):
+    """What a name was taken for; `note` says so where the name was not exact, `others` are ids it may have meant."""
+
+    record: R
+    note: str | None = None
+    others: tuple[str, ...] = ()

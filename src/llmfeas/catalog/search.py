@@ -10,12 +10,13 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import UsageError
 from ..record import dataclass
 from ..text import printable
 from .device import Device, Offer
+from .records import Match
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -40,15 +41,6 @@ _SEARCHED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Match(Generic[R]):
-    """What a name was taken for; `note` says so where the name was not exact, `others` are ids it may have meant."""
-
-    record: R
-    note: str | None = None
-    others: tuple[str, ...] = ()
-
-
 def find_device(text: str, catalog: Catalog) -> Match[Device]:
     """Find a device by id, name, alias, or what comes close enough to mean one.
 
@@ -65,11 +57,6 @@ def find_backend(text: str, catalog: Catalog) -> Match[Backend]:
         UsageError: `unknown-backend`, with candidates.
     """
     return _find(catalog.backends, "backend", text)
-
-
-def engine_named(text: str, catalog: Catalog) -> str:
-    """The id of the engine that a text names by id, name or alias; the text itself where none is called so."""
-    return exact_id(catalog.engines, text) or text
 
 
 def find_offer(text: str, catalog: Catalog) -> Match[Offer]:
@@ -104,11 +91,6 @@ def _searched(key: str, entry: Mapping[str, Any]) -> Iterable[str]:
         if isinstance(value, str):
             yield value
     yield from entry.get("aliases") or ()
-
-
-def exact_id(records: Records[Any], text: str) -> str | None:
-    """The id of the entry that has this very name; None where none has."""
-    return text if text in records else index_of(records).exact.get(name_key(text))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -14,11 +14,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
-from ..record import dataclass, field
 from .architecture import Model
 from .backend import Backend
 from .device import Device, Offer
 from .engine import Engine, completed
+from .files import DataFile, Section
+from .files import data_directory as data_directory
+from .files import data_file as data_file
+from .files import data_folder as data_folder
 from .likeness import completed_model
 from .processor import with_rule
 from .records import EntryKind, LikeError, built, merged
@@ -40,58 +43,6 @@ BACKENDS: Final = EntryKind("backends", "backends", Backend)
 ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """One file of the catalog: its data, and the YAML document it came from (None: validated JSON of a wheel)."""
-
-    data: Mapping[str, Any]
-    document: Document | None
-    apart: Mapping[str, bytes] = field(default_factory=dict)
-    """Entries that are read when they are asked for, as JSON by their id (`packing`)."""
-
-
-def data_folder() -> str:
-    """Find the data: inside the installed package, or beside `src` in a working tree. As text: pathlib takes longer to
-    import than the data to find.
-    """
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    inside = os.path.join(package, "data")
-    return inside if os.path.isdir(inside) else os.path.join(package, "..", "..", "data")
-
-
-def data_directory() -> Path:
-    """The same as a path."""
-    from pathlib import Path
-
-    return Path(data_folder()).resolve()
-
-
-def data_file(folder: str, name: str, *, needed: bool = True) -> DataFile:
-    """Read `name`.json if the folder has it, else `name`.yaml; an empty one where it has neither and none is needed.
-
-    Raises:
-        DataError: missing, unreadable, or no mapping.
-    """
-    try:
-        with open(f"{folder}/{name}.json", "rb") as packed:
-            whole, *apart = packed.read().split(b"\n")
-            lines = (line.split(b" ", 1) for line in apart if line)
-            return DataFile(json.loads(whole), None, {key.decode(): entry for key, entry in lines})
-    except FileNotFoundError:
-        pass
-    from pathlib import Path
-
-    path = Path(folder, f"{name}.yaml")
-    if not needed and not path.is_file():
-        return DataFile({}, None)
-    from .source import read_yaml
-
-    document = read_yaml(path)
-    if not isinstance(document.data, dict):
-        raise DataError("bad-data", f"{document.name}:1: not a mapping of sections", "See the header of the file.")
-    return DataFile(document.data, document)
-
-
 class ReadFile(Protocol):
     """Reads a file of the catalog by its name."""
 
@@ -108,8 +59,8 @@ class Records(Mapping[str, R]):
         self._read_file = read
         self._unread = list(section.files)
         self._built: dict[str, R] = {}
-        self._raw: dict[str, dict[str, Any] | bytes] = {}
-        """As written, or as the JSON of that."""
+        self._raw: dict[str, dict[str, Any] | Section] = {}
+        """As written, or the section of a wheel that has it."""
         self._file: dict[str, int] = {}
         """Which of the files read each entry stands in."""
         self._read: list[DataFile] = []
@@ -142,8 +93,8 @@ class Records(Mapping[str, R]):
 
     def _entry(self, key: str) -> dict[str, Any]:
         entry = self._raw[key]
-        if isinstance(entry, bytes):
-            entry = self._raw[key] = json.loads(entry)
+        if isinstance(entry, Section):
+            entry = self._raw[key] = entry[key]
         return entry
 
     @property
@@ -224,8 +175,19 @@ class Records(Mapping[str, R]):
         """One field of an entry as written or as its default, without building it; None where it has neither."""
         if not self._has(key):
             raise KeyError(key)
-        entry = self._entry(key)
+        entry = self._raw[key]
+        if isinstance(entry, Section):
+            told = entry.told(field)
+            if told is not None:
+                return told.get(key)
+            entry = self._entry(key)
         return entry[field] if field in entry else self._base_of(key).get(field)
+
+    def tells(self, key: str, field: str) -> bool:
+        """Whether an entry, or its base, says anything of a field."""
+        entry = self._raw.get(key)
+        told = entry.told(f"{field}?") if isinstance(entry, Section) else None
+        return bool(told[key] if told is not None else self.peek(key, field))
 
     def _base_of(self, key: str) -> Mapping[str, Any]:
         """What an entry leaves to its base, which may stand in any of the files."""
@@ -268,15 +230,15 @@ def unlike(where: str, name: object, known: Collection[str]) -> DataError:
     return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
 
 
-def _entries(section: EntryKind[Any], file: DataFile) -> Mapping[str, dict[str, Any] | bytes]:
-    """The entries of a section by id, or their JSON.
+def _entries(section: EntryKind[Any], file: DataFile) -> Mapping[str, dict[str, Any] | Section]:
+    """The entries of a section by id, or that section.
 
     Raises:
         DataError: no list, an entry without id, or an id that occurs twice.
     """
-    if file.apart:
-        return file.apart
     listed = file.data.get(section.key, [])
+    if isinstance(listed, Section):
+        return dict.fromkeys(listed, listed)
     entries = (
         {entry["id"]: entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
         if isinstance(listed, list)

@@ -121,7 +121,7 @@ class ChangeOrder:
     """What each tier costs, the least first."""
     changes: Mapping[str, ChangeCost]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse a change of a tier that there is not.
 
         Raises:

@@ -25,8 +25,7 @@ _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card ca
     edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
     mit von und der die das ein eine karte grafikkarte grafikkarten speicher avec de et une la le carte cartes graphique
     graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
-    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung
-    ai"""
+    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
@@ -50,14 +49,11 @@ _WORDED_BEHIND: Final = re.compile(rf"\s*(\S.*?)[\s-]+({'|'.join(COUNT_WORDS)})\
 _SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?g(?:i?b|o)|g)(?![a-z0-9])", re.IGNORECASE)
 _BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
 """A number behind a name may be its memory (`m2 ultra 192`), where nothing is called so and that much is sold."""
-_SCREEN: Final = re.compile(
-    r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)|\b[0-9]{1,3}-core\b", re.IGNORECASE
-)
-_LEADING: Final = re.compile(r"^\s*(?:(?:with|mit|avec|my|a|the)\s+)+", re.IGNORECASE)
+_SCREEN: Final = re.compile(r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)", re.IGNORECASE)
 _HOST_TYPE: Final = re.compile(r"\bn1-(?:standard|highmem|highcpu|ultramem)-\d{1,3}\b", re.IGNORECASE)
 """Google's machines that cards are attached to."""
 _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
-"""Years, inches and cores, which people write behind the names of notebooks and desktops."""
+"""Years and inches, which people write behind the names of notebooks and desktops."""
 SPACED: Final = re.compile(r"[\s,;:()/_]+")
 _PLURAL: Final = re.compile(r"([0-9])s")
 
@@ -75,7 +71,7 @@ class Reading:
 
 def readings(text: str) -> Iterator[Reading]:
     """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
-    text = _LEADING.sub("", _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text)))
+    text = _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text))
     yield from _sized(text, None)
     worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
     behind = behind or _BEHIND_X.fullmatch(text)
@@ -120,7 +116,7 @@ def spellings(name: str) -> Iterator[str]:
     for change in (
         lambda words: [SYNONYMS.get(word, word) for word in words],
         lambda words: [word for word in words if word not in FILLERS],
-        lambda words: [w for i, w in enumerate(words) if not (_YEAR.fullmatch(w) and (i or len(w) == 4))],
+        lambda words: [word for word in words if not _YEAR.fullmatch(word)],
         lambda words: [_PLURAL.sub(r"\1", word) for word in words],
     ):
         changed = change(words)

@@ -40,6 +40,7 @@ _WORDS: typing.Final[Mapping[str, str]] = {
 }
 _UNKNOWN_KEY: typing.Final = frozenset(("unexpected_keyword_argument", "extra_forbidden"))
 """Said before a missing key: it mostly is that key, misspelt."""
+_MEND: typing.Final = "Mend the entry; its header documents every field."
 
 
 @functools.cache
@@ -57,12 +58,16 @@ def validated(record: type[T], raw: object, document: Document, place: Place = (
     """
     try:
         checked: T = _adapter(typing.cast("Hashable", record)).validate_json(json.dumps(raw), strict=True)
-        return checked
     except ValidationError as error:
         problems = error.errors(include_url=False)
         raise _data_error(record, problems, document, place, base) from None
     except (TypeError, ValueError, RecursionError):
         raise DataError("bad-data", f"{document.where(place)}: cannot be used", "See the header of the file.") from None
+    try:
+        getattr(checked, "check", lambda: None)()
+    except ValueError as error:
+        raise DataError("bad-data", f"{document.where(place)}: {error}", _MEND) from None
+    return checked
 
 
 def part_problems(record: Any, raw: object, document: Document, place: Place) -> Iterator[DataError]:
@@ -133,7 +138,7 @@ def _explained(record: type, problem: Any, inside: Place) -> tuple[str, str, lis
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known keys: {', '.join(known)}."
         return "unknown key", hint, near
     if kind == "value_error":
-        return str(problem["ctx"]["error"]), "Mend the entry; its header documents every field.", []
+        return str(problem["ctx"]["error"]), _MEND, []
     text = _WORDS.get(kind) or printable(problem["msg"], 200).replace("Input should be", "must be")
     if isinstance(given, str | int | float | bool) and "missing" not in kind:
         text += f", not {printable(json.dumps(given, ensure_ascii=False), 40)}"

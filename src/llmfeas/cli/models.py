@@ -47,7 +47,7 @@ class ListedModel(ListedEntry):
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
-    from ..catalog.model_search import find_model
+    from ..catalog.named import find_model
 
     match = find_model(name, catalog)
     return match.record, match.note

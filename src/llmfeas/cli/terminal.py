@@ -28,10 +28,14 @@ def say(text: str) -> None:
 
 
 def width() -> int:
-    """The columns of the terminal; COLUMNS says it for a pipe, else 80."""
-    from shutil import get_terminal_size
-
-    return max(SMALLEST_WIDTH, get_terminal_size((80, 24)).columns)
+    """The columns of the terminal; COLUMNS says it for a pipe, else 80. As `shutil`, whose import takes longer."""
+    columns = 0
+    with contextlib.suppress(KeyError, ValueError):
+        columns = int(os.environ["COLUMNS"])
+    if columns <= 0:
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+    return max(SMALLEST_WIDTH, columns if columns > 0 else 80)
 
 
 def has_colour(no_colour: bool = False) -> bool:

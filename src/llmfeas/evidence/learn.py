@@ -144,7 +144,7 @@ def _model(text: str, catalog: Catalog) -> str:
     Raises:
         UsageError: the catalog has none of that name.
     """
-    from ..catalog.model_search import find_model
+    from ..catalog.named import find_model
 
     last = text.replace("\\", "/").rstrip("/").rpartition("/")[2]
     for name in dict.fromkeys((text, last, last.removesuffix(".gguf"))):

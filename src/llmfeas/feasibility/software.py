@@ -79,7 +79,7 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
         yield "unsupported", f"{name} has no model of the architecture of {model.name}"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _support(
     backend: Backend, device: Device, engine: Engine, names: tuple[str, ...]
 ) -> tuple[Software, tuple[Note, ...]]:

@@ -63,7 +63,7 @@ def cube(count: int, dimensions: int) -> tuple[tuple[float, ...], ...]:
     return tuple(zip(*axes, strict=True))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def normal(share: float) -> float:
     """The quantile of a standard normal variable."""
     from statistics import NormalDist  # takes as long to import as all of this room

@@ -32,7 +32,7 @@ class PagedCache:
     tp: int
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def request_bytes(p: PagedCache) -> tuple[float, ...]:
     """The bytes that one request of the whole context holds of a layer, by kind of layer, on one rank.
 

@@ -20,7 +20,7 @@ class PassBytes:
     """Of `layers`, attention scores and the mask (eager attention only)."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def pass_bytes(
     architecture: Architecture,
     tokens: int,

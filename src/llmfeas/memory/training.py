@@ -30,7 +30,7 @@ from ..workload.stages import Stage, fullest_stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
 from .written import filled_tokens
 
-_MAX_PLANS = 256
+_MAX_PLANS = 384
 _MAX_BATCHES = 32
 _MAX_PEAKS = 32
 _MAX_LENGTHS = 64
@@ -215,7 +215,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
             layers=stage.layers,
             embeds=stage.embeds,
             heads=stage.heads,
-        ).as_met
+        )
         moments = peak_candidates(setup)
         for held in _turns(scenario, rank_state(scenario, layout, moments, setup, in_flight)):
             ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..adapters import ADAPTERS, AdapterKind
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
-from ..record import dataclass, replace
+from ..record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,3 @@ class Setup:
     def span(self) -> range:
         """The layers of this stage, by their number in the model."""
         return range(self.first_layer, self.first_layer + self.depth)
-
-    @property
-    def as_met(self) -> Setup:
-        """The same without what no event of its walk meets, so that devices on which a step runs alike share it."""
-        recipe = self.recipe
-        drops = recipe.adapter_dropout or recipe.drop_embedding or recipe.drop_attention or recipe.drop_residual
-        tiles, masks = "tile" in (recipe.loss or self.implementation.loss), recipe.wide_masks and drops
-        if (recipe.folds_tiles and not tiles) or recipe.wide_masks != masks:
-            return replace(self, recipe=replace(recipe, folds_tiles=recipe.folds_tiles and tiles, wide_masks=masks))
-        return self

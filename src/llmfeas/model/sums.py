@@ -44,7 +44,7 @@ class AttentionSpan:
 
     def decode_flop(self, tokens: float) -> float:
         """FLOP of all ranks for one token when `tokens` went before, without weights."""
-        return self.blocks * self.reading_flop * self._before(tokens) if self.reading_flop else 0.0
+        return self.blocks * self.reading_flop * self._before(tokens)
 
     def prompt_flop(self, tokens: float) -> float:
         """FLOP for one token of a prompt: of all that it sees, or of what is chosen, as that is cached."""
@@ -54,8 +54,7 @@ class AttentionSpan:
         return min(written_out, self.blocks * self.reading_flop * self.chosen * (1 - self.chosen / (2 * tokens)))
 
     def _before(self, tokens: float) -> float:
-        seen = tokens if self.window is None or self.window > tokens else self.window
-        return seen if self.chosen is None or self.chosen > seen else self.chosen
+        return min(tokens, self.window or tokens, self.chosen or tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +110,15 @@ class Sums:
     def attention_flop(self, tokens: float) -> float:
         """Forward FLOP of scores and values for one token of a sequence of `tokens`: what it sees, within windows."""
         if self.both_sides:
-            seen = [(span, tokens if span.window is None else min(tokens, span.window)) for span in self.spans]
-            return 4 * sum([span.blocks * span.width * count for span, count in seen]) + self.linear_flop
-        return 4 * sum([span.blocks * span.width * span.seen(tokens) for span in self.spans]) + self.linear_flop
+            seen = ((span, tokens if span.window is None else min(tokens, span.window)) for span in self.spans)
+            return 4 * sum(span.blocks * span.width * count for span, count in seen) + self.linear_flop
+        return 4 * sum(span.blocks * span.width * span.seen(tokens) for span in self.spans) + self.linear_flop
 
     def prompt_flop(self, tokens: float) -> float:
         """The same of a prompt, whose tokens see no more than an indexer picks."""
         if self.both_sides:
             return self.attention_flop(tokens)
-        return sum([span.prompt_flop(tokens) for span in self.spans]) + self.linear_flop
+        return sum(span.prompt_flop(tokens) for span in self.spans) + self.linear_flop
 
     def attention_square_flop(self, tokens: float) -> float:
         """The same over the full square, as FLOP counters and most published MFU count it."""
@@ -129,11 +128,11 @@ class Sums:
         """Values that one of `ranks` reads from the cache to decode a token after `tokens` tokens, without a recurrent
         state.
         """
-        return sum([span.cached_values(tokens, ranks) for span in self.spans]) + self.source_values / ranks
+        return sum(span.cached_values(tokens, ranks) for span in self.spans) + self.source_values / ranks
 
     def decode_flop(self, tokens: float) -> float:
         """FLOP of all ranks for one token on the cache of `tokens` tokens."""
-        return sum([span.decode_flop(tokens) for span in self.spans])
+        return sum(span.decode_flop(tokens) for span in self.spans)
 
 
 @lru_cache(maxsize=1024)

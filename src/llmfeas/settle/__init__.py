@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog.architecture import Model
 from ..catalog.backend import Backend
-from ..catalog.engine import Engine
+from ..catalog.engine import OLLAMA, Engine
 from ..catalog.hardware import Hardware, find_hardware
-from ..catalog.model_search import OLLAMA, find_model, find_published_file
+from ..catalog.named import find_model, find_published_file
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import LlmfeasError, UsageError
@@ -41,7 +41,7 @@ from .weighed import weighed_layout
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
-MAX_QUESTIONS = 160
+MAX_QUESTIONS = 384
 """Questions that are kept, for requests that differ in their batch alone."""
 
 
@@ -123,7 +123,6 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         if match.note:
             draft.warn("model-variant", match.note)
         model = match.record
-        draft.named_format = model.published_quant not in ("none", catalog.models[model.id].published_quant)
     draft.override("model", model, "given")
     return model
 

@@ -16,7 +16,7 @@ class Draft:
     `recorded` names the origins of values that an earlier answer had settled: replayed, they keep them.
     """
 
-    __slots__ = ("given", "named_format", "origins", "recorded", "values", "warnings")
+    __slots__ = ("given", "origins", "recorded", "values", "warnings")
 
     def __init__(self, given: Mapping[str, Any], recorded: Mapping[str, Origin] | None = None) -> None:
         self.given = given
@@ -24,8 +24,6 @@ class Draft:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, Origin] = {}
         self.warnings: list[Note] = []
-        self.named_format = False
-        """The model's name says another format than its maker publishes (`Qwen3-14B-AWQ`)."""
 
     def settle(self, name: str, default: Any, origin: Origin = "default") -> Any:
         """Take what the user gave, else the default with its origin; return the value."""

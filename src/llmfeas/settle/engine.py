@@ -9,8 +9,8 @@ from ..catalog.backend import Backend, default_engine
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import Joined
+from ..catalog.named import engine_named
 from ..catalog.quantization import StoredWeights
-from ..catalog.search import engine_named
 from ..catalog.serving_pool import release
 from ..catalog.store import Catalog
 from ..errors import DataError, UsageError
@@ -125,7 +125,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if quant == "none" and inference and _is_gguf(draft):
         quant = SOME_GGUF_FORMAT
     default = _usual(draft, backend, quant)
-    if inference and quant != "none" and not _wants_format(draft, quant, catalog):
+    if inference and quant != "none" and not draft.was_given("quant"):
         # who runs other models at a desk runs this one there too, in one of the usual formats
         desk = _usual(draft, backend, "none", aside=True)
         runs, plain = (catalog.tables.engine(name).serving.automatic for name in (desk, default))
@@ -145,22 +145,13 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     return SERVER if asks_for_server(draft) and not has_pool(known, draft.values["device"]) else default
 
 
-def _wants_format(draft: Draft, quant: str, catalog: Catalog) -> bool:
-    """Whether that very format is wanted: it was said, or stands in the model's name and what people use reads it."""
-    if draft.was_given("quant") or not draft.named_format:
-        return draft.was_given("quant")
-    device: Device = draft.values["device"]
-    usual = catalog.tables.engine(_usual(draft, catalog.backends[device.backend], quant, aside=True))
-    return _reads(usual, quant, device, catalog)
-
-
 def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:
     """The least number of requests at once for which engines are chosen as for `concurrency` of them."""
     named = device if device in catalog.devices else None
     return max(step for step in _steps(named, catalog) if step <= concurrency)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _steps(named: str | None, catalog: Catalog) -> frozenset[int]:
     """Numbers of requests at once from which on another engine may be chosen; None: on any device."""
     if named is None:
@@ -190,7 +181,7 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
     job = "serving" if inference else "training"
 
     def reads(engine: Engine) -> bool:
-        own = engine.serving.automatic and not _wants_format(draft, quant, catalog)
+        own = engine.serving.automatic and not draft.was_given("quant")
         return not inference or own or _reads(engine, quant, device, catalog)
 
     def able(engine: Engine) -> bool:

@@ -9,7 +9,7 @@ from ..catalog.quantization import Quantization
 from ..memory.peak import memory, on_machine_bytes
 from ..record import replace
 from ..scenario import Origin, Scenario, Spill, cached_across_batches
-from ..workload.serving import replicas, shares_memory
+from ..workload.serving import shares_memory
 from .draft import Draft
 
 FEWER = 0.98
@@ -60,15 +60,10 @@ def bits(formats: Quantization, quant: str) -> float:
     return formats.encoded_bits(quant)[0]
 
 
-@cached_across_batches
-def formats_to_try(scenario: Scenario) -> tuple[str, ...]:
-    """The published format, then the usual ones of fewer bits that the engine runs on the device; all of them where it
-    reads no other.
+def formats_to_try(scenario: Scenario) -> Iterator[str]:
+    """Yield the published format, then the usual ones of fewer bits that the engine runs on the device; all of them
+    where it reads no other.
     """
-    return tuple(_formats_to_try(scenario))
-
-
-def _formats_to_try(scenario: Scenario) -> Iterator[str]:
     formats, engine = scenario.tables.quantization, scenario.engine_record
     yield scenario.quant
     now = bits(formats, scenario.quant)
@@ -85,8 +80,8 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
     """
     published, tried = scenario.quant, []
     for quant in formats_to_try(scenario) if _format_is_open(scenario, draft) else (published,):
-        tried.append(_in(scenario, quant))
-        if _holds_one(scenario, quant) and fits(tried[-1]):
+        tried.append(_with(scenario, "quant", quant) if quant != published else scenario)
+        if fits(tried[-1]):
             return tried[-1]
     last = tried[-1]
     if last.quant != published and not scenario.engine_record.serving.automatic:
@@ -96,16 +91,6 @@ def chosen(scenario: Scenario, draft: Draft) -> Scenario:
         return last
     placed = _placed(last)
     return _may_spill(last, placed) if last.tp == 1 and _stays_whole(last) else placed
-
-
-def _in(scenario: Scenario, quant: str) -> Scenario:
-    return scenario if quant == scenario.quant else _with(scenario, "quant", quant)
-
-
-@cached_across_batches
-def _holds_one(scenario: Scenario, quant: str) -> bool:
-    """Whether weights in a format surely fit beside one request for each copy of the model: else no more of them do."""
-    return fits(_in(scenario.with_batch({"concurrency": replicas(scenario)}, {}), quant))
 
 
 def fits(scenario: Scenario) -> bool:

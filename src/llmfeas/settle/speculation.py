@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Model
-from ..catalog.model_search import find_model
+from ..catalog.named import find_model
 from ..catalog.store import Catalog
 from ..errors import UsageError
 from .draft import Draft

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..catalog.device import Device
 from ..catalog.joined import Joined
-from ..catalog.search import engine_named
+from ..catalog.named import engine_named
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..objectives import OBJECTIVES

@@ -19,11 +19,9 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import loops_over_experts
-from ..workload.serving import cached_value_bytes, streams_weights
-from ..workload.weights import WeightBytes, decode_read_bytes
+from ..workload.serving import cached_value_bytes
 from .host import (
     experts_share,
-    held_weights,
     host_experts_bytes,
     host_experts_seconds,
     host_layer_seconds,
@@ -31,6 +29,7 @@ from .host import (
     layers_cross,
     parts_with_shares,
     streamed_seconds,
+    weights_read_bytes,
 )
 from .links import device_links
 from .paths import Path, inference_path
@@ -119,7 +118,7 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
     return device.integer_op_per_s * efficiency.value(share)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def decode_rates(
     efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
 ) -> DecodeRates:
@@ -276,47 +275,46 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     if unequal:
         return summed(unequal)
     step = _steady(scenario)
-    sums, rates, here = step.sums, step.rates, 1 - step.on_host
+    sums, rates, on_host = step.sums, step.rates, step.on_host
     tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
-    apart = host_experts_bytes(scenario, positions) if scenario.n_cpu_moe else 0.0
-    weights = decode_read_bytes(step.held, scenario.model.architecture, positions) - apart
-    read = weights * here / rates.read / tp
-    cache = cache_bytes(scenario, sums, tokens, tp) * sequences * here / rates.cache
-    cache *= step.passes
+    apart = host_experts_bytes(scenario, positions)
+    weights = weights_read_bytes(scenario, positions) - apart
+    read = weights * (1 - on_host) / rates.read / tp
+    cache = cache_bytes(scenario, sums, tokens, tp) * sequences * (1 - on_host) / rates.cache
+    cache *= cache_passes(scenario, rates)
     # all heads on one latent: more products than its bytes take to read
-    cache = max(cache, sums.decode_flop(tokens) * sequences * here / rates.attention / tp)
-    sent = bool(step.on_host) and layers_cross(scenario, positions)
-    row = 2 * step.matrices * (1.0 if sent else here) / rates.work / tp
+    cache = max(cache, sums.decode_flop(tokens) * sequences * (1 - on_host) / rates.attention / tp)
+    sent = layers_cross(scenario, positions)
+    row = 2 * step.matrices * (1.0 if sent else 1 - on_host) / rates.work / tp
     work = row * filled_rows(rates, positions)
     if not sent:  # no later than one after the other
         work = min(work, positions * max(read, row * filled_rows(rates, 1.0)))
     moved = read + cache
-    unpack = step.unpack if positions <= 1 or not rates.expand else step.matrices * here / rates.expand / tp
+    unpack = step.unpack if positions <= 1 or not rates.expand else step.matrices * (1 - on_host) / rates.expand / tp
     busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
-    parts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
-    parts["weights"], parts["cache"], parts["compute"] = read, cache, busy - moved
-    if apart:
-        parts["host_experts"] = host_experts_seconds(scenario, positions)
-    parts["host_layers"] = host_layer_seconds(scenario, weights, positions) if step.on_host else 0.0
-    parts["offload"] = streamed_seconds(scenario, sequences) if step.streams else 0.0
-    parts["fixed"] = hypot(busy, step.fixed) - busy if rates.ahead else step.fixed + sequences * rates.sequence_seconds
-    parts["link"] = step.link + positions * step.summed
-    return parts
+    experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
+    drafts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
+    return {
+        **drafts,
+        "weights": read,
+        "cache": cache,
+        "compute": busy - moved,
+        **experts,
+        "host_layers": host_layer_seconds(scenario, weights, positions),
+        "offload": streamed_seconds(scenario, sequences),
+        "fixed": hypot(busy, step.fixed) - busy if rates.ahead else step.fixed + sequences * rates.sequence_seconds,
+        "link": step.link + positions * step.summed,
+    }
 
 
 @dataclass(frozen=True, slots=True)
-class _SteadyStep:
+class _Steady:
     """What of a decoding step depends neither on its sequences nor on what they have cached; seconds."""
 
     sums: Sums
     rates: DecodeRates
-    held: WeightBytes
     on_host: float
     """Share of the layers."""
-    streams: bool
-    """Weights pass through the device layer by layer."""
-    passes: float
-    """How often cached values pass through memory."""
     matrices: float
     """Weights that one token meets on the device."""
     unpack: float
@@ -327,7 +325,7 @@ class _SteadyStep:
 
 
 @cached_across_batches
-def _steady(scenario: Scenario) -> _SteadyStep:
+def _steady(scenario: Scenario) -> _Steady:
     efficiency, on_host = scenario.tables.efficiency, host_share(scenario)
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
@@ -337,13 +335,10 @@ def _steady(scenario: Scenario) -> _SteadyStep:
     if rates.unpack and is_packed(scenario.quant):
         low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
         unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / scenario.tp
-    return _SteadyStep(
+    return _Steady(
         sums=sums,
         rates=rates,
-        held=held_weights(scenario),
         on_host=on_host,
-        streams=streams_weights(scenario),
-        passes=cache_passes(scenario, rates),
         matrices=matrices,
         unpack=unpack,
         fixed=layers_seconds(scenario, sums, rates),

@@ -32,11 +32,8 @@ def host_share(scenario: Scenario) -> float:
 
 def held_experts_bytes(scenario: Scenario) -> float:
     """Bytes of the experts that lie on the host."""
-    return _held_experts_bytes(scenario) if scenario.n_cpu_moe else 0.0
-
-
-@cached_across_batches
-def _held_experts_bytes(scenario: Scenario) -> float:
+    if not scenario.n_cpu_moe:
+        return 0.0
     return sum(layer.routed for layer in held_weights(scenario).layers[: scenario.n_cpu_moe])
 
 

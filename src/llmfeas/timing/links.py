@@ -71,7 +71,7 @@ def joining_link(device: Device, members: int) -> Link | None:
     return None if link is None or link.kind == "pcie" else link
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def device_links(
     efficiency: Efficiency, device: Device, devices_per_node: int, network_bytes_per_s: float | None
 ) -> Links:

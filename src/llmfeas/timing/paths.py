@@ -28,7 +28,7 @@ class Path:
     products: str
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def inference_path(device: Device, speed: ServingSpeed) -> Path:
     """The path of an engine on a device."""
     family = "server" if device.backend in ACCELERATORS and speed.family == "eager" else speed.family

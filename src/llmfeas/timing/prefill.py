@@ -18,10 +18,8 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..units import TERA
-from ..workload.serving import streams_weights
-from ..workload.weights import WeightBytes, decode_read_bytes
 from .decode import summed
-from .host import held_weights, host_share, parts_with_shares, sent_seconds, streamed_seconds
+from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
 
@@ -112,7 +110,7 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     return half * value(name) * held_back * kernels, name
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def prefill_rates(
     efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
 ) -> PrefillRates:
@@ -210,32 +208,26 @@ def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
 
 
 def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
-    step = _steady(scenario)
-    sums, rates = step.sums, step.rates
+    sums, rates, launch = _steady(scenario)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
     attention = sums.prompt_flop(length) / rates.attention
-    weights = decode_read_bytes(step.held, scenario.model.architecture, batch) - step.held.head
+    weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
     read = weights / rates.read / batch
     work = matrix + attention
-    offload = sent_seconds(scenario, weights, batch) / batch if step.waits else 0.0
-    if step.streams:
-        offload += streamed_seconds(scenario, one_pass) / one_pass
     parts = {
         "matrix": matrix / gain,
         "attention": attention / gain,
         "weights": (math.hypot(work, read) - work) / gain,
-        "offload": offload,
+        "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": sums.stream_width / rates.stream / gain,
     }
-    if step.launch:
-        fixed = max(0.0, step.launch / batch - sum(parts.values()))
+    if launch:
+        fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
-    if scenario.images:
-        parts["images"] = scenario.images * image_seconds(scenario) / scenario.prompt
-    parts["fixed"] = fixed
-    return parts
+    seen = {"images": scenario.images * image_seconds(scenario) / scenario.prompt} if scenario.images else {}
+    return {**parts, **seen, "fixed": fixed}
 
 
 def image_flop(scenario: Scenario) -> float:
@@ -256,34 +248,17 @@ def image_seconds(scenario: Scenario) -> float:
     return flop / image_rate(scenario) if flop else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _SteadyReading:
-    """What depends on no length."""
-
-    sums: Sums
-    rates: PrefillRates
-    held: WeightBytes
-    launch: float
-    """Seconds; 0 where the host launches nothing that a pass waits for."""
-    waits: bool
-    """Whether layers or experts lie on the host."""
-    streams: bool
-    """Whether weights pass through the device layer by layer."""
-
-
 @cached_across_batches
-def _steady(scenario: Scenario) -> _SteadyReading:
+def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float]:
+    """What depends on no length: the model's sums, the rates, and seconds of a launch.
+
+    The last is 0 where the host launches nothing that a pass waits for.
+    """
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
     efficiency, serving = scenario.tables.efficiency, scenario.engine_record.serving
-    return _SteadyReading(
-        sums=sums,
-        rates=prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused),
-        held=held_weights(scenario),
-        launch=launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0,
-        waits=bool(host_share(scenario) or scenario.n_cpu_moe),
-        streams=streams_weights(scenario),
-    )
+    rates = prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused)
+    return sums, rates, launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
 
 
 def launch_seconds(scenario: Scenario, sums: Sums) -> float:

@@ -86,7 +86,7 @@ class TrainingRates:
     priors: int
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def training_rates(
     efficiency: Efficiency, device: Device, precision: str, style: Style, flash: str = "second"
 ) -> TrainingRates:

@@ -39,7 +39,7 @@ class Interval:
     """Measurements of the user's own behind it."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def interval(efficiency: Efficiency, kind: str, regime: str, priors: int) -> Interval:
     """The interval of a regime: `exp(t sigma)` from its groups, widened for parameters that are only priors.
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 
-from ..catalog.architecture import Architecture
 from ..catalog.device import Device
 from ..model.sums import architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..units import GB, TERA
 from ..workload.serving import draws_on_host, streams_weights
-from ..workload.weights import WeightBytes, decode_read_bytes
 from .decode import cache_bytes, drafting
-from .host import held_weights, host_experts_bytes, host_share, parts_with_shares, weights_read_bytes
+from .host import head_bytes, host_experts_bytes, host_share, parts_with_shares, weights_read_bytes
 from .links import stated_host_link_bytes_per_s
 from .paths import inference_path
 from .rates import product_flop_per_s
@@ -75,60 +73,32 @@ def serving_peaks(scenario: Scenario) -> Peaks:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lying:
-    """Where weights lie, and the peaks of what reads them."""
-
-    peaks: Peaks
-    held: WeightBytes
-    architecture: Architecture
-    dense: float
-    """Bytes that every pass reads."""
-    on_host: float
-    """Share of the layers."""
-    streams: bool
-    """Whether weights pass through the device layer by layer."""
-
-    def routed(self, positions: float) -> float:
-        """Bytes of routed experts that some positions reach."""
-        if self.architecture.experts is None:
-            return 0.0
-        return decode_read_bytes(self.held, self.architecture, positions) - self.dense
-
-    def device_bytes(self, routed: float, on_host: float, cache: float) -> float:
-        """Bytes that one device reads: of weights, of experts that are reached less those on the host, of a cache."""
-        here = (self.dense + cache) / self.peaks.ranks + max(0.0, routed - on_host) / self.peaks.expert_ranks
-        return here * (1 - self.on_host)
-
-
-@cached_across_batches
-def _lying(scenario: Scenario) -> _Lying:
-    return _Lying(
-        peaks=serving_peaks(scenario),
-        held=held_weights(scenario),
-        architecture=scenario.model.architecture,
-        dense=weights_read_bytes(scenario, 0.0),
-        on_host=host_share(scenario),
-        streams=streams_weights(scenario),
-    )
-
-
 def device_read_bytes(scenario: Scenario, positions: float, cache: float) -> float:
     """Bytes that one device must read of its own memory for a pass of some positions, and for a cache."""
-    lying = _lying(scenario)
-    return lying.device_bytes(lying.routed(positions), host_experts_bytes(scenario, positions), cache)
+    return _on_device(scenario, *_weights_read(scenario, positions), cache)
+
+
+def _weights_read(scenario: Scenario, positions: float) -> tuple[float, float, float]:
+    """Bytes of weights that every pass reads, of routed experts that some positions reach, and of those on the host."""
+    dense = weights_read_bytes(scenario, 0.0)
+    return dense, weights_read_bytes(scenario, positions) - dense, host_experts_bytes(scenario, positions)
+
+
+def _on_device(scenario: Scenario, dense: float, routed: float, on_host: float, cache: float) -> float:
+    peaks = serving_peaks(scenario)
+    here = (dense + cache) / peaks.ranks + max(0.0, routed - on_host) / peaks.expert_ranks
+    return here * (1 - host_share(scenario))
 
 
 def _read_seconds(scenario: Scenario, positions: float, cache: float) -> float:
     """Seconds to read what a pass of some positions through all layers needs, and a cache, where each lies."""
-    lying = _lying(scenario)
-    peaks, dense, on_host, routed = lying.peaks, lying.dense, lying.on_host, lying.routed(positions)
-    experts = host_experts_bytes(scenario, positions) if scenario.n_cpu_moe else 0.0
-    device = lying.device_bytes(routed, experts, cache) / peaks.read
-    host = (dense + cache + routed - experts) * on_host / peaks.host_read if on_host else 0.0
+    peaks, on_host = serving_peaks(scenario), host_share(scenario)
+    dense, routed, experts = _weights_read(scenario, positions)
+    device = _on_device(scenario, dense, routed, experts, cache) / peaks.read
+    host = (dense + cache + routed - experts) * on_host / peaks.host_read
     crossing = 0.0
-    if lying.streams:
-        layers = (dense - lying.held.head) / peaks.ranks + routed / peaks.expert_ranks
+    if streams_weights(scenario):
+        layers = (dense - head_bytes(scenario)) / peaks.ranks + routed / peaks.expert_ranks
         crossing = layers * (1 - on_host) / peaks.link
     # layers follow one another; experts on the host may work beside the rest of their layer
     return max(device, experts / peaks.host_read, crossing) + host

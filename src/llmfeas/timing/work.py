@@ -177,7 +177,7 @@ def score_bytes(scenario: Scenario) -> float:
     return forward * (1 + again) + backward * graded
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def slowest_stage(sums: Sums, pp: int) -> Stage:
     """The stage of a pipeline that the others wait for: whole layers, and on the last one the head, weigh what a token
     multiplies with.

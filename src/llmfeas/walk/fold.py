@@ -7,6 +7,7 @@ sizes are symbolic, so each level is a polynomial; levels that another one excee
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from ..autograd.storage import (
@@ -27,7 +28,6 @@ from ..model.setup import Setup
 from ..record import dataclass, replace
 from .candidates import Candidate, PeakCandidates
 from .inventory import RankWeight, inventory_of
-from .kept import kept_by_size
 from .pattern import Outline, outline_of
 from .shared import Layers, common_setup, experts_of, rounded, walked_layers
 from .step import Walked
@@ -43,20 +43,11 @@ the gradients up to the one that counts experts.
 MOST_TRIES = 16
 """With how many others a level is compared: one too many does less harm than the search for what hides it."""
 
-MOST_CANDIDATES, MOST_LEVELS = 16_000, 5_000
-"""What is kept of earlier setups: some 15 and 5 megabytes."""
-LEAST = 8
-"""What a setup takes beside its moments, counted as so many of them."""
-
 Levels = dict[int, int]
 """Packed levels by what decides of each of them."""
 
 
-def _moments(found: PeakCandidates) -> int:
-    return LEAST + len(found.candidates)
-
-
-@kept_by_size(MOST_CANDIDATES, _moments)
+@lru_cache(maxsize=1536)
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
@@ -112,11 +103,7 @@ class _Folded:
         )
 
 
-def _levels(found: _Folded) -> int:
-    return LEAST + sum(len(levels) for _, levels in found.levels)
-
-
-@kept_by_size(MOST_LEVELS, _levels)
+@lru_cache(maxsize=384)
 def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)

@@ -25,7 +25,7 @@ from .pattern import layer_kinds, repeated_pattern
 _MASK = (1 << COMPONENT_BITS) - 1
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def prefill_polynomials(
     architecture: Architecture, implementation: Implementation, *, value_bytes: int, eager: bool, windowed: bool
 ) -> tuple[Polynomial, ...]:

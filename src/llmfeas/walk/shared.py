@@ -35,7 +35,7 @@ def experts_of(setup: Setup) -> int:
     return setup.recipe.rank_experts or (experts.count if experts else 0)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def walked_layers(setup: Setup, layers: Layers) -> Walked:
     """Walk some layers of a setup; few walks are kept, since levels are large."""
     return walked_step(setup, SYMBOLIC, layers)

@@ -8,7 +8,7 @@ from ..catalog.architecture import Architecture
 from ..model.build import build
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def kv_cache_bytes(architecture: Architecture, tokens: int, sequences: int = 1, bytes_per_value: float = 2.0) -> float:
     """The logical size in bytes of the cache behind `tokens` of each of `sequences`.
 

@@ -69,7 +69,7 @@ class Flops:
         return Flops(self.rule_of_thumb, model, hardware, self.forward_per_token)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def step_flop(
     architecture: Architecture,
     sequences: int,
@@ -133,7 +133,7 @@ def training_flop(
     )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def inference_flop(architecture: Architecture, prompt: int, generated: int, sequences: int = 1) -> Flops:
     """Count the FLOPs of requests of `prompt` tokens that are answered with `generated` ones.
 
@@ -193,7 +193,7 @@ class _Plan:
     scores: tuple[_Scores, ...]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _plan(architecture: Architecture, checkpointing: Checkpointing, lora: Lora | None, dropout: float) -> _Plan:
     tape = build(architecture)
     passes = [_passes(operator, lora, stream_grad=False) for operator in tape.before]

@@ -41,7 +41,7 @@ class BlockParameters:
     routed: int
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def parameters(
     model: Model | Architecture,
     lora_rank: int | None = None,

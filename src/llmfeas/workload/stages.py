@@ -34,7 +34,7 @@ class Stage:
         return self.first + self.layers
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def stages(layers: int, pp: int, head: int = 0) -> tuple[Stage, ...]:
     """Cut layers into `pp` stages, at most one a layer: as many to each, whole ones.
 
@@ -53,7 +53,7 @@ def stages(layers: int, pp: int, head: int = 0) -> tuple[Stage, ...]:
     return _in_order(sizes, count - 1)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def stages_by_memory(layers: int, memories: tuple[float, ...], head: int = 0) -> tuple[Stage, ...]:
     """Cut layers into a stage a device, by the memory of each; the head is dealt out as one more layer.
 

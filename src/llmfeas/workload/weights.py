@@ -121,7 +121,7 @@ def native_bytes(precision: str) -> float:
     return PRECISION_BYTES.get(precision, 2.0)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def weight_bytes(
     table: Quantization,
     architecture: Architecture,
@@ -271,7 +271,7 @@ class _Sizes:
         return Encoding(block=1, bytes=self.native) if name == NATIVE else self.quantization.encodings[name]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def layer_weight_bytes(table: Quantization, architecture: Architecture, quant: str, dialect: str = "") -> float:
     """The mean bytes of a weight of the layers in a format, with scales, and norms as they are."""
     elements = sum(kind.repeat * kind.total for kind in block_parameters(architecture))
@@ -294,12 +294,12 @@ def weights_file_bytes(
     return _stored_bytes(table, model.architecture, on_disk, DTYPE_BYTES[model.dtype])
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _stored_bytes(table: Quantization, architecture: Architecture, name: str, native: float) -> float:
     return weight_bytes(table, architecture, name, "", native).total
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def distinct_experts(architecture: Architecture, tokens: float) -> float:
     """The expected number of different routed experts in a layer that `tokens` tokens reach.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...catalog.device import Device, Price
 from ...catalog.hardware import find_hardware
-from ...catalog.model_search import find_model
+from ...catalog.named import find_model
 from ...catalog.prices import every_price
 from ...catalog.store import Catalog
 from ...check.figures import COUNT, FIGURES, FLOP, GIBIBYTES, SHARE, USD, WORDS, Figure, Unit

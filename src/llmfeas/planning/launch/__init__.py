@@ -9,7 +9,7 @@ from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any
 
-from ...catalog.search import engine_named
+from ...catalog.named import engine_named
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.core import estimate
