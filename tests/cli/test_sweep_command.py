@@ -318,6 +318,7 @@ def test_cells_of_a_table_are_settings_and_empty_ones_say_nothing(tmp_path: Path
         ("model,device,contxt\nx,t4,1\n", "'contxt' is no setting"),
         ("model,device,model\nx,t4,x\n", "twice"),
         ("\x1b[31m,model\nx,y\n", "is no setting"),
+        ("model,device\rgpt2,t4\r", "is no setting"),
     ],
 )
 def test_a_table_under_a_bad_header_is_refused(sweep: Callable[..., Outcome], text: str, said: str) -> None:

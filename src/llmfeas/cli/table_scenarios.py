@@ -27,7 +27,10 @@ def _separator(line: bytes) -> str:
 
 def _cells(line: bytes) -> list[str]:
     text = line.decode("utf-8-sig", "replace").strip()
-    row = next(csv.reader([text], delimiter=_separator(line)), [])
+    try:
+        row = next(csv.reader([text], delimiter=_separator(line)), [])
+    except csv.Error:  # a line that ends in a carriage return alone, and the next one behind it
+        row = [text]
     return [name.strip().lower().lstrip("-").replace("-", "_") for name in row]
 
 
