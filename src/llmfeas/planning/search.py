@@ -46,6 +46,8 @@ MOST_SPARED = 16
 """Spared trials that are tried after all to tell what comes nearest."""
 STAYING = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "logits_bytes")
 """What of a step stays on the device when activations wait on the host."""
+OF_HARDWARE = ("device", "num_devices", "memory", "wired_limit", "host_memory")
+"""Settings that decide how much there is room for."""
 ROOMY = 0.6
 """Share of the memory that a floor takes below which a combination is tried without asking first."""
 HOPELESS = 1e6
@@ -188,6 +190,7 @@ class Search:
         self._late: list[tuple[float, Changes]] = []
         """Trials that no layout ends in time or within the budget, and by how much at least."""
         self._floors: dict[Changes, float] = {}
+        self._rooms: dict[tuple[object, ...], tuple[float, float, float]] = {}
         self._shares: dict[Change, float] = {}
         self._bare: dict[Change, float] = {}
         """The share of memory that a change was seen to take alone on one device, less what waits on the host."""
@@ -251,9 +254,7 @@ class Search:
     def _may_fit(self, changes: Changes) -> bool:
         """Whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
         settings = settings_of(changes)
-        share = memory_lower_bound(settings, self.requested) / memory_upper_bound(
-            settings, self.requested, self.catalog
-        )
+        share = memory_lower_bound(settings, self.requested) / self._room(settings)[0]
         if share > 1:
             return False
         if 0 < share < ROOMY:
@@ -326,13 +327,14 @@ class Search:
         far = self._floors.get(changes)
         if far is None:
             settings, requested, catalog = settings_of(changes), self.requested, self.catalog
-            share = memory_lower_bound(settings, requested) / memory_upper_bound(settings, requested, catalog)
+            device, host, machine = self._room(settings)
+            share = memory_lower_bound(settings, requested) / device
             if len(changes) == 1:
                 self._shares[changes[0]] = share
             far = max(
                 share,
-                host_lower_bound(settings, requested, catalog) / host_upper_bound(settings, requested, catalog),
-                machine_lower_bound(settings, requested, catalog) / machine_upper_bound(settings, requested, catalog),
+                host_lower_bound(settings, requested, catalog) / host,
+                machine_lower_bound(settings, requested, catalog) / machine,
                 time_lower_bound(settings, requested, catalog) / time_limit_seconds(requested),
                 cost_lower_bound(settings, requested, catalog) / (requested.budget_usd or math.inf),
             )
@@ -342,6 +344,16 @@ class Search:
             if far > 1:
                 self._spared.append((far, changes))
         return far > 1
+
+    def _room(self, settings: Mapping[str, object]) -> tuple[float, float, float]:
+        """Ceilings for what a device, its host, and both in one machine hold together, once for each hardware."""
+        key = tuple(settings.get(name) for name in OF_HARDWARE)
+        found = self._rooms.get(key)
+        if found is None:
+            ceilings = (memory_upper_bound, host_upper_bound, machine_upper_bound)
+            device, host, machine = (each(settings, self.requested, self.catalog) for each in ceilings)
+            found = self._rooms[key] = device, host, machine
+        return found
 
     def try_spared(self) -> None:
         """Try what was spared as long as it could come nearer than the nearest, the lightest first."""
