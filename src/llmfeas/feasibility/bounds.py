@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ..catalog.device import NARROW, Device
@@ -13,6 +14,7 @@ from ..objectives import method_of
 from ..scenario import TRAINING_TASKS, Scenario
 from ..settle.hardware import default_host_bytes, default_memory_bytes
 from ..timing.rates import peak_flop_per_s
+from ..timing.training import least_job_seconds
 from ..units import parse_bytes
 from ..workload.parameters import block_parameters, parameters
 from .purchase import SECONDS_PER_HOUR, purchase
@@ -229,3 +231,12 @@ def host_upper_bound(settings: Mapping[str, object], requested: Scenario, catalo
 def time_limit_seconds(requested: Scenario) -> float:
     """How long the whole job may take."""
     return requested.deadline_seconds or IMPRACTICAL_SECONDS
+
+
+def least_miss(scenario: Scenario) -> float:
+    """How far a job is beyond its deadline or budget at least, in any layout; 0 for what is served."""
+    if not scenario.is_training:
+        return 0.0
+    seconds = least_job_seconds(scenario)
+    cost = least_usd(scenario, seconds) / (scenario.budget_usd or math.inf)
+    return max(seconds / time_limit_seconds(scenario), cost)

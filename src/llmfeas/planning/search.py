@@ -12,7 +12,7 @@ from ..feasibility.bounds import (
     cost_lower_bound,
     host_lower_bound,
     host_upper_bound,
-    least_usd,
+    least_miss,
     machine_lower_bound,
     machine_upper_bound,
     memory_lower_bound,
@@ -29,7 +29,6 @@ from ..record import dataclass
 from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, before_layout, hardware_named, resolution
-from ..timing.training import least_job_seconds
 from .bisection import largest
 from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
@@ -47,7 +46,6 @@ MOST_SPARED = 16
 STAYING = ("weights_bytes", "gradients_bytes", "optimizer_bytes", "logits_bytes")
 """What of a step stays on the device when activations wait on the host."""
 OF_HARDWARE = ("device", "num_devices", "memory", "wired_limit", "host_memory")
-"""Settings that decide how much there is room for."""
 ROOMY = 0.6
 """Share of the memory that a floor takes below which a combination is tried without asking first."""
 HOPELESS = 1e6
@@ -158,15 +156,6 @@ def miss(estimated: Estimate) -> float:
     return max(shares) + (HOPELESS if verdict.software == "unsupported" else 0.0)
 
 
-def _least_miss(scenario: Scenario) -> float:
-    """How far a job is beyond its deadline or budget at least, in any layout; 0 for what is served."""
-    if not scenario.is_training:
-        return 0.0
-    seconds = least_job_seconds(scenario)
-    cost = least_usd(scenario, seconds) / (scenario.budget_usd or math.inf)
-    return max(seconds / time_limit_seconds(scenario), cost)
-
-
 class Search:
     """One request and the trials made on it; remembers which trial came nearest."""
 
@@ -225,7 +214,7 @@ class Search:
         if known is None or self._unsupported(known):
             self.work += 1
             return False
-        far = _least_miss(known.scenario)
+        far = least_miss(known.scenario)
         if far > 1:
             self.work += 1
             self._late.append((far, changes))
