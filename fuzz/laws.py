@@ -23,6 +23,7 @@ from llmfeas.objectives import METHODS, OBJECTIVES
 from llmfeas.options import BY_NAME, TASKS, TAUGHT
 from llmfeas.planning.answer import bare_answer
 from llmfeas.ranges import Range
+from llmfeas.record import fields
 from llmfeas.timing.host import experts_share, host_share, memory_bytes_per_s, products_flop_per_s, weights_read_bytes
 from llmfeas.timing.inference import InferenceTime
 from llmfeas.timing.rates import peak_flop_per_s
@@ -273,7 +274,7 @@ def _layout(found: Estimate) -> tuple[int, ...]:
 
 def _ranges(found: Estimate) -> Iterator[tuple[str, Range]]:
     yield "memory.peak_bytes", found.memory.peak_bytes
-    for name in type(found.time).__slots__:
+    for name in (each.name for each in fields(found.time)):
         if isinstance(value := getattr(found.time, name), Range):
             yield f"time.{name}", value
 
@@ -312,7 +313,7 @@ def _too_fast(found: Estimate, time: InferenceTime) -> Iterator[str]:
     together, made = scenario.tp * scenario.cp * max(1, scenario.ep * scenario.expert_tp), scenario.tokens_a_step
     here = (1 - host_share(scenario)) * (1 - experts_share(scenario))
     read = here * weights_read_bytes(scenario, 1.0) / (device.bandwidth_bytes_per_s * together)
-    rates = [getattr(device.tflop_per_s, name) or 0.0 for name in type(device.tflop_per_s).__slots__]
+    rates = [getattr(device.tflop_per_s, each.name) or 0.0 for each in fields(device.tflop_per_s)]
     multiply = 2 * sums.active / (max(rates) * TERA)
     first = max(read, scenario.prompt * multiply / (together * scenario.pp))
     limits = [

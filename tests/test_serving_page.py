@@ -9,6 +9,7 @@ import pytest
 from llmfeas.check.figures import FIGURES
 from llmfeas.memory.serving_room import ServingRoom
 from llmfeas.options import BY_NAME
+from llmfeas.record import fields
 from tests.pages import answers, commands, page
 
 PAGE = page("serving")
@@ -29,4 +30,4 @@ def test_what_the_page_names_is_there() -> None:
     assert {"kv_pool_gib", "kv_pool_tokens", "requests_at_once"} <= set(FIGURES)
     for key in ("starts", "kv_pool_bytes", "kv_pool_tokens", "requests_at_once"):
         assert f"`{key}`" in PAGE
-        assert key in ServingRoom.__slots__
+        assert key in [each.name for each in fields(ServingRoom)]

@@ -8,7 +8,7 @@ import functools
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from ..record import dataclass, is_record
@@ -132,11 +132,15 @@ def _converter(hint: Any) -> Convert | None:
 
 
 def _each_of_tuple(convert: Convert | None) -> Convert:
-    return tuple if convert is None else lambda values: tuple(map(convert, values))
+    return tuple if convert is None else functools.partial(_tuple_of, convert)
+
+
+def _tuple_of(convert: Convert, values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(map(convert, values))
 
 
 def _each_of_mapping(convert: Convert | None) -> Convert | None:
-    return None if convert is None else lambda values: Built(values, convert)
+    return None if convert is None else functools.partial(Built, convert=convert)  # which travels to other processes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ..catalog.store import data_directory
 from ..catalog.types import STRICT, Fraction, Identifier, Positive
 from ..errors import DataError
 from ..options import ALL_LAYERS
-from ..record import dataclass, field
+from ..record import dataclass, field, fields
 
 Setting = str | int | float | bool
 Kind = Literal[
@@ -205,7 +205,7 @@ def _read_rows(
 def _joined(
     group: MeasurementGroup, row: MeasurementRow, document: Document, place: tuple[str | int, ...], folder: Path
 ) -> Measurement:
-    if all(getattr(row.measured, name) is None for name in Measured.__slots__):
+    if all(getattr(row.measured, each.name) is None for each in fields(Measured)):
         raise DataError("bad-data", f"{document.where(place)}: nothing is measured", "Give measured a value.")
     return Measurement(
         id=row.id,

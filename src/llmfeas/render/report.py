@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from ..record import dataclass
+from ..record import dataclass, fields
 from ..text import GLUE as GLUE
 from ..text import shown
 
@@ -28,8 +28,7 @@ class _Shown:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        names: tuple[str, ...] = self.__slots__
-        for name in names:
+        for name in (each.name for each in fields(self)):
             value = getattr(self, name)
             if isinstance(value, str):
                 if not value.isprintable():
