@@ -12,7 +12,6 @@ from calibration.speed import main, rewritten
 from llmfeas.catalog.efficiency import Parameter, Regime
 from llmfeas.catalog.store import catalog, data_directory
 from llmfeas.evidence.measurements import measurement_files, read_measurements
-from llmfeas.record import fields
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +102,7 @@ def test_a_left_out_source_is_not_seen(prefill: list[Observation]) -> None:
     lied = [
         item
         if item.source != source
-        else Observation(*(getattr(item, each.name) for each in fields(item)[:5]), item.log_speed + 2.3, item.weight)
+        else Observation(*(getattr(item, name) for name in item.__slots__[:5]), item.log_speed + 2.3, item.weight)
         for item in prefill
     ]
     after = cross_validated(catalog().tables.efficiency, lied, plan).errors

@@ -46,7 +46,7 @@ def test_adapters_train_in_16_bits_with_masters() -> None:
 
 
 def test_a_loss_in_the_type_of_the_logits_takes_8_bytes_each_without_autocast() -> None:
-    """And under autocast 12 besides what passes: the code of the first Qwen casts nothing itself."""
+    """And under autocast 10 besides what passes: the log-softmax is made in fp32, of logits that stay in 16 bits."""
     ask = {"model": QWEN, "task": "qlora", "quant": "gptq-int4", "precision": "fp16-mixed"}
 
     def slope(engine: str) -> float:
@@ -55,4 +55,4 @@ def test_a_loss_in_the_type_of_the_logits_takes_8_bytes_each_without_autocast() 
 
     logit = 151936
     assert 6 < slope("deepspeed") / logit < 9
-    assert slope("pytorch") / logit > 12
+    assert 10 < slope("pytorch") / logit < 12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ..errors import UsageError
@@ -210,7 +211,7 @@ def expanded(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name in formats:
         owners |= dict.fromkeys((name, *(told(formats, name, "aliases") or ())), name)
     kept = {name: value for name, value in raw.items() if name not in ("kinds", "rule_sets")}
-    return {**kept, "formats": Built(owners, lambda name: _whole(raw, name))}
+    return {**kept, "formats": Built(owners, partial(_whole, raw))}
 
 
 def _whole(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
