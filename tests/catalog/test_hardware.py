@@ -19,8 +19,17 @@ DEVICES = CATALOG.devices
 SOURCES = {name for file in ("hardware", "processors", "offers") for name in CATALOG.raw(file)["sources"]}
 
 
-@pytest.mark.parametrize(("text", "device", "count"), [("rtx-4090 + 2xrtx-4090", "rtx-4090", 3), ("t4+t4", "t4", 2)])
-def test_parts_that_are_alike_are_counted(text: str, device: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "device", "count"),
+    [
+        ("rtx-4090 + 2xrtx-4090", "rtx-4090", 3),
+        ("t4+t4", "t4", 2),
+        *((f"{count} h100", "h100-sxm", count) for count in (2, 10, 12, 16, 24, 32)),
+        ("16 macbook pro m3 max", "m3-max-40c", None),
+        ("2023 macbook pro m3 pro", "m3-pro", None),
+    ],
+)
+def test_devices_are_counted_as_written(text: str, device: str, count: int | None) -> None:
     found = find_hardware(text, CATALOG)
     assert (found.device.id, found.count) == (device, count)
 

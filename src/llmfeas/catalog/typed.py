@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..record import dataclass
@@ -54,6 +54,8 @@ _HOST_TYPE: Final = re.compile(r"\bn1-(?:standard|highmem|highcpu|ultramem)-\d{1
 """Google's machines that cards are attached to."""
 _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
 """Years and inches, which people write behind the names of notebooks and desktops."""
+INCHED: Final = frozenset(("macbook", "imac", "laptop", "notebook"))
+"""Words with which a number in front may be the inches of a screen."""
 SPACED: Final = re.compile(r"[\s,;:()/_]+")
 _PLURAL: Final = re.compile(r"([0-9])s")
 
@@ -109,6 +111,11 @@ def _sized(text: str, count: int | None) -> Iterator[Reading]:
         yield Reading(_SIZE.sub(" ", text).strip(" ,()-_/"), count, tuple(sizes))
 
 
+def counts(words: Sequence[str]) -> bool:
+    """Whether a number of two digits that begins a name is how many of it: inches are those of a computer's screen."""
+    return len(words[0]) == 2 and not any(word in INCHED for word in words)
+
+
 def spellings(name: str) -> Iterator[str]:
     """Yield a name, then with less and less of what people write around names: inches, fillers, years, a plural."""
     yield name
@@ -116,7 +123,9 @@ def spellings(name: str) -> Iterator[str]:
     for change in (
         lambda words: [SYNONYMS.get(word, word) for word in words],
         lambda words: [word for word in words if word not in FILLERS],
-        lambda words: [word for word in words if not _YEAR.fullmatch(word)],
+        lambda words: [
+            word for at, word in enumerate(words) if not _YEAR.fullmatch(word) or (not at and counts(words))
+        ],
         lambda words: [_PLURAL.sub(r"\1", word) for word in words],
     ):
         changed = change(words)
