@@ -49,7 +49,7 @@ HANG_CPU_SECONDS, HANG_SECONDS = 20, 150.0
 """An attack is given up after this much CPU, or time."""
 MOST_ADDRESSES = 4_000_000_000
 """A process that wants more than this gets no more, instead of the machine's last memory."""
-LIFE = 10_000
+LIFE = 1_000
 """Attacks in one process; the next one begins anew."""
 TOLD_SECONDS = 0.5
 """How often a process says how far it is; a failure it says at once."""
@@ -210,7 +210,8 @@ def attack(kinds: list[str], report: Report, seconds: float) -> None:
             report.failed(kind, f"{kind}/{report.seed}/{number}", [ended])
             numbers[kind] = number
         place[0] = -1
-        if sum(report.counts.values()) + len(report.failures) == before:
+        made = sum(report.counts.values()) + len(report.failures)
+        if made == 0 or (made == before and time.monotonic() < end):
             raise RuntimeError("no attack could be made")
 
 
