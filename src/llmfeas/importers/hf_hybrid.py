@@ -208,7 +208,12 @@ def lightning_layers(config: Config, parts: Parts) -> Parts:
         names = {"linear_attention": "linear_attention", "full_attention": "attention"}
         mixer = read.mixers(config, parts, "layer_types", names)
     heads, width = parts["heads"], parts["head_dim"] or parts["hidden"] // parts["heads"]
-    shape = LinearAttention(
+    shape = _lightning(heads, width)
+    return {"linear_attention": shape, **mixer, "rope_fraction": 0.5}
+
+
+def _lightning(heads: int, width: int) -> LinearAttention:
+    return LinearAttention(
         key_heads=heads,
         value_heads=heads,
         key_head_dim=width,
@@ -217,7 +222,6 @@ def lightning_layers(config: Config, parts: Parts) -> Parts:
         interval=0,
         lightning=True,
     )
-    return {"linear_attention": shape, **mixer, "rope_fraction": 0.5}
 
 
 @reader
@@ -228,15 +232,7 @@ def lightning_groups(config: Config, parts: Parts) -> Parts:
     heads: int = parts["heads"]
     width = config.optional_count("head_dim") or parts["hidden"] // heads
     whole = [bool((index + 1) % group == 0 or index >= layers // group * group) for index in range(layers)]
-    shape = LinearAttention(
-        key_heads=heads,
-        value_heads=heads,
-        key_head_dim=width,
-        value_head_dim=width,
-        conv_kernel=1,
-        interval=0,
-        lightning=True,
-    )
+    shape = _lightning(heads, width)
     norms = SideWeights(vectors=2 * width) if config.raw("use_qk_norm") is not False else None
     return {
         "linear_attention": shape,
