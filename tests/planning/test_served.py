@@ -30,6 +30,14 @@ def test_one_user_more_than_the_most_misses_a_target() -> None:
     assert status(**TARGETS, concurrency=users + 1) == found.beyond["status"] == "infeasible"
 
 
+def test_the_layout_of_the_most_users_is_the_one_that_takes_most_of_them() -> None:
+    # a target on the time per token alone bounds no queue: what has room at once decides
+    asked = {"model": "gpt-oss-120b", "device": "h100-sxm", "num_devices": 2, "task": "inference", "tpot": "50ms"}
+    users = {tp: solved("max-users", {**asked, "tp": tp}, catalog()).answer["concurrency"] for tp in (1, 2)}
+    found = solved("max-users", asked, catalog()).answer
+    assert (found["layout"]["tp"], found["concurrency"]) == max(users.items(), key=lambda each: each[1])
+
+
 def test_a_little_more_than_the_largest_rate_misses_a_target() -> None:
     found = solved("max-rate", {**SERVED, **TARGETS}, catalog())
     rate = found.answer["rate"]

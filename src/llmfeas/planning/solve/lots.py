@@ -119,7 +119,7 @@ class DeviceFormat:
         scenario = self.scenario
         for_weights = memory_lower_bound({"quant": scenario.quant}, scenario) / scenario.memory_bytes
         server = replace(server_of(scenario), kv_pool_tokens=float("inf"), replicas=1)
-        lengths, arrivals, targets = _load_of(scenario)
+        lengths, arrivals, targets = load_of(scenario)
         most = Batch(server, lengths).most.rate
         return max(1.0, for_weights, SURE * least_rate(arrivals, lengths, targets) / most)
 
@@ -138,17 +138,20 @@ class DeviceFormat:
         return self._layouts[tp]
 
     def _fitting(self, tp: int) -> ModelCopy | None:
+        return next(self.layouts(tp, tp * MOST_STAGES), None)
+
+    def layouts(self, tp: int, most: int) -> Iterator[ModelCopy]:
+        """Yield one copy of the model on at most so many devices, the fewest stages first."""
         said = self.request.get("pp")
         stages = 1 if said is None else int(str(said))
-        while stages <= MOST_STAGES:
+        while stages <= MOST_STAGES and tp * stages <= most:
             asked = {**self.request, "tp": tp, "pp": stages, "num_devices": tp * stages}
             found = alone(asked, self._catalog)
             if found is not None and found.verdict.status in (SURELY if self.sure else FEASIBLE):
-                return ModelCopy(asked, self._catalog, sure=self.sure)
+                yield ModelCopy(asked, self._catalog, sure=self.sure)
             if said is not None:
                 break
             stages *= 2
-        return None
 
 
 class ModelCopy:
@@ -170,7 +173,7 @@ class ModelCopy:
         """A floor for the copies, from mean figures of their batches; None where a single request misses a target."""
         if self._scenario is None:
             return None
-        lengths, arrivals, _ = _load_of(self._scenario)
+        lengths, arrivals, _ = load_of(self._scenario)
         floors = [least_replicas(server, lengths, arrivals, targets) for server, targets in self._judged]
         known = [floor for floor in floors if floor is not None]
         return max(known) if len(known) == len(floors) else None
@@ -181,7 +184,7 @@ class ModelCopy:
         sure at the pessimistic ends too.
         """
         assert self._scenario is not None
-        found = judged_servers(self._scenario, _load_of(self._scenario)[2], sure=self.sure)
+        found = judged_servers(self._scenario, load_of(self._scenario)[2], sure=self.sure)
         return [(replace(server, replicas=1), targets) for server, targets in found]
 
     def most(self, devices: int, figure: Figure) -> float:
@@ -189,14 +192,13 @@ class ModelCopy:
         scenario = settled({**self.request, "num_devices": devices}, self._catalog)
         if scenario is None:
             return 0.0
-        lengths, _, targets = _load_of(scenario)
-        return figure(server_of(scenario), lengths, targets)
+        return figure(scenario)
 
     def copies(self, most: int) -> tuple[int, float] | None:
         """The copies that do, at most so many, and seconds to the first token; None where none do."""
         if most not in self._copies:
             assert self._scenario is not None and self.least is not None
-            lengths, arrivals, _ = _load_of(self._scenario)
+            lengths, arrivals, _ = load_of(self._scenario)
             count: int | None = self.least
             first = math.inf
             for server, targets in self._judged:
@@ -218,15 +220,16 @@ class Shared:
     """Users, or requests a second."""
 
 
-Figure = Callable[[Server, Lengths, Targets], float]
-"""What a server takes within targets: users, or requests a second."""
+Figure = Callable[[Scenario], float]
+"""What a server takes within its targets: users, or requests a second."""
 
 
 def shares(request: Request, devices: int, figure: Figure, catalog: Catalog) -> list[Shared]:
     """Each format's best layout of so many devices: tensor-parallel size, stages, copies; as published first."""
     found: list[Shared] = []
     for each in formats_of({**request, "concurrency": MANY}, catalog):
-        copies = [copy for tp in each.sizes() if (copy := each.layout(tp)) and devices % copy.devices == 0]
+        every = (copy for tp in each.sizes() for copy in each.layouts(tp, devices))
+        copies = [copy for copy in every if devices % copy.devices == 0]
         tried = [(copy.most(devices, figure), place) for place, copy in enumerate(copies)]
         amount, place = max(tried, default=(0.0, 0))
         if amount:
@@ -235,7 +238,8 @@ def shares(request: Request, devices: int, figure: Figure, catalog: Catalog) -> 
     return found
 
 
-def _load_of(scenario: Scenario) -> tuple[Lengths, Arrivals, Targets]:
+def load_of(scenario: Scenario) -> tuple[Lengths, Arrivals, Targets]:
+    """What a scenario is asked to serve, and within which times."""
     targets = Targets(ttft_seconds=scenario.ttft_seconds, tpot_seconds=scenario.tpot_seconds)
     return lengths_of(scenario), arrivals_of(scenario), targets
 
@@ -244,7 +248,7 @@ def least_devices(asked: Scenario, device: Device) -> float:
     """How many devices the products of all requests take at least, at the peak of their widest units; infinitely many
     where not even all ranks of a machine read a prompt, or the weights of a token, as soon as a target asks.
     """
-    lengths, arrivals, targets = _load_of(asked)
+    lengths, arrivals, targets = load_of(asked)
     sums, ranks = architecture_sums(asked.model.architecture), min(device.devices_per_node, MOST_RANKS)
     reading, writing = 2 * lengths.computed * sums.active, 2 * lengths.output * (sums.active + sums.head_weights)
     formats = ("none", *UNITS)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 from ...catalog.joined import Joined
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.result import Estimate
+from ...feasibility.served_load import server_of
 from ...load.targets import largest_rate, most_users
+from ...memory.peak import memory
 from ...record import replace
+from ...scenario import Scenario
 from ...settle import hardware_named
 from ...units import digits
+from ...workload.serving import replicas
 from .answer import FEASIBLE, Answer, Request, estimated, outcome, without
 from .fleet import served
-from .lots import Figure, Shared, shares
+from .lots import Figure, Shared, load_of, shares
 from .settings import SearchedSetting, inverted
 
 ROUNDS = 12
@@ -37,7 +43,7 @@ def max_users(request: Request, catalog: Catalog) -> Answer:
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-users has no --rate", "Ask solve max-rate.")
     search = SearchedSetting("concurrency", 1, 10**6)
-    ways = _ways(request, lambda server, lengths, targets: most_users(server, lengths, targets).amount, catalog)
+    ways = _ways(request, _users, catalog)
     return _told(inverted("max-users", search, _laid_out(request, ways), catalog), "concurrency", ways)
 
 
@@ -51,7 +57,7 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-rate searches --rate", "Leave --rate out.")
 
-    ways = _ways(request, lambda server, lengths, targets: largest_rate(server, lengths, targets).amount, catalog)
+    ways = _ways(request, _rate, catalog)
     request = _laid_out(request, ways)
 
     def at(rate: float) -> Estimate | None:
@@ -72,6 +78,19 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
     more = max(high, low * STEP)
     beyond = {"rate": more, **outcome({**request, "rate": more}, catalog)}
     return _told(Answer("max-rate", {"rate": low}, best, beyond), "rate", ways)
+
+
+def _users(scenario: Scenario) -> float:
+    """Users within the targets, all of whose requests have room at once, as a verdict asks."""
+    lengths, _, targets = load_of(scenario)
+    room = memory(scenario).serving
+    held = math.inf if room is None else replicas(scenario) * room.kv_pool_tokens.expected / (scenario.context or 1)
+    return min(held, most_users(server_of(scenario), lengths, targets).amount)
+
+
+def _rate(scenario: Scenario) -> float:
+    lengths, _, targets = load_of(scenario)
+    return largest_rate(server_of(scenario), lengths, targets).amount
 
 
 def _ways(request: Request, figure: Figure, catalog: Catalog) -> list[Shared]:
