@@ -57,6 +57,9 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
+    if exact and "/" not in text and not asked.optional:
+        # A repository is itself; words are what most people mean by them: `Qwen/Qwen-72B`, and `qwen 72b`.
+        exact = known.defaults.get(asked.needed, exact)
     if exact and not asked.format and not asked.tagged:
         found: tuple[str | None, tuple[str, ...]] = exact, ()
     else:
