@@ -108,9 +108,9 @@ def _taken_names(records: Records[Any]) -> Iterator[DataError]:
     owners: dict[str, str] = {}
     for key, entry in records.names():
         document, place = records.place(key)
-        for name in {
-            name_key(str(name)) for name in (key, *(entry.get("aliases") or ()), *(entry.get("default_for") or ()))
-        }:
+        own = {name_key(str(name)) for name in (key, *(entry.get("aliases") or ()))}
+        # What bare words stand for may be the name of a repository too: that one is found by its whole name.
+        for name in own | {f"default_for {name}" for name in entry.get("default_for") or ()}:
             owner = owners.setdefault(name, key)
             if owner != key and document is not None:
                 where = document.where(place)
