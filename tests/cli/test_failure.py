@@ -29,6 +29,7 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
         (["estimat"], "Did you mean 'estimate'?"),
         (["devices", "lst"], "Did you mean 'list'?"),
         (["xyzzy"], "See 'llmfeas --help'."),
+        (["estimate", "--bad"], "there is no option --bad. See 'llmfeas estimate --help'."),
         (["estimate", "--modle", "x"], "Did you mean --model"),
         (["--bogus"], "there is no option --bogus."),
         ([*ASK, "--batch-size", "4"], "Here it is --micro-batch in training, --concurrency in inference."),

@@ -177,9 +177,11 @@ def _takes_several(ctx: Context | None) -> bool:
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:
+    """Options spelled like one; the dashes that all begin with are no likeness."""
     from difflib import get_close_matches
 
-    return get_close_matches(name[:40], known, n=2)
+    bare = {flag.lstrip("-"): flag for flag in known if flag.startswith("--") or not name.startswith("--")}
+    return [bare[each] for each in get_close_matches(name[:40].lstrip("-"), bare, n=2)]
 
 
 def _bounds(kind: IntRange) -> str:
