@@ -45,14 +45,15 @@ class Scenario:
     """A fully decided question: one model on `num_devices` devices, with one recipe, and what it looks numbers up in.
 
     Bytes, seconds, bytes a second; `micro_batch` is in sequences per data-parallel rank, `global_batch` in sequences;
-    with an objective both count examples.
-    `dp = num_devices / (tp * pp * cp)`; experts divide over `ep` of the data-parallel ranks.
+    with an objective both count examples. `dp = num_devices / (tp * pp * cp)`; experts divide over `ep` of these ranks.
     Settings without meaning for the task hold their neutral value (1, 0, "none", None).
     """
 
     model: Model
     model_path: str | None = None
     """Where the model was read from; None for the catalog's."""
+    asked_by: str = ""
+    """The name by which one of the catalog was asked for; no figure depends on it."""
     stored: StoredWeights | None = None
     """What the model's file really holds; replaces computed bytes of weights in inference."""
     device: Device
@@ -65,8 +66,7 @@ class Scenario:
     network_bytes_per_s: float | None = None
     memory_bytes: float
     """Whole memory of one device, as given or by the catalog."""
-    reserve_bytes: float = 0.0
-    """What a screen and other programs hold of each device's memory."""
+    reserve_bytes: float = 0.0  # held by a screen and other programs on each device
     wired_limit_bytes: float | None = None
     """What macOS lets the GPU of a Mac have of its memory."""
     host_memory_bytes: float

@@ -126,6 +126,10 @@ def test_what_is_no_recipe_ends_with_3(run: Run, stdin: Callable[[str], None], t
 
 def test_a_recipe_that_cannot_be_read_ends_with_3(run: Run, tmp_path: Path) -> None:
     assert run("launch", "--engine", "trl", str(tmp_path / "none.json"), "--json").error["code"] == "file-unreadable"
+    assert (
+        run("launch", "vllm", "-m", "gpt2", "--json").error["hint"]
+        == "An engine stands behind --engine: --engine vllm."
+    )
     assert run("launch", "--engine", "trl", str(tmp_path)).code == 3
 
 

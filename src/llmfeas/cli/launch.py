@@ -178,7 +178,11 @@ def _text(source: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"cannot read {printable(source, 80)!r}: {reason}."
-        raise DataError("file-unreadable", message, "Check the path; - is stdin.") from None
+        from ..planning.launch import LAUNCHERS
+
+        named = source.lower() in LAUNCHERS
+        hint = f"An engine stands behind --engine: --engine {source}." if named else "Check the path; - is stdin."
+        raise DataError("file-unreadable", message, hint) from None
     if len(text) > MAX_BYTES:
         raise DataError("too-large", f"the recipe is longer than {MAX_BYTES:,} bytes.", "Is it a plan's JSON?")
     return text

@@ -122,6 +122,7 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
         match = match or find_model(text, catalog, pulled=pulled)
         if match.note:
             draft.warn("model-variant", match.note)
+        draft.values["asked_by"] = text
         model = match.record
     draft.override("model", model, "given")
     return model

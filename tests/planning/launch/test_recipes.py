@@ -255,7 +255,7 @@ def test_mlx_serves_in_the_format_that_stands_for_the_one_asked_for() -> None:
     assert "--q-bits 8" in launch.command
     assert (value(launch, "--model"), value(launch, "--decode-concurrency")) == ("mlx_model", "4")
     plain = launched("mlx-lm", **SERVED, device="m2-max", quant="none", precision="bf16")
-    assert value(plain, "--model") == "meta-llama/Meta-Llama-3-8B"
+    assert value(plain, "--model") == "meta-llama/Meta-Llama-3-8B-Instruct"
 
 
 def test_llama_cpp_keeps_its_own_16_bit_cache_unless_told_otherwise() -> None:
@@ -304,7 +304,7 @@ def test_vllm_gets_lengths_layout_and_formats() -> None:
         "--data-parallel-size": "2",
     }
     assert {name: value(launch, name) for name in expected} == expected
-    assert words(launch)[:3] == ["vllm", "serve", "meta-llama/Meta-Llama-3-8B"]
+    assert words(launch)[:3] == ["vllm", "serve", "meta-llama/Meta-Llama-3-8B-Instruct"]
     offloaded = launched("vllm", **SERVED, device="rtx-4090", offload="all")
     assert value(offloaded, "--cpu-offload-gb") == "15"
 
@@ -324,6 +324,34 @@ def test_a_server_is_told_what_the_estimate_assumed() -> None:
     names = ("--mem-fraction-static", "--max-running-requests", "--chunked-prefill-size")
     assert [value(sglang, name) for name in names] == ["0.85", "64", "4096"]
     assert "--disable-cuda-graph" in words(sglang)
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "place", "note"),
+    [
+        ("vllm", "qwen3-4b", "serve Qwen/Qwen3-4B ", ""),
+        ("vllm", "Qwen/Qwen3-8B-AWQ", "serve Qwen/Qwen3-8B-AWQ ", ""),
+        ("vllm", "qwen3 8b awq", "serve Qwen/Qwen3-8B ", "name a version of the model whose weights are in awq-int4"),
+        ("vllm", "qwen3 8b fp8", "--quantization fp8", ""),
+        ("vllm", "meta-llama/Meta-Llama-3-8B", "serve meta-llama/Meta-Llama-3-8B ", ""),
+        ("vllm", "llama-3-8b", "serve meta-llama/Meta-Llama-3-8B-Instruct ", "was taken, which was taught to chat"),
+        ("llama.cpp", "unsloth/Qwen3-8B-GGUF:Q4_K_M", "-hf unsloth/Qwen3-8B-GGUF:Q4_K_M", ""),
+        ("llama.cpp", "Qwen/Qwen3-8B-AWQ", "--model qwen3-8b-Q8_0.gguf", "convert the weights of Qwen/Qwen3-8B to"),
+    ],
+)
+def test_a_server_gets_the_weights_by_the_name_that_was_typed(engine: str, name: str, place: str, note: str) -> None:
+    launch = launched(engine, model=name, device="rtx-4090", task="inference")
+    assert place in launch.command.replace("\\\n", "")
+    assert note in "; ".join(launch.notes)
+
+
+def test_ollama_takes_a_tag_of_its_library_and_a_repository_as_they_are() -> None:
+    asked = {"device": "rtx-4090", "task": "inference"}
+    for name, place in (
+        ("qwen3:8b", "qwen3:8b"),
+        ("unsloth/Qwen3-8B-GGUF:Q4_K_M", "hf.co/unsloth/Qwen3-8B-GGUF:Q4_K_M"),
+    ):
+        assert f"\nFROM {place}\n" in launched("ollama", model=name, **asked).files[0].text
 
 
 def test_vllm_reads_published_formats_from_the_checkpoint() -> None:

@@ -7,7 +7,7 @@ from ...options import BLOCK_CACHES
 from ...scenario import Scenario
 from ...workload.stages import stages_by_memory
 from .launcher import Launch, Launcher, Objection, Reader
-from .names import is_gguf, model_name, model_notes, repository
+from .names import is_gguf, is_gguf_repository, model_name, model_notes, repository
 from .reading import knows_options
 from .shell import Variable, Word, command, flags, nodes_of
 
@@ -23,9 +23,11 @@ def file_type(scenario: Scenario) -> str:
 
 
 def source(scenario: Scenario) -> list[Word]:
-    """The option that names the weights: a file, or a file to be made or found for a repository."""
+    """The option that names the weights: a file, one of a repository in GGUF, or one to be made for a repository."""
     if is_gguf(scenario):
         return ["--model", model_name(scenario)]
+    if is_gguf_repository(scenario):
+        return ["-hf", f"{repository(scenario)}:{file_type(scenario)}"]
     return ["--model", f"{scenario.model.id}-{file_type(scenario)}.gguf"]
 
 
@@ -82,7 +84,7 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say where the file comes from and what the command cannot hold."""
     texts: list[str] = []
     repo = repository(scenario)
-    if not is_gguf(scenario):
+    if not (is_gguf(scenario) or is_gguf_repository(scenario)):
         where = f" of {repo}" if repo else ""
         kind = file_type(scenario)
         texts.append(

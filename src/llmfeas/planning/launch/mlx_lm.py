@@ -8,7 +8,7 @@ from ...catalog.parts import Dropout
 from ...scenario import Scenario
 from ...workload.parameters import bare_layers
 from .launcher import File, Launch, Launcher, Objection, Reader
-from .names import DATASET, LEARNING_RATES, model_name, model_notes, steps, training_notes
+from .names import DATASET, LEARNING_RATES, holds_format, model_name, model_notes, steps, training_notes
 from .reading import module, yaml_of
 from .shell import Variable, Word, command, flags
 from .text import as_yaml
@@ -34,7 +34,7 @@ def own_format(scenario: Scenario) -> str | None:
     """The one of MLX's own formats that stands for it: `4bit`, `mxfp4`; None for none, empty: it has no such."""
     if scenario.quant == "nf4":
         return "4bit"
-    if scenario.quant in ("none", scenario.model.published_quant):
+    if scenario.quant == "none" or holds_format(scenario):
         return None
     found = scenario.tables.quantization.format(scenario.quant, "mlx")
     return found.id.removeprefix("mlx-") if found.kind == "mlx" else ""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 from ...catalog.architecture import Model
+from ...catalog.model_names import typed
+from ...catalog.search import tokens_of
+from ...importers.hub import PREFIX
 from ...scenario import Scenario
 
 DATASET = "DATASET"
@@ -15,6 +19,9 @@ LEARNING_RATES = {"pretrain": 3e-4, "finetune": 2e-5, "lora": 2e-4, "qlora": 2e-
 OBJECTIVE_RATES = {"finetune": 1e-6, "lora": 1e-5, "qlora": 1e-5}
 """The same where the model learns from preferences (trl's own, ten times as much for adapters)."""
 LORA_ALPHA_PER_RANK = 2
+_REPOSITORY = re.compile(r"([A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96})(?:@[\w.-]+)?(?::[\w.-]+)?", re.ASCII)
+CHATS = frozenset({"instruct", "chat", "it"})
+"""Words of a repository whose model answers in a conversation."""
 
 
 def learning_rate(scenario: Scenario) -> float:
@@ -23,19 +30,52 @@ def learning_rate(scenario: Scenario) -> float:
 
 
 def repository(scenario: Scenario) -> str | None:
-    """The model as a path or as its Hugging Face repository; None where none is known."""
-    if scenario.model_path is not None:
-        return _local(scenario.model_path)
-    return _published(scenario.model)
+    """The model as a path or as its Hugging Face repository; None where none is known.
+
+    Of a model's repositories the one it was asked by, if the weights there can be used; for a server the first of its
+    maker whose model was taught to chat.
+    """
+    path = scenario.model_path
+    if path is not None:
+        return _asked_repository(path[len(PREFIX) :].strip()) if path[: len(PREFIX)].lower() == PREFIX else _local(path)
+    asked = _asked_repository(scenario.asked_by)
+    if asked and (scenario.quant == scenario.model.published_quant or not typed(asked).format):
+        return asked
+    known = _repositories(scenario.model)
+    if scenario.task == "inference":
+        known = sorted(known, key=lambda each: not _chats(each, known[0]))
+    return known[0] if known else None
 
 
-def _published(model: Model) -> str | None:
-    return next((alias for alias in model.aliases if alias.count("/") == 1), None)
+def _chats(name: str, first: str) -> bool:
+    return name.partition("/")[0] == first.partition("/")[0] and not CHATS.isdisjoint(tokens_of(name))
+
+
+def holds_format(scenario: Scenario) -> bool:
+    """Whether the repository holds the weights in the format that is used: as published, or as its own name says."""
+    if scenario.quant != scenario.model.published_quant:
+        return False
+    return bool(_asked_repository(scenario.asked_by)) or not typed(scenario.asked_by).format
+
+
+def is_gguf_repository(scenario: Scenario) -> bool:
+    """Whether the model's repository holds files in GGUF, as it says of itself."""
+    return "gguf" in (repository(scenario) or "").lower()
+
+
+def _asked_repository(text: str) -> str:
+    """The repository that a model was asked by, without revision and tag; an empty text for other names."""
+    match = _REPOSITORY.fullmatch(text)
+    return match[1] if match else ""
+
+
+def _repositories(model: Model) -> list[str]:
+    return [alias for alias in model.aliases if alias.count("/") == 1]
 
 
 def repository_of(model: Model) -> str:
     """The repository of a model of the catalog, or its id where none is known."""
-    return _published(model) or str(model.id)
+    return next(iter(_repositories(model)), str(model.id))
 
 
 def is_gguf(scenario: Scenario) -> bool:
@@ -57,10 +97,13 @@ def model_name(scenario: Scenario) -> str:
 
 
 def model_notes(scenario: Scenario) -> tuple[str, ...]:
-    """Say that a model has no repository, if so."""
-    if repository(scenario) is not None:
-        return ()
-    return (f"no repository of {scenario.model.name} is known: put a path or repository in place of its id",)
+    """Say that a model has no repository, or that of its versions the one was taken that chats."""
+    taken, known = repository(scenario), _repositories(scenario.model)
+    if taken is None:
+        return (f"no repository of {scenario.model.name} is known: put a path or repository in place of its id",)
+    if scenario.task == "inference" and taken in known[1:] and taken != _asked_repository(scenario.asked_by):
+        return (f"{taken} was taken, which was taught to chat; {known[0]} was not",)
+    return ()
 
 
 def steps(scenario: Scenario) -> int:

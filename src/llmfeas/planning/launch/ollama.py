@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import re
+
 from ...scenario import Scenario
 from . import llama_cpp
 from .launcher import File, Launch, Launcher, Objection
-from .names import is_gguf, model_name
+from .names import is_gguf, is_gguf_repository, model_name
 
 MODELFILE = "Modelfile"
+TAG = re.compile(r"[a-z0-9][\w.-]*:[\w.-]+", re.ASCII | re.IGNORECASE)
 CACHES = {"fp16": "f16", "bf16": "f16", "int8": "q8_0"}
 """Types of its cache; nobody asked for bf16, and f16 is as large."""
 
 
+def source(scenario: Scenario) -> str:
+    """Where the weights are: a file here, a repository in GGUF, or a model of Ollama's library by its tag."""
+    if is_in_library(scenario):
+        return scenario.asked_by
+    named = str(llama_cpp.source(scenario)[1])
+    if is_gguf(scenario):
+        return named
+    return f"hf.co/{named}" if is_gguf_repository(scenario) else f"./{named}"
+
+
+def is_in_library(scenario: Scenario) -> bool:
+    """Whether the model was asked for by a tag of Ollama's library, in the format that lies there."""
+    return TAG.fullmatch(scenario.asked_by) is not None and scenario.quant == scenario.model.published_quant
+
+
 def modelfile(scenario: Scenario) -> str:
     """The weights and what each request gets."""
-    weights = model_name(scenario) if is_gguf(scenario) else f"./{llama_cpp.source(scenario)[1]}"
-    lines = [f"FROM {weights}", f"PARAMETER num_ctx {scenario.context or 1}"]
+    lines = [f"FROM {source(scenario)}", f"PARAMETER num_ctx {scenario.context or 1}"]
     if scenario.output:
         lines.append(f"PARAMETER num_predict {scenario.output}")
     if scenario.device.backend == "cpu" or scenario.gpu_layers is not None:
@@ -49,8 +66,9 @@ def write(scenario: Scenario) -> Launch:
     settings = " ".join(f"{key}={value}" for key, value in variables.items())
     waits = "until ollama list > /dev/null 2>&1; do sleep 1; done"
     line = f"{settings} ollama serve &\n{waits}\nollama create {name} -f {MODELFILE}\nollama run {name} --verbose"
+    texts = () if is_in_library(scenario) else llama_cpp.notes(scenario)
     serves = "a server that runs already has its own settings: stop it first (systemctl stop ollama)"
-    return Launch((File(MODELFILE, modelfile(scenario)),), line, (*llama_cpp.notes(scenario), serves))
+    return Launch((File(MODELFILE, modelfile(scenario)),), line, (*texts, serves))
 
 
 LAUNCHER = Launcher(

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...scenario import Scenario
 from ...workload.serving import longest_request
 from .launcher import Launch, Launcher, Objection, Reader
-from .names import model_name
+from .names import holds_format, model_name
 from .reading import arguments, module
 from .shell import PORT, Variable, Word, command, flags, nodes_of
 from .vllm import DTYPES, IN_CHECKPOINT, replicas, weights_notes
@@ -21,7 +21,7 @@ CACHES = {"bf16": "bfloat16", "fp8": "fp8_e4m3"}
 
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `python -m sglang.launch_server` behind the model's name."""
-    published = scenario.model.published_quant == scenario.quant
+    published = holds_format(scenario)
     nodes, copies = nodes_of(scenario), replicas(scenario)
     same_cache = scenario.kv_dtype == scenario.precision
     return flags(

@@ -10,7 +10,7 @@ from ...scenario import Scenario
 from ...units import GIB
 from ...workload.serving import longest_request
 from .launcher import Launch, Launcher, Objection, Reader
-from .names import model_name, model_notes
+from .names import holds_format, model_name, model_notes
 from .reading import arguments, module
 from .shell import Variable, Word, command, flags, nodes_of
 
@@ -31,7 +31,7 @@ def replicas(scenario: Scenario) -> int:
 
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `vllm serve` behind the model's name."""
-    published = scenario.model.published_quant == scenario.quant
+    published = holds_format(scenario)
     nodes, copies = nodes_of(scenario), replicas(scenario)
     offloaded = None
     if scenario.offload == "all":
@@ -73,9 +73,10 @@ def objection(scenario: Scenario) -> Objection | None:
 
 def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> list[str]:
     """Say which weights and requests the user has to bring; `stored`: formats that the weights must have already."""
-    texts = [*model_notes(scenario)]
-    if scenario.quant in stored and scenario.model.published_quant != scenario.quant:
-        texts.append(f"name a version of the model whose weights are in {scenario.quant}")
+    if scenario.quant in stored and not holds_format(scenario):
+        texts = [f"name a version of the model whose weights are in {scenario.quant}"]
+    else:
+        texts = [*model_notes(scenario)]
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     return texts
