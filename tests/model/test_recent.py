@@ -17,6 +17,7 @@ from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.workload.cache import kv_cache_bytes
 from llmfeas.workload.parameters import parameters
+from llmfeas.workload.weights import weight_bytes
 
 ROWS = json.loads((Path(__file__).parent.parent / "data" / "recent_counts.json").read_text())["rows"]
 
@@ -43,6 +44,18 @@ def test_layers_that_share_a_cache_hold_none(models: dict[str, Model]) -> None:
     shared = models["gemma-4-e2b"].architecture
     alone = replace(shared, shared_cache_layers=0, layer_runs=())
     assert kv_cache_bytes(shared, 4096) < kv_cache_bytes(alone, 4096)
+
+
+def test_entries_that_layers_share_are_kept_once(models: dict[str, Model]) -> None:
+    pressed = models["deepseek-v4.1-flash"].architecture
+    # Three layers press two tokens into one entry, a fourth makes one of each: 512 values and a key of 128 each.
+    assert kv_cache_bytes(pressed, 4096) - kv_cache_bytes(pressed, 2048) == 2048 * 2 * (3 / 2 + 1) * (512 + 128)
+
+
+def test_tables_of_layers_are_looked_up_and_not_read(models: dict[str, Model]) -> None:
+    tables = models["qwen3.8-flash-next"].architecture
+    held = weight_bytes(catalog().tables.quantization, tables, "none")
+    assert held.total - held.read > 2 * 320_001_536 * 160
 
 
 SMALL = Architecture(layers=4, hidden=64, heads=4, vocab=100, ffn=128)

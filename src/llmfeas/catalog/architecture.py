@@ -72,6 +72,8 @@ class LayerKind:
     own_heads: CountOrZero = 0
     own_kv_heads: CountOrZero = 0
     """Heads of its attention where they are not the architecture's."""
+    own_rate: CountOrZero = 0
+    """Tokens that its compressed attention presses into one entry, where not the architecture's."""
     beside: SideWeights | None = None
     weight_set: CountOrZero = 0
     """The number of the weights that it runs where other layers run them too, those of a shared block alone where there

@@ -134,6 +134,8 @@ class CompressedAttention:
     index_heads: Count
     index_head_dim: Count
     top_k: Count
+    apart: bool = False
+    """Entries do not overlap and make the keys of the indexer, which presses none of its own (DeepSeek-V4.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from ..catalog.parts import (
     SideWeights,
     Window,
 )
+from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
 from .hf_hybrid import lightning_groups
@@ -164,31 +165,80 @@ def pressed_layers(config: Config, parts: Parts) -> Parts:
     layers: int = parts["layers"]
     rates = config.nested("compress_rates", {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128})
     assert rates is not None
-    head, width = parts["head_dim"], config.rate("partial_rotary_factor")
-    streams = config.count("hc_mult", "few")
-    matrices, vectors = _hyper_connections(config, parts, (2 + streams) * streams, 3)
     kinds = _pressed_kinds(config, layers)
     return {
-        "compressed_attention": CompressedAttention(
-            q_rank=config.count("q_lora_rank"),
-            rope_head_dim=config.optional_count("qk_rope_head_dim") or int(head * width) or 64,
-            window=config.count("sliding_window", "tokens"),
-            out_groups=config.count("o_groups", "few"),
-            out_rank=config.count("o_lora_rank"),
+        **_pressing(
+            config,
+            parts,
             rate=config.optional_count("compress_rate_csa", "tokens") or rates.count("compressed_sparse_attention"),
             heavy_rate=config.optional_count("compress_rate_hca", "tokens")
             or rates.count("heavily_compressed_attention"),
+        ),
+        "windowed": [_PRESSED[kind][0] for kind in kinds],
+        "indexes": [_PRESSED[kind][1] for kind in kinds],
+    }
+
+
+def _pressing(config: Config, parts: Parts, *, rate: int, heavy_rate: int, apart: bool = False) -> Parts:
+    """What all layers of DeepSeek-V4 and V4.1 have: sizes of their attention, connections of parallel streams."""
+    layers, streams = parts["layers"], config.count("hc_mult", "few")
+    matrices, vectors = _hyper_connections(config, parts, (2 + streams) * streams, 3)
+    return {
+        "compressed_attention": CompressedAttention(
+            q_rank=config.count("q_lora_rank"),
+            rope_head_dim=config.optional_count("qk_rope_head_dim")
+            or int(parts["head_dim"] * config.rate("partial_rotary_factor"))
+            or 64,
+            window=config.count("sliding_window", "tokens"),
+            out_groups=config.count("o_groups", "few"),
+            out_rank=config.count("o_lora_rank"),
+            rate=rate,
+            heavy_rate=heavy_rate,
             index_heads=config.count("index_n_heads", "heads"),
             index_head_dim=config.count("index_head_dim"),
             top_k=config.count("index_topk", "tokens"),
+            apart=apart,
         ),
         "window": Window(size=config.count("sliding_window", "tokens")),
         "mixer": ["compressed_attention"] * layers,
-        "windowed": [_PRESSED[kind][0] for kind in kinds],
-        "indexes": [_PRESSED[kind][1] for kind in kinds],
         "beside": [SideWeights(matrices=tuple(matrices), vectors=vectors)] * layers,
         "side": _hyper_head(config, parts),
     }
+
+
+@reader
+def shared_entries(config: Config, parts: Parts) -> Parts:
+    """Read DeepSeek-V4.1: a few layers press tokens for all that come behind them, some choose anew among the entries,
+    and some look up pieces of text in large tables, which a matrix joins to all streams and a gate.
+
+    Its configuration says no layer that presses by itself: `compress_ratios` names the entries that a layer reads.
+    """
+    layers: int = parts["layers"]
+    ratios = config.numbers("compress_ratios", 10_000) or ()
+    sources = config.numbers("kv_source_layer_ids", 10_000) or ()
+    if len(ratios) < layers or not sources:
+        raise config.wrong("compress_ratios", f"does not name {layers} layers and those that press")
+    chooses = {*(config.numbers("index_source_layer_ids", 10_000) or ()), *sources}
+    rates = [int(ratio) for ratio in ratios[:layers]]
+    found = _pressing(config, parts, rate=max(*rates, 1), heavy_rate=max(*rates, 1), apart=True)
+    beside = found["beside"]
+    tables = config.numbers("engram_num_embeddings", 10_000) or ()
+    for layer, rows in zip(config.numbers("engram_layer_ids", 10_000) or (), tables, strict=True):
+        beside[int(layer)] = _looked_up(config, parts, beside[int(layer)], int(rows))
+    return {
+        **found,
+        "windowed": [rate == 0 for rate in rates],
+        "indexes": [index in chooses for index in range(layers)],
+        "shares_cache": [rate > 0 and index not in sources for index, rate in enumerate(rates)],
+        "own_rate": [0 if rate == max(rates) else rate for rate in rates],
+    }
+
+
+def _looked_up(config: Config, parts: Parts, beside: SideWeights, rows: int) -> SideWeights:
+    width, heads = config.count("engram_head_dim"), config.count("engram_n_heads", "heads")
+    joined = (config.count("engram_max_ngram_size", "few") - 1) * heads * width
+    out = parts["hidden"] * (config.count("hc_mult", "few") + 1)
+    return replace(beside, matrices=(*beside.matrices, (joined, out)), table=(rows, width))
 
 
 def _pressed_kinds(config: Config, layers: int) -> Sequence[str]:

@@ -26,6 +26,7 @@ COLUMNS: Final = (
     "own_ffn",
     "own_heads",
     "own_kv_heads",
+    "own_rate",
     "beside",
     "weight_set",
 )

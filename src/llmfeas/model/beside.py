@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Self
 
 from ..autograd.basic import copied_weight, passing
@@ -172,6 +172,13 @@ def _side(beside: SideWeights | None) -> tuple[Side, ...]:
     return () if beside is None else (Side(beside.matrices, beside.vectors, *(beside.table or (0, 0))),)
 
 
+def _layer_tables(architecture: Architecture) -> Iterator[Side]:
+    """The tables of layers: held where the embedding is, and looked up like it, so that no token reads them whole."""
+    for kind in architecture.layer_runs:
+        if kind.beside is not None and kind.beside.table is not None:
+            yield from (Side((), 0, *kind.beside.table) for _ in range(kind.times))
+
+
 def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
     """What an architecture holds beside its embedding, layers and head."""
     a, found = architecture, list[Operator]()
@@ -182,9 +189,9 @@ def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
         found.append(StreamProjections(a.hidden, a.altup.streams))
     if a.tower_parameters:
         found.append(Towers(a.tower_parameters))
-    return (*found, *_side(a.beside))
+    return (*found, *_side(a.beside), *_layer_tables(a))
 
 
 def held_in_layers(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
-    """What a layer of an architecture holds beside its mixer and feed-forward."""
-    return _side(kind.beside)
+    """What a layer of an architecture holds beside its mixer and feed-forward, but for its table."""
+    return _side(kind.beside and replace(kind.beside, table=None))

@@ -150,25 +150,45 @@ class Compressor(Operator):
     index_heads: int = 0
     index_dim: int = 0
     top_k: int = 0
+    apart: bool = False
+    reads: bool = False
+    """The entries are those of an earlier layer."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """Entries and their gates (twice as wide where entries overlap) and places; the same for an indexer."""
-        found = self._pressing("press", self.head_dim)
+        found = () if self.reads else self._pressing("press", self.head_dim)
         if self.index_heads:
-            found += self._pressing("index", self.index_dim)
+            if not self.reads and self.apart:
+                found += column_linear("index_k", self.head_dim, self.index_dim, split="none", inner=True)
+                found += (vector("index_norm", self.index_dim),)
+            elif not self.reads:
+                found += self._pressing("index", self.index_dim)
             found += column_linear("index_q", self.q_rank, self.index_heads * self.index_dim, split="none", inner=True)
             found += column_linear("index_weights", self.hidden, self.index_heads, split="none")
         return found
 
     def _pressing(self, name: str, width: int) -> tuple[Weight, ...]:
-        wide = 2 * width if self.index_heads else width
-        return (
-            *column_linear(f"{name}_kv", self.hidden, wide, split="none"),
-            *column_linear(f"{name}_gate", self.hidden, wide, split="none"),
-            vector(f"{name}_places", self.rate * wide),
-            vector(f"{name}_norm", width),
-        )
+        wide = width * self._overlap
+        entries = column_linear(f"{name}_kv", self.hidden, wide, split="none")
+        if self.rate > 1:
+            entries += (
+                *column_linear(f"{name}_gate", self.hidden, wide, split="none"),
+                vector(f"{name}_places", self.rate * wide),
+            )
+        return (*entries, vector(f"{name}_norm", width))
+
+    @property
+    def _overlap(self) -> int:
+        return 2 if self.index_heads and not self.apart else 1
+
+    @property
+    def state_bytes(self) -> int:
+        """Tokens that wait for the next entry, and with overlap those of the last: each with its gate, in 32 bits."""
+        if self.reads or self.rate == 1:
+            return 0
+        width = self.head_dim + (0 if self.apart else self.index_dim)
+        return 4 * 2 * self.rate * self._overlap * width * self._overlap
 
     def score_flop(self, tokens: int) -> float:
         """FLOPs of one sequence against all entries, and of its index scores."""
@@ -186,8 +206,8 @@ class Compressor(Operator):
         return self.index_heads * self.index_dim
 
     def cached_values(self, tokens: int) -> int:
-        """Entries and keys of the indexer; tokens that wait for the next entry are left out (less than `rate`)."""
-        return (self.head_dim + self.index_dim) * (tokens // self.rate)
+        """Entries and keys of the indexer; none of another layer's."""
+        return 0 if self.reads else (self.head_dim + self.index_dim) * (tokens // self.rate)
 
     @property
     def span(self) -> SpanShape:
@@ -216,7 +236,11 @@ def compressor(architecture: Architecture, kind: LayerKind) -> tuple[Compressor,
     a, parts = architecture, architecture.compressed_attention
     if parts is None or kind.mixer != "compressed_attention" or kind.windowed:
         return ()
-    if not kind.indexes:
-        return (Compressor(a.hidden, a.heads, a.head_dim, parts.heavy_rate, parts.q_rank),)
-    index = parts.index_heads, parts.index_head_dim, parts.top_k
-    return (Compressor(a.hidden, a.heads, a.head_dim, parts.rate, parts.q_rank, *index),)
+    shape = a.hidden, a.heads, a.head_dim
+    index = (parts.index_heads, parts.index_head_dim) if kind.indexes else (0, 0)
+    if kind.shares_cache or parts.apart:
+        # Whoever reads entries of another layer sees as many of them, whether it chose them or not.
+        rate, top_k = kind.own_rate or parts.rate, parts.top_k
+        return (Compressor(*shape, rate, parts.q_rank, *index, top_k, parts.apart, kind.shares_cache),)
+    rate, top_k = (parts.rate, parts.top_k) if kind.indexes else (parts.heavy_rate, 0)
+    return (Compressor(*shape, rate, parts.q_rank, *index, top_k),)
