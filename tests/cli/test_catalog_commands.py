@@ -64,7 +64,9 @@ def test_what_needs_weights_that_nobody_published_is_told_so(run: Run) -> None:
     codes = [note["code"] for note in json.loads(run(*asked, "-t", "inference").out)["warnings"]]
     assert "no-weights" in codes
     assert "no-weights" not in [note["code"] for note in json.loads(run(*asked).out)["warnings"]]
-    largest = json.loads(run("solve", "max-model", "-d", "8xa100", "-t", "qlora", "--json").out)["result"]["answer"]
+    largest = json.loads(
+        run("solve", "max-model", "-d", "8xa100", "-t", "inference", "--quant", "q4_k_m", "--json").out
+    )["result"]["answer"]
     assert all(catalog().models[row["model"]].has_weights for row in largest["models"])
 
 

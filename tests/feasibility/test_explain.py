@@ -140,7 +140,7 @@ def test_every_formula_of_any_question_gives_its_value(
         return
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_every_formula_of_what_people_ask_gives_its_value(seed: int) -> None:
     """Any model, device, task and engine, with a few settings."""

@@ -167,7 +167,7 @@ def test_one_card_is_offered_a_library_that_is_written_for_it_first() -> None:
 
 
 def test_no_change_is_an_engine_that_nobody_names() -> None:
-    for device, task in itertools.product(("rtx-4090", "m2-ultra", "tpu-v5e", "rx-7900xtx"), ("qlora", "inference")):
+    for device, task in itertools.product(("rtx-4090", "m2-ultra"), ("qlora", "inference")):
         for engine in ("vllm", "mlx", "unsloth", "exllamav2", "megatron"):
             request: Ask = {"model": "mixtral-8x7b", "device": device, "task": task, "engine": engine}
             try:

@@ -276,7 +276,7 @@ def _spared(layer: Layer, lora: Lora) -> float:
 
 def _replay(layer: Layer, checkpointing: Checkpointing, lora: Lora | None, dropout: float) -> float:
     """One token's forward FLOPs that checkpointing computes again in one layer's products."""
-    if checkpointing == "none":
+    if checkpointing == "none" or not layer.operators:  # of some layers a search left nothing (Nemotron Ultra)
         return 0.0
     if checkpointing == "selective":
         products = [weight for operator in layer.operators for weight in operator.weights if weight.flop_per_token]
