@@ -61,6 +61,11 @@ def test_without_a_task_the_answer_is_that_of_pretraining() -> None:
     assert uses[-1]["verdict"] == said["verdict"]
 
 
+@pytest.mark.parametrize(("model", "first"), [("whisper-large-v3", "transcription"), ("t5-small", "writing")])
+def test_an_encoder_decoder_chats_with_nobody(model: str, first: str) -> None:
+    assert uses_of(answer({"model": model, "device": "rtx-3060"}))[0].label == first
+
+
 def test_a_use_that_does_not_fit_as_it_is_names_what_makes_it_fit() -> None:
     uses = {use.label: use for use in uses_of(answer({"model": "gpt2-xl", "device": "rtx-4070ti"}))}
     assert uses["LoRA"].verdict.status == "feasible"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..catalog.parts import SourceEncoder
 from ..feasibility.result import Estimate, Use
 from ..memory.floor import rank_floor_bytes
 from ..memory.usable import usable_bytes
@@ -56,7 +57,8 @@ def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -
     A use is the answer to the request with its task, and with what makes it feasible if it is not so by itself. One
     that cannot be asked at all is left out.
     """
-    for label, task in READING if estimated.scenario.model.architecture.encoder else USES:
+    architecture = estimated.scenario.model.architecture
+    for label, task in READING if architecture.encoder else USES:
         asked = _asked(request, task)
         found = estimated if task == estimated.scenario.task else beside.estimate(asked)
         if found is None:
@@ -64,7 +66,13 @@ def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -
             found = beside.estimate(asked)
         if found is not None:
             changes, best = _best(asked, found, beside)
-            yield _use(label, changes, best, _part({**asked, **changes}, best, beside))
+            named = _answers(architecture.source) if label == "chat" and architecture.source else label
+            yield _use(named, changes, best, _part({**asked, **changes}, best, beside))
+
+
+def _answers(source: SourceEncoder) -> str:
+    """What an encoder-decoder writes: what was said in a sound, or a text of another one."""
+    return "transcription" if source.bands else "writing"
 
 
 def _asked(request: Mapping[str, object], task: Task) -> dict[str, object]:
