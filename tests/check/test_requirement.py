@@ -25,6 +25,8 @@ from llmfeas.errors import UsageError
         ("total", "3d +- 12h", 2.5 * 86400, 3.5 * 86400),
         ("usd", "$500 +- 10%", 450, 550),
         ("mfu", "40 % +- 5 %", 0.38, 0.42),
+        ("total", "<= 4h", -math.inf, 4 * 3600),
+        ("peak_gib", "≥20", 20, math.inf),
     ],
 )
 def test_a_value_has_a_tolerance(name: str, value: str | int, low: float, high: float) -> None:
@@ -54,7 +56,9 @@ def test_bounds_are_read_in_the_unit_of_the_figure(name: str, bound: str | float
     assert figure_requirement(FIGURES[name], WrittenRequirement(min=bound), "expected").low == pytest.approx(read)
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "1e999", "-3", True, "", "3 +- x", "x +- 3 %", "3 +- -1 %"])
+@pytest.mark.parametrize(
+    "value", ["nan", "inf", "1e999", "-3", True, "", "<", "<= x", "=> 3", "3 +- x", "x +- 3 %", "3 +- -1 %"]
+)
 def test_what_is_no_figure_is_refused(value: str | bool) -> None:
     with pytest.raises(UsageError):
         figure_requirement(FIGURES["peak_gib"], WrittenRequirement(value=value), "expected")

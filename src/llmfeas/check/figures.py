@@ -248,6 +248,14 @@ WORDS: Mapping[str, Word] = {word.name: word for word in (
 
 NAMES: tuple[str, ...] = (*WORDS, *FIGURES)
 
+OTHER_NAMES: Mapping[str, str] = {
+    "verdict": "status", "time": "total", "total_seconds": "total", "step_seconds": "step", "cost": "usd",
+    "peak_bytes": "peak_gib", "memory_bytes": "peak_gib", "memory_gib": "peak_gib", "headroom_bytes": "headroom_gib",
+    "ttft": "time_to_first_token", "time_to_first_token_seconds": "time_to_first_token",
+    "speed": "tokens_per_second", "flop": "model_flop", "energy": "energy_kwh",
+}  # fmt: skip
+"""What a figure is called in the JSON of an estimate, or in plain words, with its name here."""
+
 
 def word_of(word: Word, estimate: Estimate, at: End = "expected") -> str | None:
     """The word; the peak fits at its pessimistic end only where memory is not tight."""

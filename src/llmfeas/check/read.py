@@ -19,7 +19,7 @@ from ..options import BY_NAME
 from ..record import dataclass
 from ..request import parsed
 from ..text import printable
-from .figures import FIGURES, NAMES, WORDS, End
+from .figures import FIGURES, NAMES, OTHER_NAMES, WORDS, End
 from .requirement import Requirement, WrittenRequirement, contradiction, figure_requirement, word_requirement
 
 MAX_JUDGED = 200_000
@@ -232,6 +232,9 @@ def _inside(place: Place, value: object, error: LlmfeasError) -> Place:
 
 def _requirement(name: str, value: object, at: End, document: Document, place: Place, hinted: bool) -> Requirement:
     if name not in WORDS and name not in FIGURES:
+        if name in OTHER_NAMES:
+            here = OTHER_NAMES[name]
+            raise _bad(f"unknown expectation '{name}'", f"Here it is '{here}'.", [here])
         raise _unknown(name, NAMES, "expectation", hinted)
     if value is None:
         raise _bad("nothing is expected", "Write for instance {max: 22}, or leave the line out.")

@@ -1,5 +1,5 @@
-"""What a figure must be, in plain words: `true`, `{max: 22}`, `{min: 3d, at: worst}`, `560.66e9 +- 0.1 %`; and what of
-this no estimate can meet together.
+"""What a figure must be, in plain words: `true`, `{max: 22}`, `<= 22`, `{min: 3d, at: worst}`, `560.66e9 +- 0.1 %`; and
+what of this no estimate can meet together.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import ClassVar
 from ..catalog.types import STRICT
 from ..errors import UsageError
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..text import printable
 from ..units import parse_fraction
 from .figures import FIGURES, WORDS, End, Figure, Word
 
 Scalar = str | int | float | bool
+_BOUND = re.compile(r"(?P<sign><=|>=|[<>≤≥])\s*(?P<bound>.+)", re.DOTALL)
 _TOLERANCE = re.compile(r"(.+?)\s*(?:\+-|\+/-|±)\s*(.+)", re.DOTALL)
 
 
@@ -111,6 +112,7 @@ def figure_requirement(figure: Figure, condition: WrittenRequirement, at: End) -
         UsageError: no number, a unit that does not fit, an exact value that no estimate meets, bounds that exclude
             each other.
     """
+    condition = _with_bound(condition)
     if isinstance(condition.value, list):
         raise UsageError("bad-expectation", f"{figure.name} is a number, not a list", "Write {min: ..., max: ...}.")
     written = figure.unit.written
@@ -134,6 +136,16 @@ def figure_requirement(figure: Figure, condition: WrittenRequirement, at: End) -
         text = f"{figure.name}: {' and '.join(texts)} exclude each other"
         raise UsageError("contradiction", text, "No figure meets both.")
     return Requirement(low=low, high=high, at=at, text=" and ".join(texts))
+
+
+def _with_bound(condition: WrittenRequirement) -> WrittenRequirement:
+    """A bound that is written as a sign, `<= 4h`, as the mapping says it, `{max: 4h}`."""
+    match = _BOUND.fullmatch(condition.value.strip()) if isinstance(condition.value, str) else None
+    if match is None:
+        return condition
+    if match["sign"] in ("<", "<=", "≤"):
+        return replace(condition, value=None, max=match["bound"])
+    return replace(condition, value=None, min=match["bound"])
 
 
 def _near(figure: Figure, value: Scalar) -> tuple[float, float, str]:
