@@ -25,8 +25,8 @@ _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card ca
     edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
     mit von und der die das ein eine karte grafikkarte grafikkarten speicher avec de et une la le carte cartes graphique
     graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
-    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung air mini studio gmktec
-    beelink minisforum nuc"""
+    inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung
+    air mini studio gmktec beelink minisforum nuc"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
