@@ -114,7 +114,10 @@ METHODS: Final = {"none": "finetune", "lora": "lora", "qlora": "qlora"}
 
 def method_of(task: str, adapters: str | None) -> str:
     """How weights change: the task itself, or with an objective what --adapters says."""
-    return METHODS[adapters or "none"] if any(each.task == task for each in OBJECTIVES.values()) else task
+    return METHODS[adapters or "none"] if task in _GUIDED else task
+
+
+_GUIDED: Final = frozenset(each.task for each in OBJECTIVES.values())
 
 
 def losses_of(task: str) -> tuple[str, ...]:

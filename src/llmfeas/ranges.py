@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from .contract import Published
@@ -13,7 +14,12 @@ TENTH: Final = 0.1
 NINETIETH: Final = 1.2815515655446004
 """The percentile of the normal distribution that bounds it."""
 SLOPE: Final = NINETIETH / math.sqrt(2)
-HALVINGS: Final = 24
+HEIGHT: Final = 1 / math.sqrt(math.pi)
+"""The slope of half an error function at 0."""
+CELLS: Final = 1 << 24
+"""Parts of a range's width to which the ends of a mixed one are told."""
+NEAR, MOST_STEPS = 1e-11, 100
+"""Share of that width below which a step is the last one, and steps that are taken at most."""
 FAR: Final = 100.0
 """What stands for a wait that grows without end, as a multiple of the expected one or, if that is less, of one."""
 
@@ -66,24 +72,17 @@ class Range(Published):
         if self == other or not 0.0 < self.low <= self.high:
             return self
 
-        mine, theirs = self._logs(), other._logs()
-
-        def end(below: float) -> float:
-            low, high = math.log(min(self.low, other.low)), math.log(max(self.high, other.high))
-            for _ in range(HALVINGS):
-                middle = (low + high) / 2
-                passed = (1 - share) * _passed(mine, middle) + share * _passed(theirs, middle)
-                low, high = (middle, high) if passed < below else (low, middle)
-            return math.exp((low + high) / 2)
-
-        return Range(min(self.expected, end(TENTH)), self.expected, max(self.expected, end(1 - TENTH)))
+        both = (1 - share, self._logs()), (share, other._logs())
+        width = math.log(min(self.low, other.low)), math.log(max(self.high, other.high))
+        least = _passed_at(both, TENTH, math.log(self.low), *width)
+        most = _passed_at(both, 1 - TENTH, math.log(self.high), *width)
+        return Range(min(self.expected, math.exp(least)), self.expected, max(self.expected, math.exp(most)))
 
     def share_above(self, limit: float) -> float:
         """The share of all cases that lie above a limit."""
         return 1.0 - _passed(self._logs(), math.log(limit))
 
-    def _logs(self) -> tuple[float, float, float]:
-        """The logarithm of what is expected, and how far the ends are from it."""
+    def _logs(self) -> Logs:
         low, expected, high = math.log(self.low), math.log(self.expected), math.log(self.high)
         return expected, expected - low, high - expected
 
@@ -94,7 +93,40 @@ class Range(Published):
         return Range.around(self.expected / other.expected, math.exp(math.hypot(spread, other_spread)))
 
 
-def _passed(logs: tuple[float, float, float], value: float) -> float:
+Logs = tuple[float, float, float]
+"""The logarithm of what is expected, and how far the ends are from it."""
+
+
+def _passed_at(parts: Sequence[tuple[float, Logs]], below: float, value: float, low: float, high: float) -> float:
+    """The logarithm from `low` to `high` that a share of all cases is below, looked for from `value` on; `parts`:
+    shares of cases, each with their figure.
+
+    Newton's steps, and halvings where one would lead out of what is left. Told to one of CELLS of the whole width, so
+    that the last digits do not hang on the way there.
+    """
+    begin, width = low, high - low
+    for _ in range(MOST_STEPS):
+        passed, slope = -below, 0.0
+        for share, (expected, nearer, farther) in parts:
+            far = value - expected
+            spread = nearer if far < 0 else farther
+            if spread:
+                place = far / spread * SLOPE
+                passed += share * (0.5 + math.erf(place) / 2)
+                slope += share * SLOPE / spread * HEIGHT * math.exp(-place * place)
+            else:
+                passed += share * (far > 0)
+        low, high = (value, high) if passed < 0 else (low, value)
+        step = passed / slope if slope else width
+        near = abs(step) <= NEAR * width
+        value = value - step if near or low < value - step < high else (low + high) / 2
+        if near or high - low <= NEAR * width:
+            break
+    cell = min(int((value - begin) / width * CELLS), CELLS - 1) if width else 0
+    return begin + (cell + 0.5) / CELLS * width
+
+
+def _passed(logs: Logs, value: float) -> float:
     """The share of cases below a logarithm: a normal distribution of logarithms, of its own width to each side."""
     expected, below, above = logs
     far = value - expected

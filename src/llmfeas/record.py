@@ -219,20 +219,22 @@ def _filling(cls: Any) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]
     without = [name for name in placed if every[name].default is _MISSING and not every[name].factory]
     if without != list(placed[: len(without)]):
         raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
-    made = tuple(name for name, each in every.items() if not each.init)
+    may_be_named = frozenset(name for name, each in every.items() if each.init)
     defaults = {name: each.default for name, each in every.items() if each.default is not _MISSING}
     factories = [(name, each.factory) for name, each in every.items() if each.factory]
 
     def filled(record: Any, values: tuple[Any, ...], named: dict[str, Any]) -> bool:
         state = record.__dict__
         state.update(defaults)
-        state.update(zip(placed, values, strict=False))
-        wrong = named and not named.keys().isdisjoint((*made, *placed[: len(values)]))
+        right = named.keys() <= may_be_named
+        if values:
+            state.update(zip(placed, values, strict=False))
+            right = right and len(values) <= len(placed) and named.keys().isdisjoint(placed[: len(values)])
         state.update(named)
         for name, make in factories:
             if name not in state:
                 state[name] = make()
-        if wrong or len(values) > len(placed) or state.keys() != every.keys():
+        if not right or len(state) != len(every):  # of its fields alone: then all are there
             state.clear()
             return False
         if more:

@@ -162,6 +162,7 @@ def default_engine(backend: Backend, device: Device, task: str, quant: str = "no
     raise KeyError(f"no engine for {task} with {quant} on {backend.id}")
 
 
+@functools.lru_cache(maxsize=256)
 def _version(target: str) -> tuple[int, ...]:
     """Read `8.9` as (8, 9); what is no number counts as newest."""
     parts = target.split(".")
