@@ -48,6 +48,6 @@ def test_a_last_layer_that_is_unlike_its_kind_stands_for_itself_alone() -> None:
 
 @given(st.lists(st.sampled_from("ab"), min_size=1, max_size=40), st.integers(1, 2))
 def test_every_layer_is_like_a_walked_one_of_its_kind_and_a_walked_one_like_itself(kinds: list[str], tail: int) -> None:
-    found = outlined(kinds, tail)
+    found = outlined(tuple(kinds), tail)
     assert [kinds[found.walked[at]] for at in found.like] == kinds
     assert [found.like[layer] for layer in found.walked] == list(range(len(found.walked)))

@@ -74,6 +74,9 @@ class Batch:
     def __init__(self, server: Server, lengths: Lengths) -> None:
         self.server = server
         self.lengths = lengths
+        self.own, self.cached, self.attended = lengths.computed, lengths.cached, lengths.attended
+        """As in the lengths: asked for in every step."""
+        self.mixed = server.policy.mixed
         self.drafted = server.speculation.tokens
         self.steps = max(0.0, lengths.output - 1) / server.speculation.made
         """Decoding steps of an answer."""
@@ -98,24 +101,23 @@ class Batch:
     def budget(self, decoding: float) -> float:
         """Prompt tokens that a step may read beside its decoding requests."""
         tokens = float(self.server.max_num_batched_tokens)
-        if self.server.policy.mixed:
+        if self.mixed:
             tokens = max(1.0, tokens - decoding * (1 + self.drafted))
         if not self.server.policy.chunked:
-            own = self.lengths.computed
+            own = self.own
             wasted = own * (1 + self.lengths.prompt_spread.squared_variation) / 2
             tokens = max(own, tokens - wasted)
         return tokens
 
     def plain(self, decoding: float) -> float:
         """Seconds of a step without prompts."""
-        return self.server.step_seconds(decoding, self.lengths.cached, 0.0, 0.0) if decoding > 0.0 else 0.0
+        return self.server.step_seconds(decoding, self.cached, 0.0, 0.0) if decoding > 0.0 else 0.0
 
     def reading(self, decoding: float, tokens: float) -> float:
         """Seconds of a step that reads prompt tokens."""
-        lengths = self.lengths
-        if not self.server.policy.mixed:
+        if not self.mixed:
             decoding = 0.0
-        return self.server.step_seconds(decoding, lengths.cached if decoding else 0.0, tokens, lengths.attended)
+        return self.server.step_seconds(decoding, self.cached if decoding else 0.0, tokens, self.attended)
 
     def preempted(self) -> float:
         """How often a request is computed again where the pool is full and nothing is kept free.
@@ -131,7 +133,7 @@ class Batch:
 
     def cycle(self, prompts: float, computed: float = 1.0) -> Cycle:
         """The batch that takes in a mean number of prompts a step, each computed so many times."""
-        own, decoding = self.lengths.computed * computed, prompts * self.steps
+        own, decoding = self.own * computed, prompts * self.steps
         running = max(1.0, decoding)
         for _ in range(2):
             others = 1 - 1 / running
@@ -143,7 +145,7 @@ class Batch:
                 together = max(1.0, prompts)
             tokens = min(budget, own * together)
             step = self.reading(seen, tokens)
-            each = (step - (self.plain(seen) if self.server.policy.mixed else 0.0)) * own / tokens
+            each = (step - (self.plain(seen) if self.mixed else 0.0)) * own / tokens
             seconds = plain + joining * each if self.steps else step
             rate = prompts / seconds
             running = max(1.0, decoding + rate * step * max(1.0, own / tokens))
@@ -152,8 +154,8 @@ class Batch:
     def _table(self) -> Cycles:
         """Batches from one request alone to the largest throughput."""
         most = self.slots / max(1.0, self.steps)
-        if self.server.policy.mixed or not self.steps:
-            each = self.lengths.computed + self.steps * (1 + self.drafted)
+        if self.mixed or not self.steps:
+            each = self.own + self.steps * (1 + self.drafted)
             if self.server.max_num_batched_tokens / each < most:
                 most, self.limit = self.server.max_num_batched_tokens / each, "compute"
         least = min(most, self._alone())
@@ -172,7 +174,7 @@ class Batch:
 
     def _alone(self) -> float:
         """The prompts a step of a single user, who always has one request."""
-        own, budget = self.lengths.computed, self.budget(0.0)
+        own, budget = self.own, self.budget(0.0)
         first = self.reading(0.0, min(own, budget)) * max(1.0, own / budget)
         plain = self.plain(1.0)
         return plain / (self.steps * plain + first) if self.steps else 1.0

@@ -87,7 +87,7 @@ class _Folded:
         candidates: list[Candidate] = []
         for moment, levels in self.levels:
             found = {_total(with_experts(level, experts)): level for level in levels}
-            fullest = _undominated(found, MOST_TRIES)
+            fullest = _undominated(found, MOST_TRIES) if experts else found
             candidates += (candidate_at(level, moment, experts, total) for total, level in fullest.items())
         end = candidate_at(self.end, "optimizer", experts)
         return PeakCandidates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..model.build import tape_of
 from ..model.setup import Setup
@@ -64,14 +65,15 @@ def outline_of(setup: Setup, tail: int) -> Outline:
     """The layers of a stage that are worth a walk, in each of its loops the same ones."""
     kinds, held = layer_kinds(setup), setup.architecture.held_layers
     if held < 2 or setup.first_layer % held or setup.depth % held:
-        return outlined(kinds, tail)
-    once = outlined(layer_kinds(setup, gradients=False)[:held], tail)
+        return outlined(tuple(kinds), tail)
+    once = outlined(tuple(layer_kinds(setup, gradients=False)[:held]), tail)
     loops = setup.depth // held
     walked = tuple(loop * held + layer for loop in range(loops) for layer in once.walked)
     return Outline(walked, tuple(loop * len(once.walked) + place for loop in range(loops) for place in once.like))
 
 
-def outlined(kinds: Sequence[object], tail: int = 1) -> Outline:
+@lru_cache(maxsize=256)
+def outlined(kinds: tuple[object, ...], tail: int = 1) -> Outline:
     """Leave out what is like its neighbours: all but the first period and the last ones of the stretch that repeats,
     all but the ends of a run.
 
