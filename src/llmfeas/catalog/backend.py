@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
 from ..record import dataclass
@@ -34,7 +33,7 @@ class Condition:
         """Whether the device is one of those meant."""
         return (
             (self.below is None or _version(device.target) < _version(self.below))
-            and (not self.targets or any(fnmatchcase(device.target, pattern) for pattern in self.targets))
+            and (not self.targets or any(_means(target, device.target) for target in self.targets))
             and (not self.backends or device.backend in self.backends)
             and (not self.generations or device.generation in self.generations)
             and (not self.kinds or device.kind in self.kinds)
@@ -160,6 +159,11 @@ def default_engine(backend: Backend, device: Device, task: str, quant: str = "no
         if choice.fits(device, task, quant, concurrency):
             return choice.engine
     raise KeyError(f"no engine for {task} with {quant} on {backend.id}")
+
+
+def _means(named: str, target: str) -> bool:
+    """Whether a name of targets means one."""
+    return target.startswith(named[:-1]) if named.endswith("*") else target == named
 
 
 @functools.lru_cache(maxsize=256)

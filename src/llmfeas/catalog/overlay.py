@@ -10,7 +10,7 @@ Where they are looked for says `places`; this module needs YAML only where there
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,6 +69,11 @@ class OverlaidRecords(Records[R]):
     def peek(self, key: str, field: str) -> object:
         """One field of an entry as the overlays leave it, or as its default; None where it has neither."""
         return self.raw(key).get(field) if key in self._layers else super().peek(key, field)
+
+    def reader(self, field: str) -> Callable[[str], object]:
+        """`peek` for one field of very many entries."""
+        read = super().reader(field)
+        return lambda key: self.peek(key, field) if key in self._layers else read(key)
 
     def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
         """The document that an entry stands in last, and where."""

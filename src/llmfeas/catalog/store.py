@@ -10,7 +10,7 @@ import functools
 import json
 import os
 from collections import ChainMap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..errors import DataError
@@ -182,6 +182,14 @@ class Records(Mapping[str, R]):
                 return told.get(key)
             entry = self._entry(key)
         return entry[field] if field in entry else self._base_of(key).get(field)
+
+    def reader(self, field: str) -> Callable[[str], object]:
+        """`peek` for one field of very many entries."""
+        told: dict[str, object] = {}
+        for file in reversed(self._read):
+            section = file.data.get(self.section.key)
+            told.update((section.told(field) or {}) if isinstance(section, Section) else {})
+        return lambda key: told[key] if key in told else self.peek(key, field)
 
     def tells(self, key: str, field: str) -> bool:
         """Whether an entry, or its base, says anything of a field."""

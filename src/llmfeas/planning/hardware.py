@@ -129,14 +129,13 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     able.sort(key=lambda one: (one.memory_bytes < needed, not one.same_backend, not one.same_kind))
     alike = [one for one in able if one.same_backend and one.same_kind][:MOST_ALIKE]
     related = [one for one in able if one.same_backend and not one.same_kind][:MOST_RELATED]
-    others = [one for one in able if not one.same_backend][:MOST_OTHERS]
-    chosen = [catalog.devices[one.id] for one in (*alike, *related, *others)]
+    chosen = [*alike, *related, *[one for one in able if not one.same_backend][:MOST_OTHERS]]
     scenario = estimate.scenario
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
     kept |= {name: AUTO for name in OWN if scenario.was_given(name)}
-    for device in sorted(chosen, key=lambda device: device.memory_bytes if short else 0.0):
-        text = f"another device: {device.name}"
-        settings, far = {"device": device.id, **kept}, _farness(device, own, rented)
+    for one in sorted(chosen, key=lambda one: one.memory_bytes if short else 0.0):
+        text = f"another device: {catalog.devices.peek(one.id, 'name')}"
+        settings, far = {"device": one.id, **kept}, _farness(one, rented)
         yield change(scenario, "other-device", settings, text, more=far, alone=OWN)
 
 
@@ -150,21 +149,25 @@ class _Candidate:
     same_kind: bool
 
 
+ASKED_OF_ALL = ("released", "assumption", "backend", "kind", "representative", "memory_gib")
+
+
 @lru_cache(maxsize=64)
 def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[_Candidate, ...]:
     """Representative devices, like ones, and those of the same backend that somebody lets: of those that are not much
     older and have more memory. Processors that stand for no class are not even read.
     """
     found = []
-    devices, rented = catalog.devices, let(catalog)
-    peek, oldest = devices.peek, _year(own.released) - GENERATION_YEARS
-    for name in devices if own.backend == "cpu" else devices.first():
-        if name == own.id or _year(peek(name, "released")) < oldest or peek(name, "assumption"):
+    devices, rented, oldest = catalog.devices, let(catalog), _year(own.released) - GENERATION_YEARS
+    names = list(devices if own.backend == "cpu" else devices.first())
+    released, assumption, backend, kind_of, representative, memory_gib = map(devices.reader, ASKED_OF_ALL)
+    for name in names:
+        same, kind = backend(name) == own.backend, kind_of(name) == own.kind
+        if not (representative(name) or (same and (kind or name in rented))):
             continue
-        same, kind = peek(name, "backend") == own.backend, peek(name, "kind") == own.kind
-        if not (peek(name, "representative") or (same and (name in rented or kind))):
+        if name == own.id or _year(released(name)) < oldest or assumption(name):
             continue
-        gib = peek(name, "memory_gib")
+        gib = memory_gib(name)
         size = gib * GIB if isinstance(gib, int | float) else devices[name].memory_bytes  # which says what is wrong
         if size > more_than_bytes:
             found.append(_Candidate(name, size, same, kind))
@@ -182,9 +185,9 @@ def _step(one: _Candidate, needed_bytes: float, rented: Collection[str]) -> tupl
     return one.id not in rented, one.memory_bytes if enough else -one.memory_bytes
 
 
-def _farness(device: Device, own: Device, rented: Collection[str]) -> float:
+def _farness(one: _Candidate, rented: Collection[str]) -> float:
     """How much more another device hurts than a like one that somebody lets."""
-    return float(device.backend != own.backend) + (device.kind != own.kind) + (0.0 if device.id in rented else UNPRICED)
+    return float(not one.same_backend) + (not one.same_kind) + (0.0 if one.id in rented else UNPRICED)
 
 
 HARDWARE_SOURCES: tuple[tuple[str, Source], ...] = (

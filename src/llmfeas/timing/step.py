@@ -283,13 +283,22 @@ def least_token_seconds(work: Work, rates: TrainingRates, fused: bool, stages: r
     """
     least = math.inf
     work = replace(work, tokens=PLENTY_TOKENS, divisor=1.0, crowding=0.0, met=1.0, merged=0.0)
-    for count in stages:
-        stage = slowest_stage(work.sums, count)
-        staged = replace(work, stage=stage.layers * count / work.sums.layers, head=float(stage.heads * count))
+    for stage, head in _least_shares(work.sums, stages):
+        staged = replace(work, stage=stage, head=head)
         products = min(matrix_seconds(replace(staged, spread=spread), rates) for spread in (False, True))
         seconds = products + attention_seconds(staged, rates, fused=fused) + streaming_seconds(staged, rates)
         least = min(least, seconds / PLENTY_TOKENS)
     return least
+
+
+@lru_cache(maxsize=1024)
+def _least_shares(sums: Sums, stages: range) -> list[tuple[float, float]]:
+    """The shares of layers and head that the slowest stage has, times the stages, in pipelines of so many: those that no
+    other number beats in both, since work grows with either.
+    """
+    slowest = ((count, slowest_stage(sums, count)) for count in stages)
+    shares = {(stage.layers * count / sums.layers, float(stage.heads * count)) for count, stage in slowest}
+    return [one for one in shares if not any(a <= one[0] and b <= one[1] for a, b in shares - {one})]
 
 
 def device_links_of(scenario: Scenario) -> Links:
