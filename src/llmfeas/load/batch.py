@@ -22,6 +22,8 @@ Limit = Literal["max_num_seqs", "pool", "compute"]
 
 TABLE: Final = 28
 """Batches for which steps are computed; between them figures are interpolated."""
+GUESSES: Final = 4
+"""Batches that are looked at where a guess says, before the rest is halved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ FIGURES: Final = attrgetter(*(each.name for each in fields(Cycle)))
 class Cycles:
     """Batches of ever more prompts a step, each computed when it is first asked for."""
 
-    def __init__(self, size: int, cycle: Callable[[int], Cycle]) -> None:
-        self._cycle = cycle
-        self._known: list[Cycle | None] = [None] * size
+    def __init__(self, prompts: list[float], cycle: Callable[[float], Cycle]) -> None:
+        self._prompts, self._cycle = prompts, cycle
+        self._known: list[Cycle | None] = [None] * len(prompts)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -60,12 +62,26 @@ class Cycles:
     def __getitem__(self, place: int) -> Cycle:
         found = self._known[place]
         if found is None:
-            found = self._known[place] = self._cycle(place % len(self._known))
+            found = self._known[place] = self._cycle(self._prompts[place])
         return found
+
+    def place(self, running: float) -> int:
+        """Where the first batch with more running requests stands, if there is one; looked for where their number for
+        each prompt says, as in the last batch that was seen: few are computed on the way.
+        """
+        low, high, seen = 0, len(self), -1
+        for tries in range(high):
+            if low == high:
+                break
+            each = self[seen].running / self._prompts[seen]
+            guess = bisect_right(self._prompts, running / each) if tries < GUESSES else (low + high) // 2
+            seen = min(max(low, guess), high - 1)
+            low, high = (seen + 1, high) if self[seen].running <= running else (low, seen)
+        return low
 
     def end(self, place: int, last: Cycle) -> None:
         """Put the last batch at a place and nothing behind it."""
-        self._known[place:] = [last]
+        self._known[place:], self._prompts[place + 1 :] = [last], []
 
 
 class Batch:
@@ -161,9 +177,9 @@ class Batch:
         least = min(most, self._alone())
         count = 1 if least == most else min(TABLE, 3 + int(8 * math.log(most / least)))
         ratio = most / least
-        table = Cycles(count, lambda index: self.cycle(least * ratio ** (index / max(1, count - 1))))
+        table = Cycles([least * ratio ** (index / max(1, count - 1)) for index in range(count)], self.cycle)
         if table[-1].running > self.slots:
-            place = bisect_right(table, self.slots, key=lambda cycle: cycle.running)
+            place = table.place(self.slots)
             self.limit = self.slots_limit
             table.end(place, _between(table, self.slots))
         again = self.preempted()
@@ -194,7 +210,7 @@ class Batch:
 
 
 def _between(table: Cycles, running: float) -> Cycle:
-    place = bisect_right(table, running, key=lambda cycle: cycle.running)
+    place = table.place(running)
     if place == 0 or place == len(table):
         return table[min(place, len(table) - 1)]
     low, high = table[place - 1], table[place]

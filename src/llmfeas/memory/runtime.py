@@ -9,7 +9,7 @@ from typing import Literal
 from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..ranges import Range
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import runs_fused
 from ..workload.parameters import parameters_of
 from .usable import usable_bytes
@@ -35,6 +35,7 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
     return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
 
 
+@cached_across_batches
 def context_bytes(scenario: Scenario) -> float:
     """The driver's context, and for a training on a CPU the program that runs it."""
     table, backend = scenario.tables.runtime, scenario.device.backend
@@ -87,6 +88,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
 
 
+@cached_across_batches
 def own_memory(scenario: Scenario) -> Own | None:
     """What the user's own measurements of peak memory say of this device and engine, None where there are none."""
     return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
@@ -94,27 +96,30 @@ def own_memory(scenario: Scenario) -> Own | None:
 
 def peak_width(scenario: Scenario, weights: float = 0.0) -> float:
     """The factor to both sides of a peak between which 80 % of measurements lie; `weights`: their share of it."""
-    return exp(NORMAL_90 * hypot(_log_spread(scenario), weights * _file_spread(scenario)))
+    if scenario.is_training:
+        return _training_width(scenario, is_sharded(scenario))
+    spread = scenario.engine_record.serving.memory.log_spread
+    return exp(NORMAL_90 * hypot(spread, weights * _file_spread(scenario)))
 
 
+@cached_across_batches
 def _file_spread(scenario: Scenario) -> float:
     """How much files of a format's name differ from model to model, where the file itself is not here."""
-    if scenario.is_training or scenario.stored is not None:
+    if scenario.stored is not None:
         return 0.0
     return scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks).spread
 
 
-def _log_spread(scenario: Scenario) -> float:
-    if not scenario.is_training:
-        return scenario.engine_record.serving.memory.log_spread
-    overhead, sharded = overhead_of(scenario), is_sharded(scenario)
-    adapters = None
+@cached_across_batches
+def _training_width(scenario: Scenario, sharded: bool) -> float:
+    overhead, adapters = overhead_of(scenario), None
     if scenario.method in ("lora", "qlora"):
         adapters = overhead.sharded_adapters_log_spread if sharded else overhead.adapters_log_spread
     every = overhead.sharded_log_spread if sharded else overhead.log_spread
-    return every if adapters is None else adapters
+    return exp(NORMAL_90 * (every if adapters is None else adapters))
 
 
+@cached_across_batches
 def overhead_of(scenario: Scenario) -> TrainingOverhead:
     """What the framework that runs a training scenario holds beside tensors."""
     held = scenario.engine_record.training.memory
@@ -123,8 +128,11 @@ def overhead_of(scenario: Scenario) -> TrainingOverhead:
 
 def divided_bytes(scenario: Scenario) -> float:
     """The bytes that can be under way at once where ranks divide gradients (ZeRO 2) or weights too (ZeRO 3), else 0."""
-    if not is_sharded(scenario):
-        return 0.0
+    return _divided_bytes(scenario) if is_sharded(scenario) else 0.0
+
+
+@cached_across_batches
+def _divided_bytes(scenario: Scenario) -> float:
     counts = parameters_of(scenario)
     elements = counts.trainable + (counts.total if scenario.zero >= 3 else 0)
     return 4.0 * elements / (scenario.tp * scenario.pp)
