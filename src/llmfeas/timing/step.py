@@ -293,8 +293,8 @@ def least_token_seconds(work: Work, rates: TrainingRates, fused: bool, stages: r
 
 @lru_cache(maxsize=1024)
 def _least_shares(sums: Sums, stages: range) -> list[tuple[float, float]]:
-    """The shares of layers and head that the slowest stage has, times the stages, in pipelines of so many: those that no
-    other number beats in both, since work grows with either.
+    """The shares of layers and head that the slowest stage has, times the stages, in pipelines of so many: those that
+    no other number beats in both, since work grows with either.
     """
     slowest = ((count, slowest_stage(sums, count)) for count in stages)
     shares = {(stage.layers * count / sums.layers, float(stage.heads * count)) for count, stage in slowest}
