@@ -9,6 +9,9 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"ud-(q\d)_k_xl", r"ud-\1_k_xl"),
     (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
     (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:xl|s|m|l))?|tq[12]_0)", r"\1"),
+    (r"(?:mlx-)?mixed-\d(?:[_-]\d)*bit|(?:mlx-)?dq\d?(?:plus|_k_m)?", "mlx-mixed"),
+    (r"jang(?:tq\d?|_\d[a-z])?", "jang"),
+    (r"oq(\d)e?", r"mlx-\1bit"),
     (r"mlx-(mxfp[48]|nvfp4)", r"mlx-\1"),
     (r"nvfp4", "nvfp4"),
     (r"mxfp4(?:-q8|[-_]moe)?", "mxfp4"),
@@ -21,7 +24,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"int([48])-ov", r"openvino-int\1"),
     (r"(?:int4-)?auto-?round", "autoround-int4"),
     (r"gptq(?:-int4|-4bit|-4b)?(?:-128g)?", "gptq-int4"),
-    (r"(?:quantized.)?w4a16", "w4a16"),
+    (r"(?:quantized.)?w4a(?:16|8|fp8)", "w4a16"),
     (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
     (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
     (r"exl3[-_ ](\d\.\d+)bpw(?:-h\d)?|(\d\.\d+)bpw(?:-h\d)?[-_]exl3", r"exl3-\1\2bpw"),
@@ -35,6 +38,10 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
 )
 """How formats are written, and their ids in data/quantization.yaml; the first that is found counts."""
 _ANY: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_SPELLINGS)))
+_FURTHER: Final = re.compile(
+    r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|g(?:64|128)|gb10)(?![a-z0-9])"
+)
+"""What names say beside a format: of other tensors, of the same once more, of the machine that it was made for."""
 _VAGUE: Final = ("none", "int4", "int8")
 """What a name may leave open, and `--quant` may not: `q4` is one of several formats."""
 _PARTED: Final = re.compile(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))")
@@ -50,7 +57,8 @@ def without_format(name: str) -> tuple[str, str]:
     pattern, wanted = _SPELLINGS[index]
     match = re.fullmatch(pattern, found[0])
     assert match is not None
-    return spelled[: found.start()] + " " + spelled[found.end() :], match.expand(wanted)
+    rest = f"{spelled[: found.start()]} {_FURTHER.sub(' ', spelled[found.end() :])}"
+    return rest, match.expand(wanted)
 
 
 def format_named(text: str) -> str:

@@ -34,6 +34,7 @@ _DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])(?:[0-2]\d|
 _SAME_WORDS: Final = """
     instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i
     abliterated heretic ud dwq uncensored quantized dynamic cloud exp model the community exl2 exl3 exl bpw meta
+    crack derisked obliterated optiq quark mtp mtplx optimized speed bare serve
     facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid bytedance arcee moonshot
     moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae"""
 _SAME: Final = frozenset(_SAME_WORDS.split())
