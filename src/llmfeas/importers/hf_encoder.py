@@ -95,6 +95,26 @@ def bert(config: Config, parts: Parts) -> Parts:
     return {"positions": "learned", "side": side, "masked": predicts(config), **dropout_of(config)}
 
 
+@reader
+def turning(config: Config, parts: Parts, *, gated: bool = False) -> Parts:
+    """Read BERT with heads that rotate (Jina 3); with gates only the last product of a feed-forward has a bias, and
+    there is no pooler (GTE, whose first files say `new`)."""
+    hidden = parts["hidden"]
+    biases = parts["layers"] * hidden if gated else 0
+    vectors = kinds_of(config, hidden) + behind_last(config, parts, pooled=not gated) + biases
+    return {"side": SideWeights(vectors=vectors), "masked": predicts(config), **dropout_of(config)}
+
+
+@reader
+def looking_back(config: Config, parts: Parts) -> Parts:
+    """Read EuroBERT: a decoder's layers that see both sides, with a product before what classifies."""
+    kind, hidden = class_of(config), parts["hidden"]
+    head = 0 if config.fields.get("tie_word_embeddings") is True else hidden * parts["vocab"]
+    labels = labels_of(config) * (hidden + 1)
+    behind = {"Model": 0, "MaskedLM": head, "SequenceClassification": square(hidden) + labels}.get(kind, labels)
+    return {"side": SideWeights(vectors=behind) if behind else None}
+
+
 def modern_windows(config: Config, parts: Parts, size: int) -> Parts:
     """Read which layers of a ModernBERT see everything: those that are listed, or every n-th from the first on."""
     layers: int = parts["layers"]
