@@ -24,6 +24,7 @@ ASK = "model=llama-3-8b device={} task=inference quant=q4_k_m {}"
         ("t4", "prefill=1000000"),
         ("rtx-4090", "decode=0.5"),
         ("rtx-4090", "decode=120 memory=6TiB"),
+        ("rtx-4090", "memory=1GiB"),
     ],
 )
 def test_what_no_machine_does_is_refused(device: str, figures: str) -> None:

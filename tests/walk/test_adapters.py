@@ -105,6 +105,7 @@ def test_learned_tokens_take_time_and_memory_as_tokens_do() -> None:
         ({"lora_kind": "prefix", "model": "flan-t5-xl"}, "counted for decoders alone"),
         ({"lora_kind": "prefix", "model": "mamba-2.8b"}, "trains nothing"),
         ({"lora_kind": "ia3", "model": "mamba-2.8b"}, "trains nothing"),
+        ({"lora_layers": 1, "lora_targets": "attention", "model": "zamba-7b"}, "trains nothing"),
     ],
 )
 def test_what_software_cannot_do_is_refused(changes: dict[str, Any], told: str) -> None:

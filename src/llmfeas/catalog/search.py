@@ -118,7 +118,7 @@ def choice(index: Index, tokens: Tokens) -> tuple[str | None, tuple[str, ...]]:
     if tokens in index.defaults or (len(ids) > 1 and len(meant) == 1):
         return index.defaults.get(tokens) or meant.pop(), ids
     # nothing follows the words: the 7950X, not the 7950X3D
-    ends = {key for name, key in index.names if key in ids and name[-1] == tokens[-1] and holds(name, tokens)}
+    ends = {key for name, key in index.names if key in ids and name[-1:] == tokens[-1:] and holds(name, tokens)}
     if len(ends) == 1 and any(word[0].isdigit() for word in tokens):
         return ends.pop(), ids
     return (ids[0] if len(ids) == 1 else None), ids

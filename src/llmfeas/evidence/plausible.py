@@ -22,17 +22,19 @@ are allowed for; ten times the peak is none of them.
 """
 SLOWER = 60.0
 """So much slower than computed a run is another one than it is said to be, or its figure is mistyped."""
+LIGHTER = 3.0
+"""The same of memory, most of which is counted tensor by tensor."""
 
 
 def fault(item: ComparedFigure, capacity_bytes: float) -> str:
     """Why a measured figure cannot be true; empty where it can. `capacity_bytes` is the memory of one device."""
     what = f"{item.quantity} {item.measured:.4g}"
     if item.kind in ("training-memory", "inference-memory"):
-        return (
-            f"{what} is more than the {capacity_bytes:.4g} that the device has"
-            if item.measured > capacity_bytes
-            else ""
-        )
+        if item.measured > capacity_bytes:
+            return f"{what} is more than the {capacity_bytes:.4g} that the device has"
+        if item.measured * LIGHTER < item.found.low:
+            return f"{what} is {item.found.expected / item.measured:.3g} times less than what is held there"
+        return ""
     if item.kind not in BEYOND or item.naive is None:
         return ""
     share, allowed, words = BEYOND[item.kind]

@@ -89,8 +89,11 @@ def check_adapters(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
     if not parameters(model, rank, targets, kind=kind, virtual_tokens=1).trainable and not ADAPTERS[kind].pairs:
         text = f"--lora-kind {kind} trains nothing: {printable(model.name, 60)} has no keys and values of its own"
         raise UsageError("contradiction", text, "Use --lora-kind lora or prompt.")
-    if targets == "attention" and not parameters(model, rank, targets).trainable:
-        text = f"--lora-targets attention trains nothing: {printable(model.name, 60)} has no attention"
+    last, layers = draft.values["lora_layers"], model.architecture.layers
+    if targets == "attention" and not parameters(model, rank, targets, bare_layers=layers - (last or layers)).trainable:
+        anywhere = parameters(model, rank, targets).trainable
+        where = f"what --lora-layers {last} leaves" if anywhere else printable(model.name, 60)
+        text = f"--lora-targets attention trains nothing: {where} has no attention"
         raise UsageError("contradiction", text, "Use --lora-targets all-linear.")
 
 
