@@ -212,24 +212,29 @@ def _replay(ask: Ask) -> Iterator[str]:
     yield from differences("the JSON's inputs", _figures(found), stored)
 
 
-LENGTHS = ("context", "prompt", "output")
-"""Of a request: where nobody says them `context` is room in memory, and a token is timed in a short chat."""
-
-
 def _said(ask: Ask) -> Iterator[str]:
     """One setting as the answer has it, said by a person; and all of them."""
     found = bare_answer(ask)
-    apart = LENGTHS if found.scenario.task == "inference" else ()
     chosen = {name: each["value"] for name, each in inputs(found.scenario).items() if each["value"] is not None}
-    more = {name: value for name, value in chosen.items() if name not in (*ask, *apart)}
-    draw = random.Random(json.dumps(ask, default=str, sort_keys=True))
-    for name in draw.sample(sorted(more), min(SAID, len(more))):
-        yield from differences(f"--{name} {more[name]} said", _figures(found), {**ask, name: more[name]})
-    yield from differences("all said", _figures(found), {**ask, **more})
+    more = {name: value for name, value in chosen.items() if name not in ask}
+    for name, value in more.items():
+        yield from _said_otherwise(f"--{name} {value} said", found, {**ask, name: value})
+    yield from _said_otherwise("all said", found, {**ask, **more})
 
 
-SAID = 6
-"""Settings of an answer that are said one by one."""
+def _said_otherwise(name: str, found: Estimate, settings: Ask) -> Iterator[str]:
+    """Yield the parts of an answer that differ; who offers a price that was said, nobody knows."""
+    try:
+        said = bare_answer(settings)
+    except LlmfeasError as error:
+        yield f"{name}: refused: {error.message}, for {settings}"
+        return
+    ours, theirs = (dict(each.to_dict()["result"]) for each in (found, said))
+    for result in (ours, theirs):
+        result["cost"] = {key: value for key, value in (result["cost"] or {}).items() if key != "price"}
+    differ = [part for part in ours if ours[part] != theirs[part]]
+    if differ:
+        yield f"{name}: {differ} differ, for {settings}"
 
 
 def _solve(question: str) -> Callable[[Ask], Iterator[str]]:
@@ -330,8 +335,7 @@ AGREEMENTS: Sequence[Agreement] = (
     Agreement(name="a replay", text="the inputs of an answer, asked again, give it again", faults=_replay),
     Agreement(
         name="a value",
-        text="a value that an answer chose gives the same answer where a person says it, one or all; but for context, "
-        "prompt and output of a request, which unsaid are room in memory and a short chat",
+        text="a value that an answer chose gives the same answer where a person says it, each alone and all together",
         faults=_said,
     ),
     Agreement(name="a launch", text="what was settled by itself its engine's launcher writes as it is", faults=_launch),
@@ -396,6 +400,10 @@ def _of_inference(task: str) -> Mapping[str, Sequence[object]]:
     return {
         "context": (1024, 8192, 32768),
         "prompt": (100, 2000),
+        "output": (64, 1000),
+        "images": (2,),
+        "requests": (100,),
+        "ttft": ("2s",),
         "engine": _engines("serving", task),
         "quant": ("none", "q4_k_m", "q8_0", "fp8", "awq-int4", "mxfp4", "int8", "nf4"),
         "concurrency": (4, 16, 64),

@@ -134,7 +134,7 @@ class Settings(TypedDict, total=False):
     context: int | str
     """Tokens that the cache has room for."""
     prompt: int | str
-    """Tokens in the prompt."""
+    """Tokens in the prompt, those of its images among them."""
     images: int | str
     """Images in each prompt, at the size that a note names."""
     output: int | str

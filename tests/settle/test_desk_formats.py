@@ -177,12 +177,12 @@ def test_where_none_surely_fits_a_server_runs_the_first_format_that_may(requests
     assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, status)
 
 
-def test_a_request_takes_the_pages_of_its_prompt_and_answer_where_both_are_said() -> None:
+def test_a_request_takes_room_for_its_prompt_and_answer() -> None:
     said = served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, concurrency=64)
     assert (said.scenario.context, said.scenario.origins["context"]) == (1400, "derived")
     assert (said.verdict.status, said.verdict.memory) == ("feasible", "fits")
-    assert served("gpt-oss-20b", "rtx-4090", prompt=1000, concurrency=64).scenario.context == 4096
-    assert served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, engine="llama.cpp").scenario.context == 4096
+    assert served("gpt-oss-20b", "rtx-4090", prompt=1000, concurrency=64).scenario.context == 1512
+    assert served("gpt-oss-20b", "rtx-4090", output=400).scenario.context == 4096
 
 
 def test_a_doubt_is_no_reason_of_a_load_that_misses_its_targets() -> None:

@@ -12,17 +12,17 @@ from llmfeas.timing.prefill import image_seconds
 
 def test_images_are_in_the_prompt_and_the_cache() -> None:
     asked = {"model": "qwen2.5-vl-7b", "device": "rtx-4090", "task": "inference", "prompt": 100, "output": 50}
-    plain, seen = llmfeas.estimate(**asked), llmfeas.estimate(**asked, images=3)
-    assert seen.scenario.prompt == 100 + 3 * 1369
-    assert seen.scenario.context == seen.scenario.prompt + 50
-    assert plain.scenario.prompt == 100
+    seen = llmfeas.estimate(**asked | {"prompt": 100 + 3 * 1369}, images=3)
+    assert seen.scenario.context == 100 + 3 * 1369 + 50
+    with pytest.raises(UsageError, match="no room for the 4107 tokens of --images 3"):
+        llmfeas.estimate(**asked, images=3)
     assert any("1024 x 1024 pixels (28 x 28 a token) makes 1369 tokens" in note.message for note in seen.warnings)
 
 
-def test_an_answer_asked_again_counts_its_images_once() -> None:
+def test_the_prompt_that_is_shown_holds_its_images() -> None:
     found = llmfeas.estimate(model="gemma-3-4b", device="rtx-4090", task="inference", images=2)
-    again = llmfeas.estimate(**found.to_dict()["inputs"])
-    assert again.scenario.prompt == found.scenario.prompt == 256 + 2 * 256
+    said = llmfeas.estimate(model="gemma-3-4b", device="rtx-4090", task="inference", images=2, prompt=256 + 2 * 256)
+    assert said.scenario.prompt == found.scenario.prompt == 256 + 2 * 256
 
 
 def test_models_without_a_rule_are_refused() -> None:
@@ -40,8 +40,7 @@ def test_every_rule_has_a_size_and_a_tower(models: dict[str, llmfeas.Model]) -> 
 
 def test_images_are_read_before_the_prompt() -> None:
     asked = {"model": "qwen3-vl-8b", "device": "rtx-4090", "task": "inference", "output": 50}
-    seen, plain = llmfeas.estimate(**asked, prompt=100, images=3), llmfeas.estimate(**asked, prompt=100 + 3 * 1024)
-    assert seen.scenario.prompt == plain.scenario.prompt
+    seen, plain = (llmfeas.estimate(**asked, prompt=100 + 3 * 1024, images=count) for count in (3, 0))
     longer = 3 * image_seconds(seen.scenario)
     with_images, text = (inference_time(found.scenario) for found in (seen, plain))
     first = [found.time_to_first_token_seconds.expected for found in (with_images, text)]
@@ -72,9 +71,7 @@ def test_layers_that_attend_to_an_image_keep_its_keys() -> None:
 
 def test_a_load_of_prompts_with_images_waits_for_them() -> None:
     asked = {"model": "gemma-3-27b", "device": "h100-sxm", "task": "inference", "quant": "fp8", "rate": 0.2}
-    plain, seen = (
-        llmfeas.estimate(**asked, **more) for more in ({"prompt": 2000 + 8 * 256}, {"prompt": 2000, "images": 8})
-    )
+    plain, seen = (llmfeas.estimate(**asked, prompt=2000 + 8 * 256, images=count) for count in (0, 8))
     assert plain.load is not None and seen.load is not None
     waits = [found.load.ttft_seconds.p50.expected for found in (plain, seen)]
     assert waits[1] - waits[0] > 0.9 * 8 * image_seconds(seen.scenario)

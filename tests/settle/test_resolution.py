@@ -411,7 +411,7 @@ def test_batches_of_a_question_answer_alike_in_any_order(ask: dict[str, object],
     (
         ("llama-3-8b", 6000, 6512, 512),
         ("llama-3-8b", 3900, 4412, 512),
-        ("llama-3-8b", 100, 4096, 512),
+        ("llama-3-8b", 100, 612, 512),
         ("gpt2", 1000, 1024, 24),
         ("gpt2", 1024, 1024, 1),
     ),

@@ -60,6 +60,7 @@ def scenario(**changes: object) -> Scenario:
         precision="fp16",
         quant="q4_k_m",
         context=4096,
+        output=512,
         engine="llama.cpp",
         origins=origins,
     )

@@ -44,10 +44,7 @@ def flops(scenario: Scenario) -> Flops:
     """Count the FLOPs: of all tokens in training, of one request times concurrency in inference."""
     if not scenario.is_training:
         architecture = scenario.model.architecture
-        answer = (scenario.context or 1) - scenario.prompt
-        if scenario.was_given("output"):
-            answer = min(answer, scenario.output or answer)
-        return inference_flop(architecture, scenario.prompt, answer, scenario.concurrency)
+        return inference_flop(architecture, scenario.prompt, scenario.written, scenario.concurrency)
     return _training_flops(scenario)
 
 

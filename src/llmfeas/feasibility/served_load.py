@@ -205,10 +205,9 @@ def _finite(one: float, expected: float, other: float, width: float = 1.0, least
 def lengths_of(scenario: Scenario) -> Lengths:
     """Lengths of prompts and answers; answers end where the context does."""
     spread = Spread("lognormal", scenario.length_spread) if scenario.length_spread else FIXED
-    room = (scenario.context or 1) - scenario.prompt
     return Lengths(
         prompt=max(1, scenario.prompt),
-        output=max(1, min(scenario.output or 1, room)),
+        output=max(1, scenario.written),
         prompt_spread=spread,
         output_spread=spread,
         prefix_hit=scenario.prefix_hit,

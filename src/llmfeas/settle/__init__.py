@@ -21,10 +21,11 @@ from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
 from ..text import printable
+from ..units import digits
 from ..workload.parameters import parameters
 from ..workload.serving import replicas
 from . import engine as engines
-from . import formats, layout, lengths, recipe, said
+from . import formats, layout, lengths, recipe, requests, said
 from .cache import needs_fused, settle_cache, settle_passes
 from .draft import Draft
 from .experts import settle_experts
@@ -216,6 +217,7 @@ def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: R
         _widened(scenario, draft)
         _uneven(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
+    _sensible(settled)
     return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest, work=work)
 
 
@@ -280,7 +282,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     else:
         _settle_serving(draft, model, backend, engine, catalog)
     if model.architecture.source is not None:
-        lengths.settle_source(draft, model)
+        requests.settle_source(draft, model)
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
@@ -301,7 +303,7 @@ def _settle_training(draft: Draft, model: Model, engine: Engine, catalog: Catalo
 
 
 def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine, catalog: Catalog) -> None:
-    lengths.settle_inference_lengths(draft, model, engine, catalog)
+    requests.settle_lengths(draft, model, engine)
     settle_cache(draft, model, engine, catalog, fp8=backend.fp8_cache)
     settle_passes(draft, engine)
     draft.settle("gpu_layers", None, "derived")
@@ -332,9 +334,29 @@ def _widened(scenario: Scenario, draft: Draft) -> None:
     """
     if scenario.requests is not None:
         return
-    asked = -(-draft.values["concurrency"] // replicas(scenario))
+    asked, tokens = -(-draft.values["concurrency"] // replicas(scenario)), scenario.max_num_batched_tokens or 0
+    if scenario.was_given("max_num_batched_tokens"):
+        asked = min(asked, tokens)
     if scenario.max_num_seqs is not None and not scenario.was_given("max_num_seqs") and asked > scenario.max_num_seqs:
         draft.override("max_num_seqs", asked, "derived")
+        if asked > tokens:  # a pass has a token for each
+            draft.override("max_num_batched_tokens", asked, "derived")
+
+
+COMPUTED = tuple((BY_NAME[name].flag, name, BY_NAME[name].maximum) for name in ("tokens", "global_batch", "context"))
+
+
+def _sensible(scenario: Scenario) -> None:
+    """Refuse what was computed beyond what may be said.
+
+    Raises:
+        UsageError: a figure beyond its bound.
+    """
+    for flag, name, most in COMPUTED:
+        value = getattr(scenario, name)
+        if value is not None and value > most:
+            problem = f"{flag} comes to {digits(value)}, above the largest that makes sense, {digits(most)}"
+            raise UsageError("bad-quantity", problem, "ask for less")
 
 
 def _uneven(scenario: Scenario, draft: Draft) -> None:

@@ -285,7 +285,7 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
             default = offer.host_memory_gib * GIB
         if device.kind not in SHARED_MEMORY_KINDS and match.host_memory_bytes is not None:
             default = float(match.host_memory_bytes)
-        draft.values["host_memory_bytes"] = default
+        draft.values["host_memory_bytes"] = min(default, BY_NAME["host_memory"].maximum)
         draft.origins["host_memory"] = "default" if match.host_memory_bytes is None else "device"
     else:
         draft.values["host_memory_bytes"] = host

@@ -5,10 +5,6 @@ from __future__ import annotations
 from math import isclose
 
 from ..catalog.architecture import Model
-from ..catalog.engine import Engine
-from ..catalog.parts import SourceEncoder
-from ..catalog.serving_pool import step_value
-from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
@@ -16,11 +12,9 @@ from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
 from ..objectives import OBJECTIVES
 from ..options import flag_of
-from ..record import replace
-from ..scenario import Origin, Scenario, cached_across_batches
+from ..scenario import Scenario, cached_across_batches
 from ..timing.training import layout_tokens_per_second
-from ..units import GIB, format_count
-from ..workload.serving import USUAL_CONTEXT
+from ..units import format_count
 from ..workload.text_tokens import bytes_per_token
 from .draft import Draft
 
@@ -29,17 +23,14 @@ FINETUNE_TOKENS = 10e6
 PRETRAIN_BATCH_TOKENS = 2**19
 MICRO_BATCH_TOKENS = 8192
 CHAT_PROMPT_TOKENS = 256
-CHAT_ANSWER_TOKENS = 512
-"""What a request of a short chat has where only the load is described."""
-READ_TOKENS = 512
-"""Of a text that an encoder reads."""
+"""Of a short chat, where only the load is described."""
 WORTH_DOUBLING = 1.1
 """A micro-batch beyond that many tokens is taken where twice as many sequences at once are so much faster."""
 MANY = 10**9
 """A global batch that feeds all ranks, where none is settled yet."""
 
 
-def _within_positions(draft: Draft, model: Model, length: int, option: str) -> None:
+def within_positions(draft: Draft, model: Model, length: int, option: str) -> None:
     """Refuse what a learned position table has no row for, warn beyond the trained context.
 
     Raises:
@@ -68,7 +59,7 @@ def settle_sequence(draft: Draft, model: Model) -> None:
     longest = TEXT_TOKENS if draft.values["task"] == "embed" else 2048
     longest = max(longest, (draft.given.get("response_length") or 0) + CHAT_PROMPT_TOKENS)
     seq_len = draft.settle("seq_len", min(model.context, longest), "model" if model.context < longest else "default")
-    _within_positions(draft, model, seq_len, "--seq-len")
+    within_positions(draft, model, seq_len, "--seq-len")
 
 
 def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
@@ -143,146 +134,6 @@ def _settle_text(draft: Draft, model: Model) -> None:
         hint = f"leave --tokens out: at {each:.3g} bytes a token the text comes to {format_count(tokens)}"
         raise UsageError("contradiction", problem, hint)
     draft.override("tokens", max(1.0, tokens), "derived")
-
-
-def _usual_context(draft: Draft, engine: Engine, catalog: Catalog) -> tuple[int, Origin]:
-    """The context that an engine gives where nobody says, and where that is from: its own by the devices' memory."""
-    steps, device = engine.serving.contexts, draft.values["device"]
-    if not steps:
-        return USUAL_CONTEXT, "default"
-    seen = 0.0 if device.backend == "cpu" else draft.values["memory_bytes"] * draft.values["num_devices"]
-    if draft.values["wired_limit_bytes"] is not None:
-        seen = draft.values["wired_limit_bytes"] * draft.values["num_devices"]
-    return step_value(steps, seen / GIB), "backend"
-
-
-def settle_inference_lengths(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
-    """Settle `context`, `prompt`, `output`; a context without a prompt means prompt 0.
-
-    Raises:
-        UsageError: for a prompt longer than the context.
-    """
-    if model.architecture.encoder:
-        _settle_reading(draft, model)
-        return
-    if model.architecture.source is not None:
-        _settle_translating(draft, model, model.architecture.source)
-        return
-    usual, whose = _usual_context(draft, engine, catalog)
-    context = draft.settle("context", min(model.context, usual), "model" if model.context < usual else whose)
-    prompt = draft.settle("prompt", CHAT_PROMPT_TOKENS if _has_lengths(draft) and not draft.was_given("context") else 0)
-    prompt = _with_images(draft, model, prompt)
-    if prompt > context and draft.was_given("context"):
-        raise UsageError(
-            "contradiction",
-            f"--prompt {prompt} is longer than --context {context}, which holds prompt and answer",
-            f"use --context {prompt} or more",
-        )
-    output = _settle_output(draft, context, prompt, model)
-    said = draft.was_given("prompt") and draft.was_given("output") and not draft.was_given("context")
-    if said and engine.serving.memory.cache == "paged":  # a request takes the pages that it fills, not a slot
-        context = min(model.context, prompt + output)
-        draft.override("context", context, "derived")
-    if prompt + output > context:
-        if not draft.was_given("context"):
-            context = prompt if prompt == model.context else prompt + output
-            draft.override("context", context, "derived")
-        elif draft.was_given("output"):
-            wanted = f"--prompt {prompt} and --output-tokens {output}"
-            draft.warn("answer-cut", f"{wanted} are more than --context {context}: answers are cut there")
-    too_long = prompt > model.context and not draft.was_given("context")
-    _within_positions(draft, model, prompt if too_long else context, "--prompt" if too_long else "--context")
-
-
-def _settle_reading(draft: Draft, model: Model) -> None:
-    """Settle the lengths of an encoder: texts of `prompt` tokens, to which nothing is written.
-
-    Raises:
-        UsageError: a setting about written text.
-    """
-    for name in ("output", "rate", "requests", "ttft", "tpot", "draft"):
-        if draft.was_given(name):
-            problem = f"{model.name} reads texts and writes none: {flag_of(name)} has no meaning"
-            raise UsageError("writes-nothing", problem, "give the length of a text with --prompt")
-    usual = draft.given.get("context") or min(model.context, READ_TOKENS)
-    prompt = draft.settle("prompt", usual, "derived")
-    draft.override("context", prompt, "derived")
-    draft.override("output", None, "derived")
-    _within_positions(draft, model, prompt, "--prompt" if draft.was_given("prompt") else "--context")
-
-
-def _with_images(draft: Draft, model: Model, prompt: int) -> int:
-    """The tokens of a prompt with those of its images, which it holds already where an earlier answer settled it.
-
-    Raises:
-        UsageError: a model that reads no images, as far as anybody wrote down.
-    """
-    images: int = draft.settle("images", 0)
-    if not images:
-        return prompt
-    if not model.image_tokens:
-        why = (
-            "is not known to read images"
-            if not model.architecture.tower_parameters
-            else "makes of an image is not known"
-        )
-        problem = f"{model.name} {why}" if why.startswith("is") else f"how many tokens {model.name} {why}"
-        raise UsageError("no-images", problem, "give their tokens in --prompt")
-    each = f"an image of {model.image_size} makes {model.image_tokens} tokens, which --prompt holds"
-    timed = "is timed by its FLOPs: nobody measured it" if model.image_encoder else "is not in the time"
-    unread = f"; the work of the encoder that reads it {timed}"
-    draft.warn("images", f"{each}{unread}")
-    if draft.recorded.get("prompt") != "derived":
-        prompt += images * model.image_tokens
-        draft.override("prompt", prompt, "derived")
-    return prompt
-
-
-def _settle_translating(draft: Draft, model: Model, source: SourceEncoder) -> None:
-    """Settle the lengths of an encoder-decoder: `prompt` is what the encoder reads, `context` holds the answer alone.
-
-    Raises:
-        UsageError: a length of the input where every input is made equally long, or beyond learned positions.
-    """
-    prompt = draft.settle("prompt", source.tokens or min(model.context, READ_TOKENS), "model")
-    if source.tokens and prompt != source.tokens:
-        raise UsageError(
-            "contradiction",
-            f"--prompt {prompt} contradicts {model.name}, which makes {source.tokens} positions of any input",
-            "leave --prompt out",
-        )
-    if source.learned_positions and not source.tokens:
-        _within_positions(draft, model, prompt, "--prompt")
-    context = draft.given.get("context")
-    usual = min(model.context, context or CHAT_ANSWER_TOKENS)
-    output = draft.settle("output", usual, "model" if usual == model.context else "default")
-    draft.override("context", max(output, context or 0), "derived" if context is None else "given")
-    _within_positions(draft, model, draft.values["context"], "--context")
-
-
-def settle_source(draft: Draft, model: Model) -> Model:
-    """The model behind the text that its encoder reads: the prompt, or in training as long as the sequence."""
-    length = draft.values["prompt" if draft.values["task"] == "inference" else "seq_len"]
-    model = replace(model, architecture=model.architecture.reading(length))
-    draft.override("model", model, "given")
-    return model
-
-
-def _has_lengths(draft: Draft) -> bool:
-    """Whether the question is about requests, whose prompts have a length, be it said or not."""
-    said = any(draft.was_given(name) for name in ("output", "rate", "requests", "ttft", "tpot"))
-    return said or bool(draft.given.get("images"))
-
-
-def _settle_output(draft: Draft, context: int, prompt: int, model: Model) -> int:
-    """Settle the tokens of an answer: what a given context leaves, else a short answer within the model's own."""
-    if draft.was_given("context") and context > prompt:
-        output: int = draft.settle("output", context - prompt, "derived")
-    elif prompt <= model.context < prompt + CHAT_ANSWER_TOKENS:
-        output = draft.settle("output", max(1, model.context - prompt), "model")
-    else:
-        output = draft.settle("output", CHAT_ANSWER_TOKENS)
-    return output
 
 
 def global_batch(scenario: Scenario, micro_batch: int) -> int:

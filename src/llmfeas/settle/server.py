@@ -58,6 +58,7 @@ def settle_server(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     tokens, context = step_value(pool.tokens, gib), draft.values["context"]
     if tokens < context <= pool.whole_prompts:
         tokens = context
+    tokens = max(tokens, draft.given.get("max_num_seqs") or 0)
     tokens = draft.settle("max_num_batched_tokens", tokens, "device")
     sequences = draft.settle("max_num_seqs", min(tokens, step_value(pool.sequences, gib)), "device")
     if sequences > tokens:

@@ -35,8 +35,6 @@ from .links import device_links
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
 
-CHAT_CACHED_TOKENS = 256
-"""Mean cached length of a short chat, for which speed is quoted when nothing is said."""
 SHARP = 3
 SLOW_LINK_BYTES_PER_S = 64e9
 JOINED_PASSES = 3
@@ -162,16 +160,9 @@ def decode_rates(
 
 
 def cached_tokens(scenario: Scenario) -> float:
-    """Mean cached tokens while decoding: prompt and half the answer; of a short chat where no length is given."""
-    if scenario.model.architecture.source is not None:
-        return (scenario.output or 0) / 2
-    if scenario.was_given("output") and scenario.output is not None:
-        return scenario.prompt + scenario.output / 2
-    if scenario.was_given("context") and scenario.context is not None:
-        return (scenario.prompt + scenario.context) / 2
-    if scenario.was_given("prompt"):
-        return scenario.prompt + CHAT_CACHED_TOKENS
-    return float(CHAT_CACHED_TOKENS)
+    """Mean cached tokens while decoding: prompt and half the answer."""
+    read = 0 if scenario.model.architecture.source is not None else scenario.prompt
+    return read + scenario.written / 2
 
 
 def writers(scenario: Scenario) -> int:

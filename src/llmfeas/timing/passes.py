@@ -33,7 +33,7 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
 
 
 def _length(scenario: Scenario) -> float:
-    return float(scenario.prompt + (scenario.output or 0)) or TYPICAL_TOKENS
+    return float(scenario.prompt + scenario.written) or TYPICAL_TOKENS
 
 
 @cached_across_batches
