@@ -78,7 +78,9 @@ def _settle_prompt(draft: Draft, model: Model) -> int:
         UsageError: a prompt that has no room for its images, or is longer than the context.
     """
     seen, context = _image_tokens(draft, model), draft.given.get("context")
-    usual = CHAT_PROMPT_TOKENS if context is None else min(CHAT_PROMPT_TOKENS, context // 2)
+    usual = CHAT_PROMPT_TOKENS
+    if context is not None:
+        usual = min(usual, max(1, context - (draft.given.get("output") or context // 2)))
     prompt: int = draft.settle("prompt", seen + usual if _is_of_requests(draft) else 0)
     if prompt < seen:
         problem = f"--prompt {prompt} has no room for the {seen} tokens of --images {draft.values['images']}"
