@@ -110,6 +110,15 @@ class CountedMemory:
         return self.refusal if self.serving is None else self.serving.refusal
 
 
+def with_runtime(components: Mapping[str, float], runtime: float) -> dict[str, float]:
+    """All components: where own measurements say less than the tensors that were counted, each is as much less."""
+    if runtime >= 0.0:
+        return {**components, "runtime_bytes": runtime}
+    counted = sum(components.values())
+    part = max(counted + runtime, 0.0) / counted
+    return {**{name: size * part for name, size in components.items()}, "runtime_bytes": 0.0}
+
+
 def memory(scenario: Scenario) -> CountedMemory:
     """Count the bytes at the peak of one step (training) or of prefill and decode (inference), per device."""
     return _training(scenario) if scenario.is_training else _serving(scenario)
@@ -126,7 +135,7 @@ def _training(scenario: Scenario) -> CountedMemory:
     }
     notes = (Note("memory-approximate", tensors.approximate),) if tensors.approximate else ()
     found = Memory(
-        components={**components, "runtime_bytes": runtime.expected},
+        components=with_runtime(components, runtime.expected),
         peak_bytes=peak,
         peak_moment=tensors.moment,
         runner_up_moment=tensors.runner_up,
@@ -270,7 +279,7 @@ def _served(scenario: Scenario, tensors: InferenceMemory) -> Memory:
 
 def _found(scenario: Scenario, tensors: InferenceMemory, beside: float, peak: Range, usable: float) -> Memory:
     return Memory(
-        components=components_of({**tensors.components, "runtime_bytes": beside}),
+        components=components_of(with_runtime(tensors.components, beside)),
         peak_bytes=peak,
         peak_moment=tensors.moment,
         runner_up_moment=tensors.runner_up,
