@@ -108,16 +108,15 @@ OBJECTIVES: Final[dict[str, Objective]] = {
 }
 """By the values of --loss."""
 
+GUIDED: Final = frozenset(each.task for each in OBJECTIVES.values())
+"""Tasks with an objective of their own."""
 METHODS: Final = {"none": "finetune", "lora": "lora", "qlora": "qlora"}
 """How the weights of a task with an objective change, by the values of --adapters: as in the task of that name."""
 
 
 def method_of(task: str, adapters: str | None) -> str:
     """How weights change: the task itself, or with an objective what --adapters says."""
-    return METHODS[adapters or "none"] if task in _GUIDED else task
-
-
-_GUIDED: Final = frozenset(each.task for each in OBJECTIVES.values())
+    return METHODS[adapters or "none"] if task in GUIDED else task
 
 
 def losses_of(task: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from .adapters import ADAPTERS as KINDS
 from .adapters import VIRTUAL_TOKENS
-from .objectives import METHODS, OBJECTIVES
+from .objectives import GUIDED, METHODS, OBJECTIVES
 from .optimizers import OPTIMIZERS
 from .record import dataclass, field
 
@@ -23,8 +23,6 @@ Group = Literal[
 ]
 """The headings of `estimate --help`, in this order."""
 
-GUIDED = frozenset(each.task for each in OBJECTIVES.values())
-"""Tasks with an objective of their own."""
 WRITING = frozenset(each.task for each in OBJECTIVES.values() if each.rollouts)
 """Tasks in which the model writes what it learns from."""
 GROUPED = frozenset(each.task for each in OBJECTIVES.values() if each.group > 1)

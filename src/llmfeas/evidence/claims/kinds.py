@@ -109,25 +109,45 @@ def _label(settings: Ask, varied: Sequence[str], catalog: Catalog) -> str:
     return ", ".join([*([" on ".join(things)] if things else []), *others])
 
 
-def figures_of(estimated: Estimate) -> dict[str, Value]:
-    """Every figure and word of an estimate by name."""
-    words = {name: word.read(estimated) for name, word in WORDS.items()}
-    numbers = {name: figure.of(estimated) for name, figure in FIGURES.items()}
-    return {**numbers, **words, "engine": estimated.scenario.engine, "precision": estimated.scenario.precision}
+class EstimateFigures(Mapping[str, Value]):
+    """Every figure and word of an estimate by name, read when somebody asks for it."""
+
+    names = (*FIGURES, *WORDS, "engine", "precision")
+
+    def __init__(self, estimated: Estimate) -> None:
+        self.estimated = estimated
+
+    def __getitem__(self, name: str) -> Value:
+        if name in FIGURES:
+            return FIGURES[name].of(self.estimated)
+        if name in WORDS:
+            return WORDS[name].read(self.estimated)
+        if name in self.names:
+            return str(getattr(self.estimated.scenario, name))
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 def of_estimates(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     """Estimate scenarios: the settings of the command line; lists are crossed, `device` may be a choice."""
     for label, settings in _scenarios(ask, catalog):
-        yield Case(label, figures_of(estimate(resolution(settings, catalog))))
+        yield Case(label, EstimateFigures(estimate(resolution(settings, catalog))))
 
 
 def of_ratios(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     """Compare a `figure` of scenarios (`of`) with that of the same scenario under other settings (`to`): to / of."""
-    figure = FIGURES[ask["figure"]]
+    figure, known = FIGURES[ask["figure"]], {}
     for label, settings in _scenarios(ask["of"], catalog):
         other = next(_scenarios({**settings, **ask["to"]}, catalog))[1]
-        estimates = [estimate(resolution(each, catalog)) for each in (settings, other)]
+        for each in (settings, other):
+            if repr(each) not in known:  # one side is often the same in all
+                known[repr(each)] = estimate(resolution(each, catalog))
+        estimates = [known[repr(each)] for each in (settings, other)]
         one, two = (figure.of(each) for each in estimates)
         if one is not None and two is not None and estimates[0].verdict.software != "unsupported":
             yield Case(label, {"ratio": two.over(one), "status": estimates[0].verdict.status})
