@@ -314,12 +314,6 @@ class Scenario:
         return max(1, -(-self.global_batch // (self.micro_batch * self.dp)))
 
     @property
-    def written(self) -> int:
-        """Tokens of an answer, which ends where the context does."""
-        room = (self.context or 1) - (self.prompt if self.model.architecture.source is None else 0)
-        return min(self.output or 0, room)
-
-    @property
     def is_training(self) -> bool:
         """Whether weights change."""
         return self.task != "inference"

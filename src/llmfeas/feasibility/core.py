@@ -18,6 +18,7 @@ from ..timing.work import forwards_beside
 from ..units import format_count, format_percent
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.parameters import Parameters, bare_layers, lifts_input, parameters_of
+from ..workload.serving import answer_tokens
 from .cost import serving_cost, training_cost
 from .load_verdict import load_verdict
 from .long_run import long_run
@@ -44,7 +45,7 @@ def flops(scenario: Scenario) -> Flops:
     """Count the FLOPs: of all tokens in training, of one request times concurrency in inference."""
     if not scenario.is_training:
         architecture = scenario.model.architecture
-        return inference_flop(architecture, scenario.prompt, scenario.written, scenario.concurrency)
+        return inference_flop(architecture, scenario.prompt, answer_tokens(scenario), scenario.concurrency)
     return _training_flops(scenario)
 
 

@@ -24,7 +24,7 @@ from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import least_step_seconds, step_seconds
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import cached_value_bytes, replicas, widest_pass_tokens
+from ..workload.serving import answer_tokens, cached_value_bytes, replicas, widest_pass_tokens
 from .result import Percentiles, ServedLoad
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def lengths_of(scenario: Scenario) -> Lengths:
     spread = Spread("lognormal", scenario.length_spread) if scenario.length_spread else FIXED
     return Lengths(
         prompt=max(1, scenario.prompt),
-        output=max(1, scenario.written),
+        output=max(1, answer_tokens(scenario)),
         prompt_spread=spread,
         output_spread=spread,
         prefix_hit=scenario.prefix_hit,

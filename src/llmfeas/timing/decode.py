@@ -19,7 +19,7 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import loops_over_experts
-from ..workload.serving import cached_value_bytes
+from ..workload.serving import answer_tokens, cached_value_bytes
 from .host import (
     experts_share,
     host_experts_bytes,
@@ -162,7 +162,7 @@ def decode_rates(
 def cached_tokens(scenario: Scenario) -> float:
     """Mean cached tokens while decoding: prompt and half the answer."""
     read = 0 if scenario.model.architecture.source is not None else scenario.prompt
-    return read + scenario.written / 2
+    return read + answer_tokens(scenario) / 2
 
 
 def writers(scenario: Scenario) -> int:

@@ -11,7 +11,7 @@ from ..contract import Added, Published, hidden, published
 from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..workload.serving import streams_weights
+from ..workload.serving import answer_tokens, streams_weights
 from .decode import cached_tokens, decode_parts, decode_rates, readers, sequences_per_replica, writers
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
@@ -182,7 +182,7 @@ def _mixed(scenario: Scenario, found: InferenceTime, other: InferenceTime, share
     names = (*EITHER, "time_to_first_token_seconds")
     mixed = {name: getattr(found, name).mixed(getattr(other, name), share) for name in names}
     each, first = mixed["tokens_per_second_per_sequence"], mixed["time_to_first_token_seconds"]
-    served = partial(one_by_one, first, each, max(1, scenario.written))
+    served = partial(one_by_one, first, each, max(1, answer_tokens(scenario)))
     return replace(found, **mixed, served=served)
 
 
@@ -219,7 +219,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
         decode_bound_by=decode_bound_by(decoding),
         decode_parts=decoding,
         prefill_parts=reading,
-        served=partial(one_by_one, first_token, each, max(1, scenario.written)),
+        served=partial(one_by_one, first_token, each, max(1, answer_tokens(scenario))),
         regime=found.regime,
         prefill_regime=found_prefill.regime,
         evidence=weakest(found, found_prefill),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..load.costs import mixed, sampled
 from ..load.server import StepSeconds
 from ..scenario import Scenario, cached_across_batches
+from ..workload.serving import answer_tokens
 from .decode import decode_parts
 from .prefill import read_parts
 from .serving_floor import least_decode_seconds, least_prompt_seconds
@@ -33,7 +34,7 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
 
 
 def _length(scenario: Scenario) -> float:
-    return float(scenario.prompt + scenario.written) or TYPICAL_TOKENS
+    return float(scenario.prompt + answer_tokens(scenario)) or TYPICAL_TOKENS
 
 
 @cached_across_batches

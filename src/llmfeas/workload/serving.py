@@ -134,6 +134,12 @@ def widest_pass_tokens(scenario: Scenario) -> int | None:
     return said or scenario.engine_record.serving.memory.pass_tokens
 
 
+def answer_tokens(scenario: Scenario) -> int:
+    """Tokens of an answer, which ends where the context does."""
+    before = scenario.prompt if scenario.model.architecture.source is None else 0
+    return min(scenario.output or 0, (scenario.context or 1) - before)
+
+
 def longest_request(scenario: Scenario) -> int:
     """Tokens of the longest request that a server is told to take; a length on average is no limit."""
     context, model = _context(scenario), scenario.model
