@@ -204,6 +204,11 @@ def held(asked: TypedName, name: TypedName) -> bool:
     return any(asked.needed[i : i + len(inner)] == inner for i in range(len(asked.needed) - len(inner) + 1))
 
 
+def lacks(key: str, asked: TypedName) -> bool:
+    """Whether a model is less than the one asked for is or drafts for: no answer to its name, and no hint."""
+    return bool((_OTHER & set(asked.needed)) - set(typed(key).needed))
+
+
 def kindred(asked: Words, name: Words) -> bool:
     """Whether a model may be what a misspelled name meant: a word of the family is spelled alike."""
     mine, theirs = _family_words(asked), _family_words(name)

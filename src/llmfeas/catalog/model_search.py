@@ -53,7 +53,7 @@ def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
 @functools.lru_cache(maxsize=1024)
 def model_named(text: str, catalog: Catalog) -> Match[Model]:
     """The model that a name means which is no id; `find_model` says the rest."""
-    from .model_names import chosen, dotted, kindred, newest, typed
+    from .model_names import chosen, dotted, kindred, lacks, newest, typed
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
@@ -77,7 +77,7 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
         if kept := _unpublished(text):
             raise kept
         near = newest(index.names, tokens_of(text)) or alike(index, text, kindred)
-        raise unknown(index, "model", text, near)
+        raise unknown(index, "model", text, [key for key in near if not lacks(key, asked)])
     model = catalog.models[key]
     others = tuple(other for other in ids if other != key)
     wanted, remark = _format_named(asked, model, catalog)
