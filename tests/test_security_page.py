@@ -13,7 +13,8 @@ from llmfeas import errors
 from llmfeas.catalog import source
 from llmfeas.check import diff, read
 from llmfeas.cli import scenarios
-from llmfeas.importers import config_file, gguf, safetensors
+from llmfeas.importers import config_file, gguf, hub, local_stores, safetensors
+from llmfeas.importers.header import MIB
 from llmfeas.machine import probe
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +36,17 @@ BOUNDS = [
     ("crossed", f"{scenarios.MAX_CROSSED:,} scenarios"),
     ("Stored answers", f"{diff.MAX_BYTES:,} bytes, {diff.MAX_DEPTH} levels"),
     ("Expectations of", f"{read.MAX_JUDGED:,} judgements"),
+    (
+        "hub",
+        f"{hub.CONFIG_LIMIT // MIB} MiB a configuration, {safetensors.INDEX_LIMIT // MIB} MiB an index, "
+        f"{safetensors.HEADER_LIMIT // MIB} MiB a header (GGUF: {gguf.HEADER_LIMIT // MIB} MiB); "
+        f"pauses of {hub.PAUSE_SECONDS:g} s, {hub.SECONDS:g} s together",
+    ),
+    (
+        "Stores of",
+        f"{local_stores.MANIFEST_LIMIT // MIB} MiB a manifest, {local_stores.MOST_FILES:,} files; "
+        "a manifest leads to its own store only",
+    ),
     ("Tools", f"{probe.MAX_CHARACTERS:,} characters, {probe.LIMIT_SECONDS:g} seconds a tool"),
 ]
 

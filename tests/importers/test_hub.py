@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import threading
 import time
@@ -59,6 +60,8 @@ class Hub(BaseHTTPRequestHandler):
 
     files: ClassVar[dict[str, bytes]] = {}
     status: ClassVar[dict[str, int]] = {}
+    elsewhere: ClassVar[dict[str, str]] = {}
+    """Where a redirect leads."""
     ranges: ClassVar[bool] = True
     slow: ClassVar[bool] = False
     asked: ClassVar[list[tuple[str, str, str]]] = []
@@ -67,6 +70,12 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.path.rsplit("/", 1)[-1]
         Hub.asked.append((self.path, self.headers.get("Range", ""), self.headers.get("Authorization", "")))
+        if name in self.elsewhere:
+            self.send_response(302)
+            self.send_header("Location", self.elsewhere[name])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         body = self.files.get(name)
         status = self.status.get(name, 404 if body is None else 206 if self.ranges else 200)
         self.send_response(status)
@@ -93,7 +102,7 @@ class Hub(BaseHTTPRequestHandler):
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
     pytest.importorskip("huggingface_hub", reason="the extra llmfeas[hub] is not installed")
     Hub.files = {"config.json": json.dumps(CONFIG).encode(), "model.safetensors": weights(tensors())}
-    Hub.status, Hub.ranges, Hub.slow, Hub.asked, Hub.sent = {}, True, False, [], 0
+    Hub.status, Hub.elsewhere, Hub.ranges, Hub.slow, Hub.asked, Hub.sent = {}, {}, True, False, [], 0
     running = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=running.serve_forever, daemon=True).start()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{running.server_port}")
@@ -256,3 +265,18 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="takes huggingface_hub") as caught:
         hub.folder_from_hub("hf:org/without")
     assert "llmfeas[hub]" in caught.value.hint
+
+
+def test_a_redirect_leads_to_no_file_here_and_takes_no_token_along(
+    server: type[Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    server.elsewhere = {"config.json": "file:///etc/hostname"}
+    with pytest.raises(DataError, match="cannot be asked"):
+        llmfeas.estimate(model="hf:org/to-a-file", device="rtx-4090", task="inference")
+    port = int(os.environ["HF_ENDPOINT"].rpartition(":")[2])
+    server.elsewhere, server.asked = {"config.json": f"http://localhost:{port}/other"}, []
+    with pytest.raises(DataError, match="has no config.json"):
+        llmfeas.estimate(model="hf:org/to-another", device="rtx-4090", task="inference")
+    tokens = {path: token for path, _, token in server.asked}
+    assert tokens["/other"] == "" and "secret" in tokens["/org/to-another/resolve/main/config.json"]
