@@ -276,7 +276,7 @@ def test_a_redirect_leads_to_no_file_here_and_takes_no_token_along(
         llmfeas.estimate(model="hf:org/to-a-file", device="rtx-4090", task="inference")
     port = int(os.environ["HF_ENDPOINT"].rpartition(":")[2])
     server.elsewhere, server.asked = {"config.json": f"http://localhost:{port}/other"}, []
-    with pytest.raises(DataError, match="has no config.json"):
+    with pytest.raises(DataError, match=r"has no config\.json"):
         llmfeas.estimate(model="hf:org/to-another", device="rtx-4090", task="inference")
     tokens = {path: token for path, _, token in server.asked}
     assert tokens["/other"] == "" and "secret" in tokens["/org/to-another/resolve/main/config.json"]

@@ -220,3 +220,11 @@ def test_an_answer_that_does_not_fit_can_be_asked_again_with_its_ways_out() -> N
     again = llmfeas.estimate(**found["inputs"]).to_dict()["result"]
     assert again["verdict"] == found["result"]["verdict"]
     assert found["result"]["verdict"]["memory"] == "exceeds"
+
+
+def test_other_counts_learn_from_steps_of_the_same_answers_or_say_so() -> None:
+    asked = {"model": "llama-3-8b", "device": "h100-sxm", "task": "grpo", "deadline": "30min"}
+    more = [each for each in answer(asked, ladder=False, uses=False).remedies if "num_devices" in each.changes]
+    assert more
+    for each in more:
+        assert each.changes.get("global_batch") == 8 or "more answers than 8" in each.message

@@ -11,6 +11,7 @@ from ..catalog.prices import let
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..record import dataclass
+from ..scenario import Scenario
 from ..units import GIB
 from .change import AUTO, Axis, Change, Source, change
 
@@ -101,8 +102,16 @@ def _counts(estimate: Estimate, doublings: int, hard: float) -> Iterator[Change]
         harder = 0.5 * step + (1.0 if count > node else 0.0)
         if copies:
             text += f": {2 ** (step + 1)} times as many copies of the model"
-        settings = {"device": scenario.device.id, "num_devices": count, **copies}
+        settings = {"device": scenario.device.id, "num_devices": count, **copies, **_same_batch(scenario, count)}
+        if scenario.response_length is not None and count > scenario.global_batch:
+            text += f": each step from more answers than {scenario.global_batch}"
         yield change(scenario, "more-devices", settings, text, more=hard + harder)
+
+
+def _same_batch(scenario: Scenario, count: int) -> dict[str, object]:
+    """The batch of a step whose answers the model writes: a larger one is written faster, but is another training."""
+    kept = scenario.response_length is not None and not scenario.was_given("global_batch")
+    return {"global_batch": scenario.global_batch} if kept and count <= scenario.global_batch else {}
 
 
 def devices_text(count: int, node: int) -> str:
@@ -132,7 +141,7 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     chosen = [*alike, *related, *[one for one in able if not one.same_backend][:MOST_OTHERS]]
     scenario = estimate.scenario
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
-    kept |= {name: AUTO for name in OWN if scenario.was_given(name)}
+    kept |= {name: AUTO for name in OWN if scenario.was_given(name)} | _same_batch(scenario, scenario.num_devices)
     for one in sorted(chosen, key=lambda one: one.memory_bytes if short else 0.0):
         text = f"another device: {catalog.devices.peek(one.id, 'name')}"
         settings, far = {"device": one.id, **kept}, _farness(one, rented)
