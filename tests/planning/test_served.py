@@ -119,7 +119,6 @@ def test_a_plan_for_missed_targets_names_the_fewest_devices_and_leaves_the_reque
 @pytest.mark.parametrize(
     ("question", "more", "says"),
     [
-        ("max-users", {}, "needs --ttft or --tpot"),
         ("max-users", {**TARGETS, "rate": 1}, "has no --rate"),
         ("max-users", {**TARGETS, "task": "lora"}, "has no users"),
         ("max-rate", {"rate": 1}, "searches --rate"),
@@ -128,3 +127,16 @@ def test_a_plan_for_missed_targets_names_the_fewest_devices_and_leaves_the_reque
 def test_questions_that_contradict_themselves_are_refused(question: str, more: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         solved(question, {**SERVED, **more}, catalog())
+
+
+def test_users_who_read_are_taken_where_no_target_is_said() -> None:
+    found, said = (solved("max-users", {**SERVED, **more}, catalog()) for more in ({}, {"tpot": "100ms"}))
+    assert found.answer == said.answer
+    assert "--tpot 100ms was taken" in found.notes[0] and not said.notes
+
+
+def test_all_users_run_at_once_where_layouts_are_compared() -> None:
+    """Requests that wait cost no time per token: counted, eight stages seem to serve the most."""
+    asked = {"model": "llama-3-8b", "device": "8xh100-sxm", "tpot": "100ms"}
+    best, copies = (solved("max-users", {**asked, **more}, catalog()).answer for more in ({}, {"tp": 1, "pp": 1}))
+    assert best["concurrency"] >= copies["concurrency"]
