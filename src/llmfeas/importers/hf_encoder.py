@@ -161,7 +161,8 @@ def distilled(config: Config, parts: Parts) -> Parts:
     labels = labels_of(config) * (hidden + 1)
     classified = square(hidden) + labels if kind == "SequenceClassification" else labels
     count = behind.get(kind, classified)
-    return {"positions": "learned", "side": SideWeights(vectors=count) if count else None}
+    side = SideWeights(vectors=count) if count else None
+    return {"positions": "learned", "side": side, "masked": predicts(config)}
 
 
 @reader
@@ -169,7 +170,8 @@ def mpnet(config: Config, parts: Parts) -> Parts:
     """Read MPNet: BERT, with a table of distances."""
     buckets = config.count("relative_attention_num_buckets", "rows") * parts["heads"]
     behind = behind_last(config, parts, pooled=True)
-    return {"positions": "learned", "side": SideWeights(vectors=buckets + behind), **dropout_of(config)}
+    side = SideWeights(vectors=buckets + behind)
+    return {"positions": "learned", "side": side, "masked": predicts(config), **dropout_of(config)}
 
 
 @reader
