@@ -26,8 +26,8 @@ BASE = "python -c pass"
 ESTIMATE = ("estimate", "--model", "gpt2-xl", "--device", "rtx-4070ti")
 COMMANDS = {
     "--help": (("--help",), 4.5),
-    "estimate --json": ((*ESTIMATE, "--json"), 11.5),
-    "estimate (table)": (ESTIMATE, 15.5),
+    "estimate --json": ((*ESTIMATE, "--json"), 10.8),
+    "estimate (table)": (ESTIMATE, 15),
     "estimate (terminal)": (ESTIMATE, 15.5),
     "completion": ((), 5.5),
     "compare --all --json": (("compare", "--model", "gpt2", "--all", "--json"), 82),

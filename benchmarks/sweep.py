@@ -1,8 +1,9 @@
 """How many scenarios `llmfeas sweep` answers a second, from an installed wheel: `python benchmarks/sweep.py`.
 
-20 models x 100 devices x 5 tasks x 10 batches, as NDJSON, in order and shuffled. The rate of one process is told by the
-processor's time, which a busy machine changes less than the clock; what two processes gain only the clock tells, on a
-machine at rest.
+20 models x 100 devices x 5 tasks x 10 batches, as NDJSON, in order and shuffled; and questions of all models, devices
+and settings at random, no two alike. The rate of one process is told by the processor's time, which a busy machine
+changes less than the clock; what two processes gain only the clock tells, on a machine at rest, beside what two loops
+that share nothing gain there: two processors may be one core.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from moved import asks
+
 from wheel_environment import built, installed
 
 TASKS = ("pretrain", "finetune", "lora", "qlora", "inference")
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-RATE, SHUFFLED_RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 2200, 600, 1.6, 120, 1.0
-"""What is asked: scenarios a second, the same shuffled, times that with two processes, megabytes a process, seconds to
-the first line."""
+RANDOM = 2000
+"""Questions at random."""
+RATE, SHUFFLED_RATE, RANDOM_RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 1700, 500, 60, 1.4, 150, 1.0
+"""What is asked: scenarios a second, the same shuffled, at random, times that with two processes, megabytes a process,
+seconds to the first line."""
+LOOP = (sys.executable, "-c", "sum(number * number for number in range(10_000_000))")
 
 
 def ids(program: str, kind: str, count: int) -> list[str]:
@@ -55,6 +61,17 @@ def run(command: list[str], out: Path) -> tuple[float, float, float, float]:
         most = max(most, resident_mb(process.pid))
         time.sleep(0.2 if first else 0.02)
     return time.perf_counter() - begin, children_seconds() - used, first, most
+
+
+def own_gain() -> float:
+    """What two loops that share nothing gain on this machine by running at once."""
+    begin = time.perf_counter()
+    subprocess.run(LOOP, check=True)
+    alone, begin = time.perf_counter() - begin, time.perf_counter()
+    both = [subprocess.Popen(LOOP) for _ in range(2)]
+    for each in both:
+        each.wait()
+    return 2 * alone / (time.perf_counter() - begin)
 
 
 def children_seconds() -> float:
@@ -86,25 +103,28 @@ def main() -> int:
         program = str(installed(wheel, folder / "environment").parent / "llmfeas")
         asked = list(scenarios(ids(program, "models", 20)[:: arguments.share], ids(program, "devices", 100)))
         mixed = random.Random(1).sample(asked, len(asked))
-        source, shuffled = folder / "scenarios.ndjson", folder / "shuffled.ndjson"
-        for path, lines in ((source, asked), (shuffled, mixed)):
-            path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+        anything = list(asks(program, RANDOM // arguments.share, 14))
+        files = {"scenarios": asked, "shuffled": mixed, "random": anything}
+        for name, lines in files.items():
+            (folder / f"{name}.ndjson").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
         good, clocks = True, []
-        for path, jobs, bar in ((source, 1, RATE), (source, 2, 0), (shuffled, 1, SHUFFLED_RATE)):
-            out = folder / f"out-{path.stem}-{jobs}"
-            clock, cpu, first, most = run([program, "sweep", str(path), "--jobs", str(jobs)], out)
+        runs = ("scenarios", 1, RATE), ("scenarios", 2, 0), ("shuffled", 1, SHUFFLED_RATE), ("random", 1, RANDOM_RATE)
+        for name, jobs, bar in runs:
+            out, count = folder / f"out-{name}-{jobs}", len(files[name])
+            clock, cpu, first, most = run([program, "sweep", str(folder / f"{name}.ndjson"), "--jobs", str(jobs)], out)
             clocks.append(clock)
-            rate = len(asked) / cpu
-            print(f"{path.stem}, --jobs {jobs}: first line after {first:.2f} s, {most:.0f} MB at most")
-            print(f"  {len(asked) / clock:,.0f} a second on the clock, {rate:,.0f} a second of the processor")
+            rate = count / cpu
+            print(f"{name}, --jobs {jobs}: first line after {first:.2f} s, {most:.0f} MB at most")
+            print(f"  {count / clock:,.0f} a second on the clock, {rate:,.0f} a second of the processor")
             good = good and first < FIRST_SECONDS and most < MEMORY_MB * jobs and rate >= bar
         same = (folder / "out-scenarios-1").read_bytes() == (folder / "out-scenarios-2").read_bytes()
         print(
-            f"two processes are {clocks[0] / clocks[1]:.2f} x as fast, with {'the same' if same else 'OTHER'} answers"
+            f"two processes are {clocks[0] / clocks[1]:.2f} x as fast, with {'the same' if same else 'OTHER'} answers; "
+            f"two loops {own_gain():.2f} x"
         )
         print(
-            f"asked for: {RATE:,} a second, {SHUFFLED_RATE:,} shuffled, {GAIN} x with two processes, "
-            f"{MEMORY_MB} MB a process, {FIRST_SECONDS:g} s"
+            f"asked for: {RATE:,} a second, {SHUFFLED_RATE:,} shuffled, {RANDOM_RATE:,} at random, "
+            f"{GAIN} x with two processes, {MEMORY_MB} MB a process, {FIRST_SECONDS:g} s"
         )
     return int(not (good and same))
 
