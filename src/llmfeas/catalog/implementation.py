@@ -22,6 +22,7 @@ RotationKind = Literal[
 ScoreStep = Literal[
     "fp32", "name", "scale", "scale-in-place", "cap", "mask", "choose", "fill", "bias", "widen", "softmax",
     "softmax-fp32", "as-query", "as-value", "drop", "with-sinks", "softmax-raw", "without-sinks",
+    "exponents",
 ]
 RouterKind = Literal[
     "softmax", "softmax-back", "softmax-raw", "softmax-scaled", "softmax-corrected", "sigmoid", "top-softmax",

@@ -13,6 +13,12 @@ from .hf_parts import Parts, reader
 
 
 @reader
+def capped(config: Config, _: Parts) -> Parts:
+    """Read whether logits pass through a scaled tanh (VaultGemma)."""
+    return {"softcap": config.raw("final_logit_softcapping") is not None}
+
+
+@reader
 def bigcode(config: Config, parts: Parts) -> Parts:
     """Read whether all queries share one head of keys (StarCoder)."""
     heads: int = parts["heads"]

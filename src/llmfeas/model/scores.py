@@ -9,7 +9,7 @@ from ..autograd.graph import Node, Tensor, view
 from ..autograd.products import efficient_kernel, flash_kernel, matmul
 from ..autograd.recorder import Recorder
 from ..autograd.routing import top
-from ..autograd.rules import made
+from ..autograd.rules import fresh, made
 from ..autograd.views import copy, gathered, joined, repeated, sliced, spread_heads
 from ..record import dataclass, field
 from .context import Context
@@ -215,6 +215,14 @@ def _without_sinks(x: Scores) -> None:
         del x.named[0]
 
 
+def _exponents(x: Scores) -> None:
+    """Their sum in each row, by which the output is scaled beside a sink (Granite SWA): keeps what it reads."""
+    recorder, scores = x.context.recorder, x.weights
+    node = recorder.open(fresh, (scores,))
+    recorder.keep(node, scores)
+    x.weights = view(scores.storage, scores.n, scores.width, node)
+
+
 def _name(x: Scores) -> None:
     """What the scores are now keeps a name of its own."""
     x.named.append(x.weights)
@@ -239,6 +247,7 @@ SCORE_STEPS: dict[str, Step] = {
     "as-value": _as_value,
     "drop": _drop,
     "with-sinks": _with_sinks,
+    "exponents": _exponents,
     # In the type of the scores, whatever the region asks.
     "softmax-raw": _in_turn(lambda recorder, x: softmax(recorder, x, x.width)),
     "without-sinks": _without_sinks,
