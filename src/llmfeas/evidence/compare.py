@@ -13,7 +13,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
 from ..timing.inference import InferenceTime
-from ..timing.training import TrainingTime
+from ..timing.training import TrainingTime, step_tokens
 from ..workload.weights import native_bytes, weight_bytes
 from .measurements import Kind, Measurement, settings_of
 
@@ -96,7 +96,7 @@ def published_tokens_per_second(measurement: Measurement, scenario: Scenario) ->
     if measured.tokens_per_second is not None:
         return measured.tokens_per_second
     if measured.step_seconds is not None:
-        return scenario.global_batch * scenario.seq_len / measured.step_seconds
+        return step_tokens(scenario) / measured.step_seconds
     rate = measured.model_flop_per_s_per_device
     if rate is None and measured.mfu is not None:
         rate = measured.mfu * scenario.device.peak16_flop_per_s
