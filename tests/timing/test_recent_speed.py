@@ -72,7 +72,7 @@ def test_a_card_with_little_compute_for_its_bandwidth_waits_for_products_of_16_b
 def test_transformers_4_visits_every_expert() -> None:
     asked = {"engine": "transformers", "quant": "none"}
     loops, stacks = (written("qwen3-30b-a3b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
-    assert loops < 3 < 10 * loops < stacks
+    assert loops < 3 < 5 * loops < stacks
     four, five = (written("qwen3-8b", "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
     assert four == pytest.approx(five, rel=0.02)
 

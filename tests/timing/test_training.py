@@ -156,9 +156,13 @@ def test_adapters_skip_weight_gradients_and_optimizer() -> None:
 
 
 def test_qlora_pays_for_decoding() -> None:
-    lora, qlora = training_time(scenario(task="lora")), training_time(scenario(task="qlora", quant="nf4"))
-    gptq = training_time(scenario(task="qlora", quant="gptq-int4"))
-    assert seconds(lora) < seconds(qlora) < seconds(gptq)
+    lora, qlora, gptq = (
+        step_parts(scenario(task=task, quant=quant))
+        for task, quant in (("lora", "none"), ("qlora", "nf4"), ("qlora", "gptq-int4"))
+    )
+    assert lora["decoding"] == 0 < qlora["decoding"] < gptq["decoding"]
+    # Adapters over a base in few bits take their input as it is (peft's bnb.py), those in fp32 beside 16 bits a copy.
+    assert 0 < qlora["adapters"] < lora["adapters"]
 
 
 def test_a_base_in_8_bits_is_written_out_for_backward_alone_and_launches_more() -> None:
@@ -303,14 +307,14 @@ def test_layers_with_experts_keep_the_host_busy() -> None:
 
 
 def test_gradients_that_python_collects_one_by_one_keep_the_host_busy() -> None:
-    """All weights of Qwen 1.8B under DeepSpeed take 11 ms a layer and micro-step whatever the length, adapters 5."""
+    """All weights of Qwen 1.8B under DeepSpeed take 11 ms a layer and micro-step whatever the length, adapters less."""
     ask = {"model": "qwen-1.8b", "device": "a100-sxm-80gb", "seq_len": 256, "zero": 2, "checkpointing": "full"}
     collected, plain, adapted = (
         host_seconds_of(bare_answer({**ask, "engine": engine, "task": task}).scenario)
         for engine, task in (("deepspeed", "finetune"), ("pytorch", "finetune"), ("deepspeed", "lora"))
     )
     assert collected == pytest.approx(catalog().tables.efficiency.value("training.host.hooks") * plain)
-    assert adapted <= plain
+    assert adapted < collected
 
 
 def host_seconds_of(asked: Scenario) -> float:

@@ -144,10 +144,14 @@ def loss_in_parts(recorder: Recorder, x: Tensor, weight: Parameter, bias: Parame
     return loss
 
 
+def parts_of(vocab: int, width: int) -> int:
+    """Parts of rows / (vocab / width, rounded up) rows, rounded up to a power of two (as the number of rows is one)."""
+    return 1 << (-(-vocab // width)).bit_length() - 1
+
+
 def _part_logits(rows: int, vocab: int, width: int) -> int:
-    """Logits of a part of rows / (vocab / width, rounded up) rows, rounded up to a power of two (as `rows` is one)."""
-    parts: int = 1 << (-(-vocab // width)).bit_length() - 1
-    return rows * (vocab // parts)
+    """Logits of a part."""
+    return rows * (vocab // parts_of(vocab, width))
 
 
 def _part_passes(recorder: Recorder, weight: Parameter) -> None:

@@ -53,6 +53,8 @@ class Generation:
     __pydantic_config__: ClassVar = STRICT
     training: str = "other"
     attention: AttentionKind = "standard"
+    vendor_attention: bool = False
+    """Public code of today prefers the attention kernels of the device's maker there."""
     nic_bytes_per_s: Positive | None = None
     plain: str = ""
     """Whose factor `training.plain.*` holds back matrix products under plain frameworks; empty: nothing does."""

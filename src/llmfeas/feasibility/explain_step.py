@@ -17,11 +17,10 @@ from ..timing.offload import (
     swapped_bytes,
     weight_bytes_gathered,
 )
-from ..timing.rates import TrainingRates, peak_flop_per_s, training_rates
+from ..timing.rates import TrainingRates, peak_flop_per_s, rates_of
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
     CAST_BYTES,
-    NORM_BYTES,
     WRITTEN_OUT_BYTES,
     casts_base,
     device_links_of,
@@ -33,11 +32,12 @@ from ..timing.step import (
 )
 from ..timing.work import ADAPTER_TASKS, Work, work_of
 from ..workload.kernels import multiplies_integers
+from .explain_adapters import adapters, merging
 from .explain_experts import Written, expert_parallel, routing
 from .result import Term, TermInput
 from .terms import EFFICIENCY, number, term
 
-DEVICE = ("matrix", "attention", "streaming", "routing", "decoding", "merging")
+DEVICE = ("matrix", "attention", "streaming", "routing", "decoding", "adapters", "merging")
 """Parts that are work of the device."""
 HIDING = (*DEVICE, "host", "tensor_parallel", "expert_parallel")
 """Parts behind which gathers and copies hide."""
@@ -56,11 +56,9 @@ class _Step:
     """What the formulas of a step's parts are made of."""
 
     def __init__(self, scenario: Scenario, parts: Mapping[str, float]) -> None:
-        efficiency, style = scenario.tables.efficiency, scenario.engine_record.training.style
+        efficiency = scenario.tables.efficiency
         self.scenario, self.parts = scenario, parts
-        self.rates: TrainingRates = training_rates(
-            efficiency, scenario.device, scenario.precision, style, scenario.engine_record.training.flash
-        )
+        self.rates: TrainingRates = rates_of(scenario)
         self.work: Work = work_of(scenario, self.rates.tuned)
         self.sums: Sums = self.work.sums
         self.links: Links = device_links_of(scenario)
@@ -154,7 +152,7 @@ class _Step:
     def streaming(self) -> Written:
         work, rates = self.work, self.rates
         passes, graded = self.passes(2)
-        inputs = (
+        inputs: tuple[TermInput, ...] = (
             self.steps,
             number("element_bytes", work.width, "bytes", "derived"),
             self.tokens,
@@ -167,8 +165,17 @@ class _Step:
             *graded,
         )
         moved = f"element_bytes * tokens * (stream_width * ({passes} + replayed) + 10 * logits)"
-        text = "norms, residuals, activations and loss, which wait for the memory"
-        return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
+        text, seconds = (
+            "norms, residuals, activations and loss, which wait for the memory",
+            f"{moved} / (bandwidth * efficiency)",
+        )
+        if work.head_bytes:
+            inputs += (
+                number("head_bytes", work.head_bytes * work.head, "bytes", "model"),
+                number("read_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
+            )
+            seconds = f"({seconds} + head_bytes / (bandwidth * read_efficiency))"
+        return text, f"micro_steps * {seconds} / sharing", inputs
 
     def routing(self) -> Written:
         return routing(self)
@@ -219,31 +226,11 @@ class _Step:
         formula = f"micro_steps * weights * ({passes} + replayed) / (bandwidth * weights_a_byte) / sharing"
         return "4-bit weights unpacked in each pass", formula, inputs
 
+    def adapters(self) -> Written:
+        return adapters(self)
+
     def merging(self) -> Written:
-        work, rates = self.work, self.rates
-        inputs = [
-            self.steps,
-            self.again,
-            self.bandwidth_term(),
-            number("efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
-            self.sharing,
-        ]
-        moved: list[str] = []
-        if work.merged:
-            inputs += [
-                number("merged_weights", work.merged * work.stage, "", "model"),
-                number("merged_bytes", rates.experts.merged_bytes, "bytes", EFFICIENCY),
-            ]
-            moved.append("merged_weights * merged_bytes * (2 + replayed)")
-        if work.normed:
-            inputs += [
-                number("normed_weights", work.normed * work.stage, "", "model"),
-                number("norm_bytes", NORM_BYTES, "bytes"),
-            ]
-            moved.append("normed_weights * norm_bytes * (1 + replayed)")
-        formula = f"micro_steps * ({' + '.join(moved)}) / (bandwidth * efficiency) / sharing"
-        done = [("adapters merged into the stacked experts", work.merged), ("norms of weights taken", work.normed)]
-        return " and ".join(text for text, there in done if there) + " in each pass", formula, tuple(inputs)
+        return merging(self)
 
     def host(self) -> Written:
         scenario, sharded = self.scenario, self.scenario.zero >= 3 and self.ranks > 1

@@ -14,6 +14,7 @@ from ..catalog.device import NARROW, Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import Style
 from ..record import dataclass
+from ..scenario import Scenario
 from ..units import TERA
 
 
@@ -124,6 +125,23 @@ def training_rates(
         tuned=tuned,
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
+
+
+def rates_of(scenario: Scenario) -> TrainingRates:
+    """The rates of a scenario's device under its engine."""
+    style, tables = scenario.engine_record.training.style, scenario.tables
+    return training_rates(tables.efficiency, scenario.device, scenario.precision, style, flash_of(scenario))
+
+
+def flash_of(scenario: Scenario) -> str:
+    """Fused attention kernels of a training: where public code of today prefers those of the device's maker these, else
+    those of the engine.
+    """
+    engine, device, tables = scenario.engine_record.training, scenario.device, scenario.tables
+    prefers = tables.efficiency.generation(device.generation, device.backend).vendor_attention
+    if prefers and scenario.transformers == "5" and engine.runs_public_code(tables.implementations):
+        return "vendor"
+    return engine.flash
 
 
 def _expert_rates(efficiency: Efficiency, device: Device, matrix: float) -> ExpertRates:

@@ -16,6 +16,7 @@ from ..optimizers import OPTIMIZERS
 from ..record import replace
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
+from .adapters import adapter_seconds, merging_seconds
 from .experts import expert_parallel_seconds, fullest, routing_seconds
 from .host import memory_bytes_per_s, products_flop_per_s
 from .links import Links, device_links
@@ -26,7 +27,7 @@ from .offload import (
     swapped_bytes,
     weight_bytes_gathered,
 )
-from .rates import TrainingRates, training_rates
+from .rates import TrainingRates, rates_of
 from .rollouts import rollout_seconds
 from .work import ADAPTER_TASKS, Work, forwards_beside, slowest_stage, work_of
 
@@ -36,6 +37,7 @@ PARTS = (
     "streaming",
     "routing",
     "decoding",
+    "adapters",
     "merging",
     "host",
     "tensor_parallel",
@@ -96,26 +98,12 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
 def streaming_seconds(work: Work, rates: TrainingRates) -> float:
     """Norms, residuals, activations, loss: `bytes x tokens (width (3 + replay) + 10 vocabulary) / bandwidth`.
 
-    Rates in fp32 are those of twice the bytes.
+    Rates in fp32 are those of twice the bytes. A loss in parts reads its head in each.
     """
     passes = 1 + 2 * work.graded + work.replayed
     width = work.sums.stream_width * work.stage * passes + 10 * work.sums.logits * work.head
-    return work.width * work.tokens * width / work.divisor / rates.stream
-
-
-NORM_BYTES = 38.0
-"""Moved for a weight of whose sum with its adapter's product the norm is taken."""
-
-
-def merging_seconds(work: Work, rates: TrainingRates) -> float:
-    """Merge adapters into stacked experts, once for each pass over them (peft: one stack, base and product, a pass).
-
-    And of adapters with magnitudes the norms, in each forward pass: the identity, the product of the pair, its copy and
-    the base in fp32, both added, each written and read (peft's dora.py).
-    """
-    merged = work.merged * rates.experts.merged_bytes * (2 + work.replayed)
-    merged += work.normed * NORM_BYTES * (1 + work.replayed)
-    return merged * work.stage / work.divisor / rates.memory
+    head = work.head_bytes * work.head / rates.memory
+    return (work.width * work.tokens * width / rates.stream + head) / work.divisor
 
 
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
@@ -162,20 +150,28 @@ def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> f
     return decoding_seconds(work, rates, scenario.quant)
 
 
+ADAPTER_LAUNCHES, COPY_LAUNCHES = 0.09, 0.06
+"""What the host does more for an adapted projection, of all that it does for a layer, and again for one that copies its
+input: of 120 kernels a layer 4 forward and 6 backward, and 4 each for casts (peft 0.21 on Llama's layer under autocast:
+353 kernels a layer where a checkpoint runs it again, 179 without adapters)."""
+
+
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
     """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded,
     and where each weight's gradient is collected in a bucket by Python (DeepSpeed).
 
-    Experts that run one after the other each cost the same again, whatever they compute.
+    Experts that run one after the other each cost some more, whatever they compute.
     """
     value = scenario.tables.efficiency.value
-    calls = rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
     factor = value("training.host.sharded") if sharded and not rates.tuned else 1.0
     if scenario.engine_record.training.scheme.bucket and scenario.method not in ADAPTER_TASKS:
         factor *= value("training.host.hooks")
-    # A step is a forward pass and a backward one of twice the work.
-    factor *= (1 + 2 * work.graded) / 3 + work.forwards / 3
-    layer = factor * rates.host_seconds_per_layer
+    # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
+    factor *= (1 + 2 * work.graded + work.replayed) / 3
+    calls = factor * rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
+    launches = ADAPTER_LAUNCHES + COPY_LAUNCHES * work.adapters.copies_input
+    adapted = 0.0 if rates.tuned else launches * work.adapters.matrices
+    layer = factor * rates.host_seconds_per_layer * (1 + adapted / work.sums.blocks)
     if multiplies_integers(scenario):
         layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
     routing = factor * rates.experts.host_seconds_per_layer * work.sums.moe_layers
@@ -310,8 +306,7 @@ def device_links_of(scenario: Scenario) -> Links:
 def step_parts(scenario: Scenario) -> dict[str, float]:
     """The seconds of one optimizer step by part; they add up to the step."""
     efficiency = scenario.tables.efficiency
-    engine = scenario.engine_record.training
-    rates = training_rates(efficiency, scenario.device, scenario.precision, engine.style, engine.flash)
+    rates = rates_of(scenario)
     tuned = rates.tuned
     links = device_links_of(scenario)
     work = work_of(scenario, tuned)
@@ -326,6 +321,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
         "streaming": streaming_seconds(work, rates),
         "routing": routing_seconds(work, rates),
         "decoding": decoding,
+        "adapters": adapter_seconds(work, rates),
         "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
     }
     device = sum(parts.values())

@@ -13,7 +13,7 @@ from ..units import GB
 from ..workload.kernels import multiplies_integers
 from ..workload.text_tokens import stored_bytes
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
-from .rates import training_rates
+from .rates import rates_of, training_rates
 from .regimes import Evidence, Interval, calibrated, interval, training_regime, unmeasured, weakest
 from .step import least_token_seconds, step_parts
 from .work import work_of
@@ -26,6 +26,7 @@ KINDS: Mapping[str, BoundBy] = {
     "streaming": "bandwidth",
     "routing": "bandwidth",
     "decoding": "bandwidth",
+    "adapters": "bandwidth",
     "merging": "bandwidth",
     "optimizer": "bandwidth",
     "rollout": "bandwidth",
@@ -135,9 +136,7 @@ def least_job_seconds(scenario: Scenario) -> float:
     tokens, count = scenario.tokens or 0.0, scenario.num_devices
     if scenario.mfu is not None:
         return tokens * counted_flop_per_token(scenario) / (scenario.mfu * total_peak_flop_per_s(scenario))
-    engine = scenario.engine_record.training
-    efficiency = scenario.tables.efficiency
-    rates = training_rates(efficiency, scenario.device, scenario.precision, engine.style, engine.flash)
+    rates = rates_of(scenario)
     few, most = (scenario.pp,) * 2 if scenario.was_given("pp") else (1, scenario.model.architecture.layers)
     stages = range(few, 1 + (most if count > 1 else few))
     each = least_token_seconds(work_of(scenario, rates.tuned), rates, scenario.attention == "flash", stages)

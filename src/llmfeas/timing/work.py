@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..autograd.loss import parts_of
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
@@ -16,7 +17,7 @@ from ..workload.kernels import (
     runs_wide,
     traits_of,
 )
-from ..workload.parameters import adapted_share, graded_share
+from ..workload.parameters import NO_ADAPTERS, AdaptedWidths, adapted_share, adapted_widths, graded_share
 from ..workload.stages import Stage, stages
 
 ADAPTER_TASKS = ("lora", "qlora")
@@ -62,6 +63,10 @@ class Work:
     """Share of the layers that a backward pass runs through, and that checkpointing runs again."""
     adapted: float = 1.0
     """Share of the layers that have adapters, where any does."""
+    adapters: AdaptedWidths = NO_ADAPTERS
+    """What projections with adapters of public code read and write."""
+    head_bytes: float = 0.0
+    """Moved for head and loss in parts, whatever the tokens: the head is read, and its gradient grows, in each part."""
     uneven: bool = False
     """Experts are spread over devices, and nobody gives them equally many tokens."""
     plain_routing: bool = False
@@ -138,8 +143,10 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         width=4.0 if runs_wide(scenario) else 2.0,
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
         merged=adapted * sums.routed_weights / scenario.ep if merged and not looped else 0.0,
+        head_bytes=_head_bytes(scenario, sums),
         normed=adapted * sums.dense_weights if kind is not None and kind.magnitudes else 0.0,
         adapted=adapted,
+        adapters=adapted_widths(scenario) if scenario.method in ADAPTER_TASKS else NO_ADAPTERS,
         plain_routing=engine.flash != "vendor",
         uneven=scenario.ep > 1 and not engine.balanced,
         score_bytes=score_bytes(scenario),
@@ -175,6 +182,18 @@ def score_bytes(scenario: Scenario) -> float:
     graded = graded_share(scenario)
     again = (graded if scenario.checkpointing != "none" else 0.0) + forwards_beside(scenario)
     return forward * (1 + again) + backward * graded
+
+
+def _head_bytes(scenario: Scenario, sums: Sums) -> float:
+    """Bytes that a loss in parts (Liger) moves for the head: read by two products in 16 bits, of masters copied twice
+    before (12); where it trains its gradient is added up in fp32 by the product (8) or after it, in 16 bits (20).
+    """
+    if traits_of(scenario).loss != "in-parts" or not sums.head_weights:
+        return 0.0
+    adapts, mixed = scenario.method in ADAPTER_TASKS, scenario.precision.endswith("-mixed")
+    each = 4.0 + (0.0 if adapts else 20.0)  # both ways to train come to the same
+    each += 12.0 if adapts and mixed and scenario.base_dtype == "fp32" else 0.0
+    return parts_of(round(sums.logits), sums.hidden) * sums.head_weights * each
 
 
 @lru_cache(maxsize=4096)

@@ -124,6 +124,52 @@ def parameters_of(scenario: Scenario) -> Parameters:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AdaptedWidths:
+    """What the projections outside of experts that have low-rank pairs read and write for a token, in all layers."""
+
+    inputs: float = 0.0
+    outputs: float = 0.0
+    matrices: int = 0
+    copies_input: bool = False
+    """Pairs take a copy of their input in fp32."""
+
+
+NO_ADAPTERS = AdaptedWidths()
+PUBLIC_PAIRS = ("written", "native")
+"""How public code runs them, operator by operator; kernels and frameworks do otherwise (data/implementations.yaml)."""
+
+
+def adapted_widths(scenario: Scenario) -> AdaptedWidths:
+    """What projections with pairs read and write where public code runs these; a graph (Gaudi) makes one kernel of it.
+
+    Pairs in fp32, as peft makes them since 0.12 of 2024-07, take a copy of their input in fp32, which autocast casts
+    back; but for those over a base in few bits.
+    """
+    traits, kind = traits_of(scenario), scenario.adapter_kind
+    graph = traits.compiled or scenario.device.backend == "hpu"
+    if traits.adapters not in PUBLIC_PAIRS or graph or kind is None or not kind.pairs:
+        return NO_ADAPTERS
+    copies = traits.adapters == "written" and scenario.method == "lora" and scenario.transformers == "5"
+    found = _widths(scenario.model.architecture, traits, scenario.lora_targets, bare_layers(scenario))
+    return AdaptedWidths(*found, copies_input=copies)
+
+
+@lru_cache(maxsize=1024)
+def _widths(
+    architecture: Architecture, traits: Implementation, targets: LoraTargets, bare: int
+) -> tuple[float, float, int]:
+    tape = laid_out(architecture, traits)
+    reads, writes, matrices = 0, 0, 0
+    for operator, times in tape.adapted_from(bare) if bare else tape.adapted:
+        for weight in operator.weights:
+            if weight.split != "expert" and weight.takes_adapter(targets) and len(weight.shape) == 2:
+                count = times * weight.copies
+                outputs, inputs = weight.shape
+                reads, writes, matrices = reads + count * inputs, writes + count * outputs, matrices + count
+    return float(reads), float(writes), matrices
+
+
 @lru_cache(maxsize=1024)
 def block_parameters(architecture: Architecture) -> tuple[BlockParameters, ...]:
     """The parameters of each kind of layer, that of layer 0 first."""
