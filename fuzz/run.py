@@ -45,7 +45,7 @@ KINDS: Mapping[str, str] = {
     "processes": "processes:processes",
 }
 """Each kind of attack with the function that makes one: seed and empty folder in, what does not hold out."""
-HANG_CPU_SECONDS, HANG_SECONDS = 20, 150.0
+HANG_CPU_SECONDS, HANG_SECONDS = 60, 300.0
 """An attack is given up after this much CPU, or time."""
 MOST_ADDRESSES = 4_000_000_000
 """A process that wants more than this gets no more, instead of the machine's last memory."""
