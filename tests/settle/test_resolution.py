@@ -75,6 +75,16 @@ def test_quantization_follows_task_and_publication() -> None:
     assert settled(task="inference").scenario.quant == "none"
 
 
+@pytest.mark.parametrize(
+    ("asked", "held"), [("q8_0", "mxfp4"), ("q4_k_m", "mxfp4"), ("none", "mxfp4"), ("q2_k", "q2_k")]
+)
+def test_a_wider_gguf_keeps_the_published_few_bits(asked: str, held: str) -> None:
+    """Every GGUF of gpt-oss holds its experts in MXFP4, 12.1 to 13.8 GB of the smaller one, whatever its name says."""
+    found = settled("gpt-oss-20b", "rtx-4090", task="inference", engine="llama.cpp", quant=asked)
+    assert found.scenario.quant == held
+    assert settled("gpt-oss-20b", "h100-sxm", task="inference", engine="vllm", quant="none").scenario.quant == "none"
+
+
 def test_automatic_micro_batch_is_a_power_of_two_that_fits() -> None:
     found = settled("gpt2", "rtx-4070ti").scenario
     assert found.micro_batch in (1, 2, 4, 8)
@@ -122,6 +132,7 @@ def test_origins_tell_what_was_given() -> None:
         ({"device": "t4", "precision": "bf16-mixed"}, "no-bf16"),
         ({"device": "A100"}, "device-variant"),
         ({"task": "inference", "quant": "int8", "engine": "llama.cpp"}, "int8-is-q8_0"),
+        ({"model": "gpt-oss-20b", "task": "inference", "quant": "q8_0"}, "gguf-keeps-published"),
     ],
 )
 def test_what_is_odd_is_warned_of(request_: dict[str, object], code: str) -> None:

@@ -96,7 +96,7 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
         return model.published_quant, ""
     if wanted not in known:
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
-    if "gguf" in asked.optional and _widens(wanted, model, catalog):
+    if "gguf" in asked.optional and keeps_published(wanted, model, catalog):
         return model.published_quant, f" (a GGUF keeps {model.published_quant} whatever its name says)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
     return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
@@ -110,8 +110,8 @@ def _in_library(published: str, catalog: Catalog) -> bool:
     return engine.reads(catalog.tables.quantization.format(published, engine.speaks))
 
 
-def _widens(wanted: str, model: Model, catalog: Catalog) -> bool:
-    """Whether a format has more whole bits than the published one, which llama.cpp reads: its files keep those.
+def keeps_published(wanted: str, model: Model, catalog: Catalog) -> bool:
+    """Whether a format has more whole bits than the published one, which llama.cpp reads: its GGUFs keep those.
 
     So has one whose blocks do not divide the model's width, for what stands in for it.
     """

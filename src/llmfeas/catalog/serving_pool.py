@@ -56,6 +56,7 @@ class Release:
     sequences: tuple[Step, ...] | None = None
     tokens: tuple[Step, ...] | None = None
     whole_prompts: CountOrZero | None = None
+    prompt_graphs: CountOrZero | None = None
     modest: tuple[Identifier, ...] | None = None
 
 
@@ -81,6 +82,8 @@ class ServingPool:
     that is measured. 0: every context goes in parts, and the pass samples."""
     captured: tuple[Step, ...]
     """The largest batch that graphs are captured for."""
+    prompt_graphs: CountOrZero = 0
+    """Tokens of a pass over prompts up to which pieces of it run from graphs."""
     modest: tuple[Identifier, ...] = ()
     """Generations and kinds that have the defaults of the smallest devices, however much memory they have."""
     profiles: bool = False

@@ -40,6 +40,8 @@ class ComparedFigure:
     @property
     def log_error(self) -> float:
         """Logarithm of ours over measured."""
+        if not (self.found.expected and self.measured):
+            return 0.0 if self.found.expected == self.measured else math.inf
         return math.log(self.found.expected / self.measured)
 
     @property

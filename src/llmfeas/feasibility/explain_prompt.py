@@ -107,6 +107,14 @@ class Prefill:
         )
         return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
 
+    def link(self) -> Written:
+        """Sums over ranks."""
+        inputs = (
+            number("blocks", self.sums.blocks, "", "model"),
+            number("seconds_a_sum", self.parts["link"] / (2 * self.sums.blocks), "s", EFFICIENCY),
+        )
+        return "two sums over the devices in each block", "2 * blocks * seconds_a_sum", inputs
+
     def fixed(self) -> Written:
         """Launches."""
         if self.launched:

@@ -9,6 +9,7 @@ from ..catalog.architecture import Model
 from ..catalog.backend import support
 from ..catalog.device import NARROW, Device
 from ..catalog.engine import Engine
+from ..catalog.model_search import keeps_published
 from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
 from ..errors import UsageError
@@ -171,6 +172,7 @@ def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
         if quant == "int8" and engine.speaks == LLAMA_CPP:
             draft.override("quant", "q8_0", "backend")
             draft.warn("int8-is-q8_0", "llama.cpp has no LLM.int8; its 8-bit format q8_0 was taken")
+        _keep_published(draft, model, engine, catalog)
         _check_reading(draft, engine, catalog)
         return
     if method == "qlora":
@@ -208,6 +210,22 @@ def _served_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
         text = f"the published {model.published_quant} weights do not run under {engine.id}: {taken} taken"
         draft.warn("engine-format", text)
     return quant
+
+
+def _keep_published(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
+    """Take the published few bits where a wider GGUF was asked for: a file of that name holds them all the same."""
+    asked, published = str(draft.values["quant"]), model.published_quant
+    known = catalog.tables.quantization
+    if asked == published or engine.speaks != LLAMA_CPP or draft.values.get("stored") is not None:
+        return
+    if asked != "none" and known.format(asked, LLAMA_CPP).kind != "gguf":
+        return
+    packed = known.format(published).kind != known.format(published, LLAMA_CPP).kind == "gguf"
+    if packed and keeps_published(asked, model, catalog):
+        named = "16 bits were" if asked == "none" else f"{asked} was"
+        draft.override("quant", published, "model")
+        text = f"{named} asked for, but a GGUF of {model.name} keeps {published} whatever its name says: that was taken"
+        draft.warn("gguf-keeps-published", text)
 
 
 def _usable_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> str:

@@ -9,8 +9,8 @@ writes 4-bit weights out in 16 bits where several tokens pass, and reads those.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
-from math import hypot
 
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
@@ -77,10 +77,11 @@ class DecodeRates:
     priors: int
 
 
-def _fixed_name(efficiency: Efficiency, path: Path) -> str:
+def _fixed_name(efficiency: Efficiency, device: Device, path: Path) -> str:
     of_build, of_family = f"decode.fixed.{path.fixed}", f"decode.fixed.{path.family}"
+    drivers = f"{path.backend}-{device.backend}"
     return efficiency.first(
-        *(f"{of_build}.{path.backend}", of_build, f"{of_family}.{path.backend}", of_family),
+        *(f"{of_family}.{drivers}", f"{of_build}.{path.backend}", of_build, f"{of_family}.{path.backend}", of_family),
         *(f"{of_family}.cuda", "decode.fixed.eager"),
     )
 
@@ -124,12 +125,12 @@ def decode_rates(
     value, path = efficiency.value, inference_path(device, speed)
     bandwidth = f"decode.bandwidth.{path.bandwidth}"
     bandwidth = efficiency.first(f"{bandwidth}.{device.generation}", bandwidth)
-    fixed = _fixed_name(efficiency, path)
+    fixed = _fixed_name(efficiency, device, path)
     read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
-    if path.family == "server" and quant.startswith(PACKED):
-        read *= value("decode.server_packed")
+    read *= value("decode.server_packed") if path.family == "server" and quant.startswith(PACKED) else 1.0
     attention = efficiency.first(f"decode.attention.{path.family}", "decode.attention")
     layer = value(fixed)
+    experts = f"decode.fixed_moe.{path.family}.{path.backend}"
     if path.family == "eager":
         layer *= _eager_factor(efficiency, device, quant)
     elif path.backend == "cuda" and device.has_hbm:
@@ -146,9 +147,9 @@ def decode_rates(
         unpack=_unpack_rate(efficiency, device, path),
         expand=_expand_rate(efficiency, device, quant, read) if path.family == "eager" else 0.0,
         ahead=path.family == "eager",
-        work=peak * value("decode.compute"),
+        work=peak * value(efficiency.first(f"decode.compute.{path.backend}", "decode.compute")),
         layer_seconds=layer,
-        moe_factor=value(efficiency.first(f"decode.fixed_moe.{path.family}.{path.backend}", "decode.fixed_moe")),
+        moe_factor=value(efficiency.first(f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
         recurrent_factor=value("decode.fixed_recurrent"),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
@@ -213,11 +214,13 @@ def device_weights(scenario: Scenario, sums: Sums) -> float:
     return sums.active + sums.head_weights - sums.routed_active * experts_share(scenario)
 
 
-def reduce_seconds(sums: Sums, rates: DecodeRates, tp: int) -> float:
-    """Two all-reduces a block: latency, which grows with every card."""
-    if tp == 1:
-        return 0.0
-    return 2 * sums.blocks * rates.reduce_seconds * (1 + rates.reduce_more * (tp - 2))
+def reduce_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
+    """Two all-reduces a block: latency, which grows with every card of a machine, and once more for other machines."""
+    inside = min(scenario.tp, scenario.devices_per_node)
+    machines = math.ceil(scenario.tp / inside)
+    alone = rates.reduce_seconds * (1 + rates.reduce_more * (inside - 2)) if inside > 1 else 0.0
+    across = math.log2(machines) * scenario.tables.efficiency.value("decode.link.network")
+    return 2 * sums.blocks * (alone + across)
 
 
 def sum_seconds(scenario: Scenario, sums: Sums) -> float:
@@ -293,7 +296,9 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
         **experts,
         "host_layers": host_layer_seconds(scenario, weights, positions),
         "offload": streamed_seconds(scenario, sequences),
-        "fixed": hypot(busy, step.fixed) - busy if rates.ahead else step.fixed + sequences * rates.sequence_seconds,
+        "fixed": math.hypot(busy, step.fixed) - busy
+        if rates.ahead
+        else step.fixed + sequences * rates.sequence_seconds,
         "link": step.link + positions * step.summed,
     }
 
@@ -333,7 +338,7 @@ def _steady(scenario: Scenario) -> _Steady:
         matrices=matrices,
         unpack=unpack,
         fixed=layers_seconds(scenario, sums, rates),
-        link=reduce_seconds(sums, rates, scenario.tp),
+        link=reduce_seconds(scenario, sums, rates),
         summed=sum_seconds(scenario, sums),
     )
 

@@ -212,4 +212,4 @@ def host_layer_seconds(scenario: Scenario, weights: float, tokens: float) -> flo
     products = 2 * architecture_sums(scenario.model.architecture).active * share * (tokens - 1)
     computed = products / (products_flop_per_s(scenario) * value("host.prompts"))
     crossing = 2 * scenario.model.architecture.hidden * 4 * tokens / pcie_bytes_per_s(scenario.device)
-    return weights * share / (memory_bytes_per_s(scenario) * value("decode.bandwidth.cpu")) + crossing + computed
+    return weights * share / (memory_bytes_per_s(scenario) * value("host.layers")) + crossing + computed

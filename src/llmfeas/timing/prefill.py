@@ -18,7 +18,8 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..units import TERA
-from .decode import summed
+from ..workload.serving import pool_of
+from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
@@ -99,7 +100,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
         tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
-        return half * value("prefill.server"), "prefill.server"
+        kernels = efficiency.factor(f"prefill.server.{device.generation}")
+        return half * value("prefill.server") * kernels, "prefill.server"
     if path.family in ("eager", "autoawq"):
         return half * value("prefill.eager"), "prefill.eager"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
@@ -121,14 +123,14 @@ def prefill_rates(
     flash = "_fused" if fused or path.family != "llama.cpp" else ""
     attention = f"prefill.attention{kernel}{flash}"
     element_bytes = 4 if path.family == "llama.cpp" else 2
-    experts = efficiency.first(f"prefill.{path.family}_moe", "prefill.moe")
+    experts = efficiency.first(f"prefill.{path.family}_moe", f"prefill.{path.backend}_moe", "prefill.moe")
+    own = f"prefill.attention.{path.family}", f"prefill.attention.{path.backend}"
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
         fill_tokens=0.0 if path.backend == "cpu" else efficiency.amount(f"{experts}_fill"),
         fill_width=0.0 if path.backend == "cpu" else efficiency.amount(f"{experts}_width"),
-        attention=product_flop_per_s(device, precision)
-        * efficiency.value(efficiency.first(f"prefill.attention.{path.family}", attention)),
+        attention=product_flop_per_s(device, precision) * efficiency.value(efficiency.first(*own, attention)),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
         stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
         layer_seconds=efficiency.value("prefill.fixed"),
@@ -208,7 +210,7 @@ def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
 
 
 def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
-    sums, rates, launch = _steady(scenario)
+    sums, rates, launch, graphed = _steady(scenario)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
     attention = sums.prompt_flop(length) / rates.attention
@@ -221,8 +223,11 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
         "weights": (math.hypot(work, read) - work) / gain,
         "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": sums.stream_width / rates.stream / gain,
+        "link": sum_seconds(scenario, sums),
     }
     if launch:
+        if batch <= graphed:
+            launch *= scenario.tables.efficiency.value("prefill.launch_graph")
         fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
@@ -249,16 +254,18 @@ def image_seconds(scenario: Scenario) -> float:
 
 
 @cached_across_batches
-def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float]:
-    """What depends on no length: the model's sums, the rates, and seconds of a launch.
+def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, int]:
+    """What depends on no length: the model's sums, the rates, seconds of a launch, tokens that graphs launch at once.
 
-    The last is 0 where the host launches nothing that a pass waits for.
+    The third is 0 where the host launches nothing that a pass waits for.
     """
     sums = architecture_sums(scenario.model.architecture)
     fused = scenario.attention == "flash"
     efficiency, serving = scenario.tables.efficiency, scenario.engine_record.serving
     rates = prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused)
-    return sums, rates, launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
+    launch = launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
+    pool = None if scenario.enforce_eager else pool_of(scenario)
+    return sums, rates, launch, pool.prompt_graphs if pool else 0
 
 
 def launch_seconds(scenario: Scenario, sums: Sums) -> float:
