@@ -29,7 +29,7 @@ TASKS = ("pretrain", "finetune", "lora", "qlora", "inference")
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 RANDOM = 2000
 """Questions at random."""
-RATE, SHUFFLED_RATE, RANDOM_RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 1700, 500, 40, 1.4, 180, 1.0
+RATE, SHUFFLED_RATE, RANDOM_RATE, GAIN, MEMORY_MB, FIRST_SECONDS = 1700, 500, 40, 1.4, 200, 1.0
 """What is asked: scenarios a second, the same shuffled, at random, times that with two processes, megabytes a process,
 seconds to the first line."""
 LOOP = (sys.executable, "-c", "sum(number * number for number in range(10_000_000))")
