@@ -39,10 +39,11 @@ def _meant(path: str) -> Path:
     Raises:
         OSError: they lead in a circle.
     """
-    try:
-        return Path(path).resolve()
-    except RuntimeError:  # so Python says before 3.13
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path) from None
+    with contextlib.suppress(RuntimeError):  # so Python says before 3.13; after that it gives a link back
+        found = Path(path).resolve()
+        if not found.is_symlink():
+            return found
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 @contextlib.contextmanager
