@@ -9,7 +9,7 @@ from typing import Literal
 from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
 from ..ranges import Range
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..workload.kernels import runs_fused
 from ..workload.parameters import parameters_of
 from .usable import usable_bytes
@@ -35,7 +35,6 @@ def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: Mem
     return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
 
 
-@cached_across_batches
 def context_bytes(scenario: Scenario) -> float:
     """The driver's context, and for a training on a CPU the program that runs it."""
     table, backend = scenario.tables.runtime, scenario.device.backend
@@ -88,7 +87,6 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
 
 
-@cached_across_batches
 def own_memory(scenario: Scenario) -> Own | None:
     """What the user's own measurements of peak memory say of this device and engine, None where there are none."""
     return scenario.tables.efficiency.own(scenario.device.id, "memory", scenario.engine)
@@ -102,7 +100,6 @@ def peak_width(scenario: Scenario, weights: float = 0.0) -> float:
     return exp(NORMAL_90 * hypot(spread, weights * _file_spread(scenario)))
 
 
-@cached_across_batches
 def _file_spread(scenario: Scenario) -> float:
     """How much files of a format's name differ from model to model, where the file itself is not here."""
     if scenario.stored is not None:
@@ -110,7 +107,6 @@ def _file_spread(scenario: Scenario) -> float:
     return scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks).spread
 
 
-@cached_across_batches
 def _training_width(scenario: Scenario, sharded: bool) -> float:
     overhead, adapters = overhead_of(scenario), None
     if scenario.method in ("lora", "qlora"):
@@ -119,7 +115,6 @@ def _training_width(scenario: Scenario, sharded: bool) -> float:
     return exp(NORMAL_90 * (every if adapters is None else adapters))
 
 
-@cached_across_batches
 def overhead_of(scenario: Scenario) -> TrainingOverhead:
     """What the framework that runs a training scenario holds beside tensors."""
     held = scenario.engine_record.training.memory
@@ -131,7 +126,6 @@ def divided_bytes(scenario: Scenario) -> float:
     return _divided_bytes(scenario) if is_sharded(scenario) else 0.0
 
 
-@cached_across_batches
 def _divided_bytes(scenario: Scenario) -> float:
     counts = parameters_of(scenario)
     elements = counts.trainable + (counts.total if scenario.zero >= 3 else 0)
