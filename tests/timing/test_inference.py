@@ -232,7 +232,7 @@ def test_graphics_that_share_a_chip_read_prompts_at_a_smaller_share_of_their_pea
         inference_time(scenario(device=replace(card, kind=kind), engine="llama.cpp")).prefill_parts["matrix"]
         for kind in ("consumer", "apu")
     ]
-    assert 1.3 * rates[0] < rates[1]
+    assert 1.2 * rates[0] < rates[1]
 
 
 def test_experts_that_meet_few_tokens_or_are_narrow_read_prompts_at_a_smaller_share() -> None:
