@@ -135,10 +135,11 @@ def rates_of(scenario: Scenario) -> TrainingRates:
 
 def flash_of(scenario: Scenario) -> str:
     """Fused attention kernels of a training: where public code of today prefers those of the device's maker these, else
-    those of the engine.
+    those of the engine. What pre-trains is often code of its own, which leaves the choice to PyTorch.
     """
     engine, device, tables = scenario.engine_record.training, scenario.device, scenario.tables
-    prefers = tables.efficiency.generation(device.generation, device.backend).vendor_attention
+    tuning = scenario.method != "pretrain"
+    prefers = tuning and tables.efficiency.generation(device.generation, device.backend).vendor_attention
     if prefers and scenario.transformers == "5" and engine.runs_public_code(tables.implementations):
         return "vendor"
     return engine.flash

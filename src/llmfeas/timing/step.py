@@ -150,10 +150,9 @@ def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> f
     return decoding_seconds(work, rates, scenario.quant)
 
 
-ADAPTER_LAUNCHES, COPY_LAUNCHES = 0.09, 0.06
-"""What the host does more for an adapted projection, of all that it does for a layer, and again for one that copies its
-input: of 120 kernels a layer 4 forward and 6 backward, and 4 each for casts (peft 0.21 on Llama's layer under autocast:
-353 kernels a layer where a checkpoint runs it again, 179 without adapters)."""
+ADAPTER_LAUNCHES = 0.09
+"""What the host does more for an adapted projection, of all that it does for a layer: 4 kernels forward and 6 backward,
+of 120 a layer. Casts that autocast adds, 8 kernels, come from no module and are cheap beside these."""
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
@@ -169,8 +168,7 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
     factor *= (1 + 2 * work.graded + work.replayed) / 3
     calls = factor * rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
-    launches = ADAPTER_LAUNCHES + COPY_LAUNCHES * work.adapters.copies_input
-    adapted = 0.0 if rates.tuned else launches * work.adapters.matrices
+    adapted = 0.0 if rates.tuned else ADAPTER_LAUNCHES * work.adapters.matrices
     layer = factor * rates.host_seconds_per_layer * (1 + adapted / work.sums.blocks)
     if multiplies_integers(scenario):
         layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
