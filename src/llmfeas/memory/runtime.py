@@ -123,10 +123,8 @@ def overhead_of(scenario: Scenario) -> TrainingOverhead:
 
 def divided_bytes(scenario: Scenario) -> float:
     """The bytes that can be under way at once where ranks divide gradients (ZeRO 2) or weights too (ZeRO 3), else 0."""
-    return _divided_bytes(scenario) if is_sharded(scenario) else 0.0
-
-
-def _divided_bytes(scenario: Scenario) -> float:
+    if not is_sharded(scenario):
+        return 0.0
     counts = parameters_of(scenario)
     elements = counts.trainable + (counts.total if scenario.zero >= 3 else 0)
     return 4.0 * elements / (scenario.tp * scenario.pp)
