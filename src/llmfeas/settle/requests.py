@@ -133,7 +133,8 @@ def _settle_translating(draft: Draft, model: Model, source: SourceEncoder) -> No
     context = draft.given.get("context")
     usual = min(model.context, context or CHAT_ANSWER_TOKENS)
     output = draft.settle("output", usual, "model" if usual == model.context else "default")
-    draft.override("context", max(output, context or 0), "derived" if context is None else "given")
+    whose: Origin = "derived" if context is None else draft.origin_of_given("context")
+    draft.override("context", max(output, context or 0), whose)
     within_positions(draft, model, draft.values["context"], "--context")
 
 
