@@ -88,7 +88,7 @@ def test_learned_tokens_take_time_and_memory_as_tokens_do() -> None:
         return estimate(**asked).to_dict()["result"]
 
     few, many = answer(virtual_tokens=1), answer(virtual_tokens=512)
-    assert many["time"]["tokens_per_second"]["expected"] < 0.6 * few["time"]["tokens_per_second"]["expected"]
+    assert many["time"]["tokens_per_second"]["expected"] < 2 / 3 * few["time"]["tokens_per_second"]["expected"]
     assert many["memory"]["peak_bytes"]["expected"] > few["memory"]["peak_bytes"]["expected"]
     assert many["parameters"]["trainable"] == 512 * 4096
 
