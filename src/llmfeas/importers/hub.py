@@ -36,7 +36,7 @@ SECONDS: Final = 120.0
 """For all that a model asks for; a single answer may pause for `PAUSE_SECONDS`."""
 PAUSE_SECONDS: Final = 10.0
 AT_ONCE: Final = 8
-_REPOSITORY: Final = re.compile(
+REPOSITORY: Final = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96})(?:@(?P<revision>[\w.-]{1,100}))?(?::(?P<tag>[\w.-]{1,60}))?",
     re.ASCII,
 )
@@ -51,7 +51,7 @@ def folder_from_hub(text: str) -> Path:
     Raises:
         DataError: no such model, no extra to fetch it with, offline, or an answer that is none: what, and what to do.
     """
-    match = _REPOSITORY.fullmatch(text[len(PREFIX) :].strip())
+    match = REPOSITORY.fullmatch(text[len(PREFIX) :].strip())
     if match is None:
         hint = "Write hf:ORG/NAME, with @REVISION where it is not main, and :Q4_K_M of files in GGUF."
         raise _fault(text, "is no id of the hub", hint)

@@ -81,7 +81,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     weights = components.get("weights_bytes", 0.0) / max(tensors, 1.0)
     width, own = peak_width(scenario, weights), own_memory(scenario)
     if own is not None:
-        expected, width = max(tensors, expected * own.factor), own.width  # what is counted is there
+        expected, width = expected * own.factor, own.width
     usable = usable_bytes(scenario)
     squeezed = expected if expected <= usable else max(usable, expected - allocator)
     return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)

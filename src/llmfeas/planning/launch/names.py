@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 
 from ...catalog.architecture import Model
 from ...catalog.model_names import typed
 from ...catalog.search import tokens_of
-from ...importers.hub import PREFIX
+from ...importers.hub import PREFIX, REPOSITORY
 from ...scenario import Scenario
 
 DATASET = "DATASET"
@@ -19,7 +18,6 @@ LEARNING_RATES = {"pretrain": 3e-4, "finetune": 2e-5, "lora": 2e-4, "qlora": 2e-
 OBJECTIVE_RATES = {"finetune": 1e-6, "lora": 1e-5, "qlora": 1e-5}
 """The same where the model learns from preferences (trl's own, ten times as much for adapters)."""
 LORA_ALPHA_PER_RANK = 2
-_REPOSITORY = re.compile(r"([A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96})(?:@[\w.-]+)?(?::[\w.-]+)?", re.ASCII)
 CHATS = frozenset({"instruct", "chat", "it"})
 """Words of a repository whose model answers in a conversation."""
 
@@ -64,9 +62,11 @@ def is_gguf_repository(scenario: Scenario) -> bool:
 
 
 def _asked_repository(text: str) -> str:
-    """The repository that a model was asked by, without revision and tag; an empty text for other names."""
-    match = _REPOSITORY.fullmatch(text)
-    return match[1] if match else ""
+    """The repository that a model was asked by, without revision and tag; an empty text for other names, as those of
+    Ollama's library are.
+    """
+    match = REPOSITORY.fullmatch(text)
+    return match["id"] if match and not typed(text).tagged else ""
 
 
 def _repositories(model: Model) -> list[str]:
