@@ -12,6 +12,9 @@ GAIN = 1.5
 GAIN_OF_MORE = 3.0
 """The same for what changes all that another way changes, and something besides."""
 
+SPARES = 4
+"""One change more is worth so many times fewer of the same devices, and more of them are no gain for their speed."""
+
 HARDWARE = ("num_devices", "device")
 SACRIFICES = frozenset({"task", "tokens", "examples", "data_size", "memory", "host_memory", *HARDWARE})
 """Changes that alter the job or take money: a way without them stands beside ways with them."""
@@ -51,6 +54,10 @@ def _feasible(way: Way) -> bool:
     return way.estimate.verdict.status == "feasible"
 
 
+def _same_device(way: Way, other: Way) -> bool:
+    return way.estimate.scenario.device == other.estimate.scenario.device
+
+
 def _gains(way: Way, other: Way, gain: float = GAIN) -> bool:
     """Whether `way` is much faster or cheaper than `other`."""
     cheaper = other.usd is not None and way.usd is not None and way.usd * gain < other.usd
@@ -59,11 +66,15 @@ def _gains(way: Way, other: Way, gain: float = GAIN) -> bool:
 
 def _beats(other: Way, way: Way) -> bool:
     """Whether `other` makes `way` pointless: it hurts less, and `way` gains nothing by what it does more."""
-    if other is way or other.pain > way.pain or len(other.changes) > len(way.changes):
+    if other is way or other.pain > way.pain or _feasible(way) and not _feasible(other):
+        return False
+    if "num_devices" in way.settings and "num_devices" in other.settings and _same_device(other, way):
+        counts = other.estimate.scenario.num_devices, way.estimate.scenario.num_devices
+        if counts[0] * SPARES <= counts[1] or counts[0] > counts[1]:
+            return counts[0] < counts[1]
+    if len(other.changes) > len(way.changes):
         return False
     if not SACRIFICES & other.settings.keys() <= way.settings.keys():
-        return False
-    if _feasible(way) and not _feasible(other):
         return False
     fewer = way.estimate.scenario.num_devices < other.estimate.scenario.num_devices
     more = other.settings.keys() < way.settings.keys() and not fewer
