@@ -66,7 +66,7 @@ def _gains(way: Way, other: Way, gain: float = GAIN) -> bool:
 
 def _beats(other: Way, way: Way) -> bool:
     """Whether `other` makes `way` pointless: it hurts less, and `way` gains nothing by what it does more."""
-    if other is way or other.pain > way.pain or _feasible(way) and not _feasible(other):
+    if other is way or other.pain > way.pain or (_feasible(way) and not _feasible(other)):
         return False
     if "num_devices" in way.settings and "num_devices" in other.settings and _same_device(other, way):
         counts = other.estimate.scenario.num_devices, way.estimate.scenario.num_devices

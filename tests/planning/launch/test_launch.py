@@ -243,7 +243,11 @@ def test_torchtune_takes_the_configuration_of_the_devices() -> None:
 def test_who_judges_answers_stands_in_the_recipe() -> None:
     asked = {"model": "qwen2.5-0.5b", "device": "h100-sxm", "seq_len": 512}
     judged = contents(launched("trl", **asked, task="grpo", reward_model="qwen2.5-1.5b"))["grpo.yaml"]
-    assert judged["reward_model_name_or_path"] == "Qwen/Qwen2.5-1.5B"
+    assert judged["reward_model_name_or_path"] == "Qwen/Qwen2.5-1.5B" and "reward_funcs" not in judged
+    ruled = launched("trl", **asked, task="grpo", colocate="false")
+    assert contents(ruled)["grpo.yaml"]["reward_funcs"] == ["REWARD"] and "vllm" in ruled.notes[0]
+    assert any("in place of REWARD" in note for note in ruled.notes)
+    assert any("trl vllm-serve --model Qwen/Qwen2.5-0.5B" in note for note in ruled.notes)
     taught = contents(launched("trl", **asked, task="distill", teacher="qwen2.5-3b"))["distillation.yaml"]
     assert (taught["teacher_model_name_or_path"], taught["max_completion_length"]) == ("Qwen/Qwen2.5-3B", 256)
     assert "num_generations" not in taught

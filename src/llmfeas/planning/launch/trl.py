@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...memory.rollouts import rollout_tp
@@ -26,6 +26,8 @@ COMMANDS: Mapping[str | None, str] = {
     "reverse-kl": "distillation",
 }
 """What `trl` is called with, by the loss."""
+REWARD = "REWARD"
+"""What stands where a function that judges answers is named."""
 LOSS_TYPES: Mapping[str, object] = {"dpo": ["sigmoid"], "ipo": ["ipo"], "kto": "kto", "grpo": "grpo"}
 """Losses in its words; sigmoid is DPO's own."""
 
@@ -91,9 +93,16 @@ def _judged(scenario: Scenario) -> dict[str, object]:
     if "teacher" in others:
         name = repository_of(others["teacher"])
         return {"teacher_model_name_or_path": name, "teacher_model_init_kwargs": {"dtype": "bfloat16"}}
-    rewards = {"reward_model_name_or_path": repository_of(others["reward_model"])} if "reward_model" in others else {}
+    rewards: dict[str, object] = {"reward_funcs": [REWARD]}
+    if "reward_model" in others:
+        rewards = {"reward_model_name_or_path": repository_of(others["reward_model"])}
     beta = 0.04 if scenario.reference == "loaded" else 0.0
     return {"num_generations": scenario.group_size, "beta": beta, **rewards}
+
+
+def needs(scenario: Scenario) -> tuple[str, ...]:
+    """What a recipe takes beyond transformers: an engine where the model writes."""
+    return (*trainer.needs(scenario), *(("vllm",) if scenario.response_length else ()))
 
 
 def write(scenario: Scenario) -> Launch:
@@ -108,7 +117,18 @@ def write(scenario: Scenario) -> Launch:
     files = (File(f"{name}.yaml", as_yaml(config(scenario))), accelerate.config_file(scenario))
     chunks = "TRL computes the loss in tiles: logits take less memory than estimated here (--engine trl says)"
     own = () if scenario.engine == "trl" or scenario.loss else (chunks,)
-    return Launch(files, line, (*trainer.notes(scenario), *own, *nodes_note(nodes)))
+    return Launch(files, line, (*trainer.notes(scenario), *own, *_of_rollouts(scenario), *nodes_note(nodes)))
+
+
+def _of_rollouts(scenario: Scenario) -> Iterator[str]:
+    """Yield what a recipe leaves to the user where the model writes: who judges it, and a server beside."""
+    if not scenario.response_length:
+        return
+    if not {"teacher", "reward_model"} & dict(scenario.beside).keys():
+        yield f"put accuracy_reward, or a function of your own as module.function, in place of {REWARD}"
+    if scenario.colocate != "true":
+        served = f"trl vllm-serve --model {model_name(scenario)} --tensor_parallel_size {rollout_tp(scenario)}"
+        yield f"start the server that writes on the other devices first: {served}"
 
 
 def objection(scenario: Scenario) -> Objection | None:
@@ -142,7 +162,7 @@ LAUNCHER = Launcher(
     name="TRL",
     release="TRL 1.16, transformers 5.23, peft 0.21",
     install=(*trainer.PACKAGES, "trl>=1"),
-    needs=trainer.needs,
+    needs=needs,
     tasks=("finetune", "lora", "qlora", "dpo", "grpo", "distill", "reward"),
     backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
