@@ -169,11 +169,19 @@ def test_a_server_that_nobody_named_runs_on_a_card_of_a_desk_what_surely_fits(
 
 
 @pytest.mark.parametrize(
-    ("requests", "quant", "status"),
-    [(31, "mxfp4", "feasible"), (32, "mxfp4", "tight"), (40, "awq-int4", "tight"), (64, "mxfp4", "infeasible")],
+    ("model", "device", "requests", "quant", "status"),
+    [
+        ("gpt-oss-20b", "rtx-4090", 31, "mxfp4", "feasible"),
+        ("gpt-oss-20b", "rtx-4090", 32, "mxfp4", "tight"),
+        ("gpt-oss-20b", "rtx-4090", 40, "mxfp4", "infeasible"),
+        ("qwen3-8b", "rtx-3090", 25, "awq-int4", "tight"),
+        ("qwen3-8b", "rtx-3090", 64, "awq-int4", "infeasible"),
+    ],
 )
-def test_where_none_surely_fits_a_server_runs_the_first_format_that_may(requests: int, quant: str, status: str) -> None:
-    found = served("gpt-oss-20b", "rtx-4090", prompt=1000, output=400, context=4096, concurrency=requests)
+def test_where_none_surely_fits_a_server_runs_the_first_format_that_may(
+    model: str, device: str, requests: int, quant: str, status: str
+) -> None:
+    found = served(model, device, prompt=1000, output=400, context=4096, concurrency=requests)
     assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, status)
 
 
@@ -186,7 +194,7 @@ def test_a_request_takes_room_for_its_prompt_and_answer() -> None:
 
 
 def test_a_doubt_is_no_reason_of_a_load_that_misses_its_targets() -> None:
-    asked: dict[str, object] = {"prompt": 1000, "output": 400, "context": 4096, "concurrency": 40}
+    asked: dict[str, object] = {"prompt": 1000, "output": 400, "context": 4096, "concurrency": 40, "quant": "awq-int4"}
     found = served("gpt-oss-20b", "rtx-4090", **asked).verdict
     assert "may run out of memory" in why(found)
     missed = served("gpt-oss-20b", "rtx-4090", **asked, tpot="5ms").verdict

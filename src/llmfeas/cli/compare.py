@@ -47,7 +47,7 @@ def run(**values: Any) -> None:
     by_hand = bool(devices or backends or every)
     ranking = comparison(request, models, chosen, known, baseline=baseline, sort=sort, chosen=by_hand)
     answer = ranking.to_dict(top)
-    for warning in ranking.warnings:
+    for warning in ranking.warnings_of_first(top):
         output.note(sentence(warning.message))
     output.write(answer, lambda: report_of(ranking, answer, sort))
     if check and not any(row.feasible for row in ranking.rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from ..catalog.device import Device
@@ -128,7 +129,8 @@ class Comparison:
     """Ranked rows, warnings, and the baseline that was given."""
 
     rows: tuple[Contender, ...]
-    warnings: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    """What was left out, and a baseline that cannot do it."""
     baseline: str | None
     inputs: Json
     """What was asked."""
@@ -142,7 +144,19 @@ class Comparison:
     def to_dict(self, top: int | None = None) -> Json:
         """The JSON of `llmfeas compare --json`, with the `top` rows."""
         rows = tuple(row.ranked(rank) for rank, row in enumerate(self.rows[:top], 1))
-        return envelope("compare", self.catalog, self.inputs, ComparisonResult(rows), self.warnings)
+        return envelope("compare", self.catalog, self.inputs, ComparisonResult(rows), self.warnings_of_first(top))
+
+    @property
+    def warnings(self) -> tuple[Note, ...]:
+        """The warnings of all rows together."""
+        return self.warnings_of_first(None)
+
+    def warnings_of_first(self, top: int | None) -> tuple[Note, ...]:
+        """The notes, and what holds on more than half of the `top` rows of a model: what was asked makes it."""
+        answers: dict[str, list[Estimate]] = {}
+        for row in self.rows[:top]:
+            answers.setdefault(row.estimate.scenario.model.id, []).append(row.estimate)
+        return tuple(dict.fromkeys((*self.notes, *chain.from_iterable(map(_common, answers.values())))))
 
 
 def chosen_devices(catalog: Catalog, devices: Sequence[str], backends: Sequence[str], *, every: bool) -> list[str]:
@@ -255,25 +269,22 @@ def comparison(
     """
     rows: list[Contender] = []
     refused: list[UsageError] = []
-    warnings: list[Note] = []
+    notes: list[Note] = []
     names = list(devices)
     for model in dict.fromkeys(models):
         asked = ({**request, "model": model, "device": name} for name in names)
         answers = [(one, each) for one in asked if (each := _answered(one, catalog, refused)) is not None]
         requests, estimates = [one for one, _ in answers], [each for _, each in answers]
-        base = (
-            _baseline(request, model, baseline, catalog, warnings) if baseline and estimates else _best(estimates, sort)
-        )
-        warnings += [note for note in _common(estimates) if note not in warnings]
+        base = _baseline(request, model, baseline, catalog, notes) if baseline and estimates else _best(estimates, sort)
         needed = [scenario_needed(one, each, catalog) for one, each in zip(requests, estimates, strict=True)]
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
     if refused:
-        warnings.append(_skipped(refused, rows))
+        notes.append(_skipped(refused, rows))
     rows.sort(key=lambda row: _key(row.estimate, sort))
     inputs = given({**request, "models": tuple(models)})
     inputs["devices"] = {"value": names, "origin": "given" if chosen else "default"}
     inputs["baseline"] = {"value": baseline, "origin": "given" if baseline else "default"}
-    return Comparison(tuple(rows), tuple(warnings), baseline, inputs, catalog.digest)
+    return Comparison(tuple(rows), tuple(notes), baseline, inputs, catalog.digest)
 
 
 def _skipped(refused: Sequence[UsageError], rows: Sequence[Contender]) -> Note:
@@ -299,7 +310,7 @@ def _answered(request: Mapping[str, object], catalog: Catalog, refused: list[Usa
 
 
 def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:
-    """Yield the notes that hold on more than half of the devices: what was asked, not one device, makes them."""
+    """Yield the notes that hold on more than half of the devices."""
     counts = Counter(note for each in estimates for note in each.warnings)
     return (note for note, count in counts.items() if 2 * count > len(estimates))
 
@@ -311,7 +322,7 @@ def _best(estimates: Sequence[Estimate], sort: Sort) -> Estimate | None:
 
 
 def _baseline(
-    request: Mapping[str, object], model: str, baseline: str | None, catalog: Catalog, warnings: list[Note]
+    request: Mapping[str, object], model: str, baseline: str | None, catalog: Catalog, notes: list[Note]
 ) -> Estimate | None:
     if baseline is None:
         return None
@@ -319,7 +330,7 @@ def _baseline(
     if estimated.verdict.software == "unsupported" or estimated.memory.verdict == "exceeds":
         because = why(estimated.verdict)
         text = f"the baseline {estimated.scenario.device.name} cannot run this ({because}): no relative speeds"
-        warnings.append(Note("baseline-cannot", text))
+        notes.append(Note("baseline-cannot", text))
         return None
     return estimated
 

@@ -12,8 +12,8 @@ from ..scenario import Origin, Scenario, Spill, cached_across_batches
 from ..workload.serving import shares_memory
 from .draft import Draft
 
-FEWER = 0.98
-"""A format of so many of another one's bits is a smaller one."""
+FEWER = 0.9
+"""A format of so many of another one's bits is a smaller one: nobody packs four bits anew into four others."""
 
 
 def is_open(scenario: Scenario, draft: Draft) -> bool:
