@@ -252,6 +252,8 @@ OTHER_NAMES: Mapping[str, str] = {
     "verdict": "status", "time": "total", "total_seconds": "total", "step_seconds": "step", "cost": "usd",
     "peak_bytes": "peak_gib", "memory_bytes": "peak_gib", "memory_gib": "peak_gib", "headroom_bytes": "headroom_gib",
     "ttft": "time_to_first_token", "time_to_first_token_seconds": "time_to_first_token",
+    "peak": "peak_gib", "peak_memory": "peak_gib", "vram": "peak_gib", "decode": "decode_tokens_per_second",
+    "prefill": "prefill_tokens_per_second", "throughput": "tokens_per_second", "price": "usd", "feasible": "status",
     "speed": "tokens_per_second", "flop": "model_flop", "energy": "energy_kwh",
 }  # fmt: skip
 """What a figure is called in the JSON of an estimate, or in plain words, with its name here."""

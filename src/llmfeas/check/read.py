@@ -193,6 +193,8 @@ _EXAMPLES = {"model": "gpt2", "device": "rtx-4090"}
 def _unknown(name: str, known: Sequence[str], what: str, hinted: bool) -> UsageError:
     if name == "<<":
         return _bad("merge keys (<<) are not read", "Write the settings out, or cross them in one block.")
+    if what == "key" and name in ("name", "title"):
+        return _bad(f"unknown key '{name}'", "Here it is 'id'.", ["id"])
     near = get_close_matches(name[:60], known, 2, 0.6) if hinted else []
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else HINT
     return _bad(f"unknown {what} '{printable(name, 40)}'", hint, near)
