@@ -188,3 +188,20 @@ def test_the_digest_tells_catalogs_apart(tmp_path: Path) -> None:
 def test_other_files_are_given_as_plain_data(tmp_path: Path) -> None:
     (tmp_path / "claims.yaml").write_text("claims: [{id: one}]\n")
     assert Catalog(tmp_path).raw("claims") == {"claims": [{"id": "one"}]}
+
+
+WINDOWED = {
+    *("mistral-7b", "openchat-3.5", "zephyr-7b", "hermes-2-pro-mistral-7b", "openhermes-2.5-mistral-7b", "idefics2-8b"),
+    *("e5-mistral-7b", "sfr-embedding-mistral", "sfr-embedding-2-r", "gritlm-7b", "bge-en-icl"),
+    *("phi-3-mini", "phi-mini-moe", "llava-phi-3-mini", "recurrentgemma-2b", "recurrentgemma-9b", "lfm3-1.7b"),
+    "lfm3-vl-2b",
+}
+"""Mistral 7B v0.1 and what came of it, Phi-3 for 4096 tokens, and layers between recurrent ones."""
+
+
+def test_windows_over_all_attention_are_published_ones() -> None:
+    # the class MistralConfig has a window of 4096 where a configuration says null, as all since v0.2 do
+    for model in catalog().models.values():
+        window, pressed = model.architecture.window, model.architecture.compressed_attention
+        if window is not None and window.full == 0 and window.size < (model.context or 0) and not pressed:
+            assert model.id in WINDOWED
