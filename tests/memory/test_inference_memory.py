@@ -135,8 +135,10 @@ def test_windows_bound_the_cache() -> None:
     asked = {"model": "mistral-7b", "context": 32768}
     per_token = 32 * 2 * 1024 * 2
     assert inference_memory(serving(asked)).cache_bytes == pytest.approx(4095 * per_token, rel=1e-4)
-    # llama.cpp keeps the window and one pass of 512 tokens
-    assert inference_memory(serving(asked, engine="llama.cpp")).cache_bytes == (4096 + 512) * per_token
+    # llama.cpp's graph of Llama has no window; where only some layers have one it keeps that and a pass of 512 tokens
+    assert inference_memory(serving(asked, engine="llama.cpp")).cache_bytes == 32768 * per_token
+    mixed = inference_memory(serving({"model": "gpt-oss-20b", "context": 32768}, engine="llama.cpp"))
+    assert mixed.cache_bytes == 12 * (32768 + 128 + 512) * 2 * 512 * 2
 
 
 def test_streamed_weights_leave_two_layers_on_the_device() -> None:

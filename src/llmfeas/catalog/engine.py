@@ -82,6 +82,7 @@ class ServingMemory:
     appends: bool = False
     public_code: bool = False
     window_extra: CountOrZero | None = None
+    mixed_windows: bool = False
     pass_tokens: Count | None = None
     reserves: bool = False
     value_bytes: PositiveOrZero | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from ..catalog.architecture import Architecture
@@ -170,7 +170,7 @@ def _held(s: Serving) -> Held:
     """What each pipeline stage holds, and what stays on the host."""
     weights = weight_bytes(s.tables.quantization, s.architecture, s.quant, s.dialect, s.native, s.stored)
     tape = build(s.architecture)
-    caches = _pages(s) or [_caches(s, layer) for layer, _ in tape.kinds]
+    caches = _pages(s) or _unpaged(s, [layer for layer, _ in tape.kinds])
     held, padded = zip(weights.layers, tape.layers, strict=True), _padding(s)
     layers = [(layer.on_rank(s.tp, s.expert_ranks / padded), *caches[kind]) for layer, kind in held]
     host, host_cache = (sum(each[place] for each in layers[: s.host_layers]) for place in (0, 1))
@@ -250,10 +250,19 @@ def _pages(s: Serving) -> list[tuple[float, float]]:
     return list(zip(held, held, strict=True))
 
 
-def _caches(s: Serving, layer: Layer) -> tuple[float, float]:
-    """Bytes of a request's cache in one layer of a kind on one rank: the whole context, and right after the prompt."""
-    behaviour, window = s.behaviour, layer.window
-    block = behaviour.block_tokens
+def _unpaged(s: Serving, kinds: Sequence[Layer]) -> list[tuple[float, float]]:
+    """Bytes of a request's cache in one layer of each kind; windows where the engine reads those of such a model."""
+    whole = [op for layer in kinds if layer.window is None for op in layer.operators if op.cached_values(1)]
+    reads = not s.behaviour.mixed_windows or whole or s.architecture.compressed_attention is not None
+    return [_caches(s, layer, layer.window if reads else None) for layer in kinds]
+
+
+def _caches(s: Serving, layer: Layer, window: int | None) -> tuple[float, float]:
+    """Bytes of a request's cache in one layer of a kind on one rank: the whole context, and right after the prompt.
+
+    `window`: that of the layer where the engine reads it.
+    """
+    behaviour, block = s.behaviour, s.behaviour.block_tokens
     operators = [op for op in layer.operators if op.cached_values(1) or op.state_bytes or op.source_values]
     whole = -(-s.context // block) * block
     prompt = whole if behaviour.cache != "growing" else -(-s.prompt // block) * block
