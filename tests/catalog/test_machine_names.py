@@ -197,3 +197,21 @@ def test_a_number_behind_the_series_of_a_computer_brings_no_card_to_mind() -> No
 
 def test_what_stands_beside_a_card_is_said() -> None:
     assert "its processor, core-i9-13900k, changes nothing" in str(find_hardware("i9-13900k rtx 4090", CATALOG).note)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"device": "dual epyc 9654 768gb"},
+        {"device": "2x epyc 9654", "host_memory": "768GiB"},
+        {"device": "2x epyc 9654", "memory": "384GiB"},
+    ],
+)
+def test_the_memory_of_a_machine_is_that_of_all_its_processors(asked: dict[str, object]) -> None:
+    settled = resolution({"model": "gpt2", "task": "inference", **asked}, catalog()).scenario
+    assert (settled.device.id, settled.num_devices, settled.memory_bytes) == ("epyc-9654", 2, 384 * 2**30)
+
+
+def test_memory_of_the_host_is_that_of_a_mac() -> None:
+    asked = {"model": "gpt2", "task": "inference", "device": "m4-max", "host_memory": "128GiB"}
+    assert resolution(asked, catalog()).scenario.memory_bytes == 128 * 2**30

@@ -120,14 +120,17 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
         raise ambiguous("device", text, ids)
     own = index_of(devices).exact.get(joined(tokens_of(reading.text))) == chosen
     memory = size_gib(devices, chosen, reading.sizes_gib) if reading.sizes_gib else _least(reading, chosen, devices)
-    stated = memory or None
     count = reading.count if found.each == 1 else found.each * (reading.count or 1)
+    if memory and devices.peek(chosen, "kind") == "cpu":
+        memory /= count or 1  # that of a machine with so many processors
+    stated = memory or None
     if own and stated is None:
         return Meant(chosen, None, count, None, whose)
     others = tuple(key for key in ids if key != chosen)
     note = taken_note(text, chosen, () if own else others)
     if stated is not None:
-        note = note.replace(f"took '{chosen}'", f"took '{chosen}' with {stated:g} GiB", 1)
+        each = " each" if (count or 1) > 1 else ""
+        note = note.replace(f"took '{chosen}'", f"took '{chosen}' with {stated:g} GiB{each}", 1)
     if count != reading.count:
         note = note.replace("took ", f"took {count} x ", 1)
     return Meant(chosen, None, count, stated, whose, note, others)

@@ -272,14 +272,16 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
     own = lent * GIB if lent else None
     named = None if match.memory_gib is None else match.memory_gib * GIB
+    host = draft.given.get("host_memory")
+    together = min(draft.values["num_devices"], draft.values["devices_per_node"])
+    if host and not (memory or named) and device.kind in SHARED_MEMORY_KINDS:
+        named = host / together  # what the host has is what its processors have
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
     draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device")
     draft.values["reserve_bytes"] = draft.values.pop("reserve")
     _settle_wired_limit(draft, device, catalog.tables.runtime)
-    host = draft.given.get("host_memory")
     if host is None:
-        together = min(draft.values["num_devices"], draft.values["devices_per_node"])
         default = default_host_bytes(device, draft.values["memory_bytes"], together)
         if device.kind not in SHARED_MEMORY_KINDS and offer is not None and offer.host_memory_gib:
             default = offer.host_memory_gib * GIB
