@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from ..record import dataclass
+from ..record import dataclass, field
 from .device import BackendId, Device, DeviceClass
 from .types import STRICT, Identifier
 
@@ -104,6 +104,8 @@ class Backend:
     """Note on engines whose records do not name the backend: they do not run there."""
     fp8_cache: bool = False
     """Serving software that runs fp8 weights keeps its cache in fp8 too, unless told otherwise."""
+    builds: Mapping[Identifier, str] = field(default_factory=dict)
+    """By package what to install where pip's own build is for another backend; `torch`: for all that stands on it."""
     notes: str = ""
     sources: tuple[str, ...] = ()
 

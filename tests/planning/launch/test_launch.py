@@ -257,3 +257,31 @@ def test_megatron_keeps_moments_in_16_bits_where_it_is_asked_to() -> None:
     found = launched("megatron", model="gpt2", device="8xh100-sxm", task="pretrain", optimizer="adamw-bf16").command
     for option in ("--use-precision-aware-optimizer", "--exp-avg-dtype bf16", "--exp-avg-sq-dtype bf16"):
         assert option in found
+
+
+@pytest.mark.parametrize(
+    ("engine", "device", "task", "said"),
+    [
+        ("accelerate", "rx-7900xtx", "qlora", "the one for ROCm"),
+        ("vllm", "mi300x", "inference", "its wheels for ROCm"),
+        ("accelerate", "arc-b580", "finetune", "the one for XPU"),
+        ("vllm", "gaudi3", "inference", "vllm-gaudi"),
+        ("accelerate", "rtx-4090", "qlora", ""),
+        ("llama.cpp", "rx-7900xtx", "inference", ""),
+    ],
+)
+def test_builds_that_pip_does_not_find_are_named(engine: str, device: str, task: str, said: str) -> None:
+    found = prepared({"model": "gpt2", "device": device, "task": task}, launcher(engine), built_in()).launch
+    others = [note for note in found.notes if "built for CUDA" in note or "container" in note]
+    assert [said in note for note in others] == ([True] if said else [])
+
+
+def test_the_encoder_of_images_is_a_file_of_its_own_for_llama_cpp() -> None:
+    asked = {"model": "qwen2.5-vl-7b", "device": "rtx-4090", "task": "inference"}
+    assert "--mmproj qwen2.5-vl-7b-mmproj-F16.gguf" in launched("llama.cpp", **asked, images=2).command
+    assert "--mmproj" not in launched("llama.cpp", **asked).command
+
+
+def test_several_processors_share_the_work_of_llama_cpp() -> None:
+    command = launched("llama.cpp", model="llama-3-8b", device="dual epyc 9654", task="inference").command
+    assert "--numa distribute" in command and "--split-mode" not in command

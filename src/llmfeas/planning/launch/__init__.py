@@ -19,7 +19,7 @@ from ...options import BY_NAME
 from ...record import dataclass, replace
 from ...request import parsed, recorded_origins
 from ...scenario import Scenario
-from ...settle import resolution
+from ...settle import Resolution, resolution
 from ...settle.task import implied_task
 from ...text import printable
 from ...units import MIB
@@ -114,6 +114,13 @@ def stamped(engine: Launcher, scenario: Scenario, written: Launch) -> Launch:
     return replace(written, files=files, notes=(line, *_of_the_system(scenario), *written.notes))
 
 
+def _builds(engine: Launcher, settled: Resolution) -> Iterator[str]:
+    """Yield what to install instead of the builds that pip finds by itself."""
+    packages, builds = engine.packages(settled.scenario), settled.backend.builds
+    known = [builds[name] for name in packages if name in builds]
+    yield from known or (builds["torch"],) if packages and "torch" in builds else known
+
+
 def _of_the_system(scenario: Scenario) -> Iterator[str]:
     """Yield what is to be set outside of the engine."""
     if scenario.was_given("wired_limit") and scenario.wired_limit_bytes is not None:
@@ -174,6 +181,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, 
         changed.append(_changed(engine, settled.scenario, objection))
         settled = resolution(settings, catalog)
     written = launch(engine, settled.scenario)
+    written = replace(written, notes=(*written.notes[:1], *_builds(engine, settled), *written.notes[1:]))
     if cluster is not None:
         written = on_cluster(cluster, engine, settled.scenario, written)
     estimated = estimate(settled)

@@ -31,9 +31,15 @@ def source(scenario: Scenario) -> list[Word]:
     return ["--model", f"{scenario.model.id}-{file_type(scenario)}.gguf"]
 
 
+def _needs_towers(scenario: Scenario) -> bool:
+    """Whether the model's encoder of images is a file to be named: a repository's own is found with the model."""
+    return bool(scenario.images) and not is_gguf_repository(scenario)
+
+
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of llama-server behind the model."""
     slots = scenario.concurrency
+    on_processor = scenario.device.backend == "cpu"
     several = scenario.num_devices > 1
     layers: Word = "all" if scenario.gpu_layers is None else scenario.gpu_layers
     fits_itself = scenario.spill is not None  # which it does where neither layers nor their split are said
@@ -43,10 +49,11 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     cache = "f16" if unasked else CACHES[scenario.kv_dtype]
     return flags(
         [
+            ("--mmproj", f"{scenario.model.id}-mmproj-F16.gguf" if _needs_towers(scenario) else None),
             ("--ctx-size", (scenario.context or 1) * slots),
             ("--parallel", slots),
             ("--no-kv-unified", slots > 1),
-            ("--n-gpu-layers", 0 if scenario.device.backend == "cpu" else None if fits_itself else layers),
+            ("--n-gpu-layers", 0 if on_processor else None if fits_itself else layers),
             ("--n-cpu-moe", scenario.n_cpu_moe or None),
             ("--fit", "on" if fits_itself else "off"),
             ("--flash-attn", "on" if scenario.attention == "flash" else "off"),
@@ -54,7 +61,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--ubatch-size", scenario.ubatch if scenario.was_given("ubatch") else None),
             ("--cache-type-k", cache),
             ("--cache-type-v", cache),
-            ("--split-mode", ("row" if scenario.tp > 1 else "layer") if several else None),
+            ("--split-mode", ("row" if scenario.tp > 1 else "layer") if several and not on_processor else None),
+            ("--numa", "distribute" if several and on_processor else None),
             ("--tensor-split", ",".join(str(layers) for layers in dealt_layers(scenario)) or None),
             ("--rpc", Variable("RPC_SERVERS") if nodes_of(scenario).several else None),
         ]
@@ -91,6 +99,8 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
             f"convert the weights{where} to {kind} (convert_hf_to_gguf.py, llama-quantize), or download such a file"
         )
         texts += model_notes(scenario)
+    if _needs_towers(scenario):
+        texts.append("--mmproj is the encoder of images, a file of its own (convert_hf_to_gguf.py --mmproj)")
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     if dealt_layers(scenario):
