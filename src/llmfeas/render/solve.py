@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..feasibility.verdict import is_doubt
 from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
 from .assumptions import context
@@ -182,9 +183,16 @@ def _there(at: Json, device: str) -> Topic:
     memory = result["memory"]
     needed, usable = format_bytes(memory["peak_bytes"]["expected"]), format_bytes(memory["usable_bytes"])
     on = f" on {printable(device, 60)}" if device else ""
-    text = Phrase(f": needs {needed} of {usable} usable{on}.")
+    doubts = "".join(f" {sentence(reason)}" for reason in _doubts(result["verdict"]))
+    text = Phrase(f": needs {needed} of {usable} usable{on}.{doubts}")
     settings = " · ".join(context(at["inputs"], result["parameters"], writes=writes(result["time"])))
     return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text), (Phrase(settings, "dim"),)))
+
+
+def _doubts(verdict: Json) -> Iterator[str]:
+    """Yield why it is tight where memory is not."""
+    if verdict["status"] == "tight" and verdict["memory"] == "fits":
+        yield from (reason["message"] for reason in verdict["reasons"] if is_doubt(reason["code"]))
 
 
 def _ways(ways: Sequence[Json], question: str) -> Topic:
