@@ -218,7 +218,7 @@ def test_what_is_feasible_needs_no_change() -> None:
 
 def test_other_devices_are_tried_unless_the_device_is_kept() -> None:
     request: Ask = {"model": "llama-3-70b", "device": "rtx-4090", "task": "inference", "quant": "q8_0"}
-    keep = ("num_devices", "quant", "gpu_layers", "kv_dtype", "context", "host_memory")
+    keep = ("num_devices", "quant", "kv_dtype", "context", "host_memory")
     assert not plan(request, catalog(), keep=[*keep, "device"]).ways
     for any_device in (False, True):
         found = plan(request, catalog(), keep=keep, any_device=any_device)
