@@ -253,9 +253,11 @@ def format_duration(seconds: float) -> str:
 
 
 def format_usd(value: float) -> str:
-    """Write US dollars: `$0.35`, `$1,230`, `$4.2 M`."""
+    """Write US dollars: `$0.35`, `$0.0041`, `$1,230`, `$4.2 M`."""
     if value >= 999_500:
         return f"${format_count(value)}"
+    if 5e-9 < value < 0.00995:  # two digits that say something
+        return f"${value:.{min(1 - math.floor(math.log10(value)), 9)}f}"
     return f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
 
 

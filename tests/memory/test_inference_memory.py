@@ -186,3 +186,12 @@ def test_what_a_file_stores_counts_where_it_is_what_runs() -> None:
     assert from_file.host_bytes == 300_000_000
     other = replace(scenario, stored=stored, quant="q8_0")
     assert inference_memory(other) == inference_memory(replace(other, stored=None))
+
+
+def test_an_encoder_beside_the_file_is_held_where_images_are_read() -> None:
+    asked = {"model": "qwen2.5-vl-7b", "engine": "llama.cpp"}
+    blind, seeing = (inference_memory(serving({**asked, "prompt": 6000}, images=images)) for images in (0, 4))
+    towers = 2 * catalog().models["qwen2.5-vl-7b"].architecture.tower_parameters
+    assert seeing.components["weights_bytes"] - blind.components["weights_bytes"] == towers
+    whole = inference_memory(serving({**asked, "engine": "vllm", "prompt": 6000}, images=4))
+    assert whole.components["weights_bytes"] > seeing.components["weights_bytes"]

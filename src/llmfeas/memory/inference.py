@@ -17,7 +17,7 @@ from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, cached_value_bytes, sequences_of, serving_of
 from ..workload.stages import Stage, stages, stages_by_memory
-from ..workload.weights import WeightBytes, native_bytes, weight_bytes
+from ..workload.weights import WITH_TOWERS, WeightBytes, native_bytes, weight_bytes
 from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
 from .profile_pass import WidestPass, widest_bytes
@@ -85,15 +85,15 @@ def inference_memory(scenario: Scenario) -> InferenceMemory:
 
 
 def _with_others(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
-    """The same with what drafts, and with keys and values of images that are no tokens of the text."""
+    """The same with what drafts, the encoder that reads images, and their keys and values that are no tokens."""
     if scenario.drafted:
         found = _with_draft(scenario, found)
-    values = scenario.images * scenario.model.image_cached_values
-    if not values:
-        return found
-    each = values * cached_value_bytes(scenario)
+    s = serving_of(scenario)
+    if scenario.images and s.tables.quantization.format(s.quant, s.dialect).kind not in WITH_TOWERS:
+        found = _with_more(found, native_bytes("fp16") * s.architecture.tower_parameters, 0.0, 0.0)  # a file beside
+    each = scenario.images * scenario.model.image_cached_values * cached_value_bytes(scenario)
     held = each * sequences_of(scenario) / (scenario.tp * scenario.pp)
-    return _with_more(found, 0.0, held, each * scenario.concurrency)
+    return _with_more(found, 0.0, held, each * scenario.concurrency) if each else found
 
 
 def _with_draft(scenario: Scenario, found: InferenceMemory) -> InferenceMemory:
