@@ -229,3 +229,28 @@ def test_a_board_whose_memory_is_that_of_its_processor_leaves_nothing_on_a_host(
     assert found.verdict.status == "infeasible"
     again = bare_answer(inputs(found.scenario))
     assert again.memory.peak_bytes == found.memory.peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("model", "quant", "engine"),
+    [
+        ("Qwen/Qwen3-8B-AWQ", "awq-int4", "vllm"),
+        ("Qwen/Qwen3-8B-FP8", "fp8", "vllm"),
+        ("unsloth/Qwen3-8B-bnb-4bit", "nf4", "transformers"),
+        ("bartowski/Qwen3-8B-GGUF:Q6_K", "q6_k", "llama.cpp"),
+        ("qwen3:8b", "q4_k_m", "llama.cpp"),
+        ("Qwen/Qwen3-8B", "none", "llama.cpp"),
+    ],
+)
+def test_a_format_in_the_models_name_is_served_at_a_desk(model: str, quant: str, engine: str) -> None:
+    found = served(model, "rtx-3090").scenario
+    assert (found.quant, found.engine) == (quant, engine)
+    if quant != "none":
+        assert found.origins["quant"] == "model"
+        assert served(model, "rtx-3090", quant="q8_0").scenario.quant == "q8_0"
+
+
+def test_a_format_in_the_models_name_that_does_not_run_there_gives_way_and_is_said() -> None:
+    found = served("mlx-community/Qwen3-8B-4bit", "rtx-3090")
+    assert found.scenario.quant == "q8_0"
+    assert "mlx-4bit does not run there: a format that does was taken" in [note.message for note in found.warnings]

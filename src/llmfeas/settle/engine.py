@@ -46,6 +46,7 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
         DataError: where the engine's record names what there is not.
     """
     device: Device = draft.values["device"]
+    _take_named_format(draft, model, catalog)
     default = _cluster_engine(draft, model, device, catalog)
     if default is None:
         default = _engine_of_use(draft, model, catalog)
@@ -110,6 +111,22 @@ def _check_parts(draft: Draft, device: Device, engine: Engine, catalog: Catalog)
         f"{ways} ask as if all were the smallest: --device {len(device.parts)}x{least.id}",
         (),
     )
+
+
+def _take_named_format(draft: Draft, model: Model, catalog: Catalog) -> None:
+    """Take the format that a model's name says as asked for, where something people use there runs it; else say so."""
+    known, quant = catalog.models.get(model.id), model.published_quant
+    by_name = known is not None and "asked_by" in draft.values and quant != known.published_quant
+    if not by_name or draft.values["task"] != "inference" or draft.was_given("quant"):
+        return
+    device = draft.values["device"]
+    usual = [choice.engine for choice in catalog.backends[device.backend].engines]
+    names = [engine_named(draft.given["engine"], catalog)] if draft.was_given("engine") else usual
+    able = (each for each in map(catalog.tables.engine, names) if each.runs(model.architecture.implementation))
+    if any(_reads(each, quant, device, catalog) for each in able):
+        draft.given, draft.recorded = {**draft.given, "quant": quant}, {**draft.recorded, "quant": "model"}
+    else:
+        draft.warn("named-format", f"{quant} does not run there: a format that does was taken")
 
 
 def _said_places(draft: Draft) -> list[str]:

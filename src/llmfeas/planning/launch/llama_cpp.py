@@ -19,7 +19,13 @@ NATIVE = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "tf32": "F32"}
 
 def file_type(scenario: Scenario) -> str:
     """Name the type of the GGUF file, as files are named: Q4_K_M, F16."""
-    return NATIVE[scenario.precision] if scenario.quant == "none" else scenario.quant.upper()
+    if scenario.quant == "none":
+        return NATIVE[scenario.precision]
+    return (
+        scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks)
+        .id.removesuffix("-gguf")
+        .upper()
+    )
 
 
 def source(scenario: Scenario) -> list[Word]:
