@@ -215,3 +215,28 @@ def test_the_memory_of_a_machine_is_that_of_all_its_processors(asked: dict[str, 
 def test_memory_of_the_host_is_that_of_a_mac() -> None:
     asked = {"model": "gpt2", "task": "inference", "device": "m4-max", "host_memory": "128GiB"}
     assert resolution(asked, catalog()).scenario.memory_bytes == 128 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("typed", "device", "compute", "memory"),
+    [
+        ("h100 mig 3g.40gb", "h100-sxm", 3 / 7, 4 / 8),
+        ("a100 1g.5gb", "a100-sxm-40gb", 1 / 7, 1 / 8),
+        ("NVIDIA A100 80GB MIG 2g.20gb", "a100-sxm-80gb", 2 / 7, 2 / 8),
+        ("h200 1g.18gb", "h200", 1 / 7, 1 / 8),
+        ("a30 2g.12gb", "a30", 2 / 4, 2 / 4),
+        ("h100-sxm:1g.20gb", "h100-sxm", 1 / 7, 2 / 8),
+    ],
+)
+def test_a_slice_has_its_parts_of_a_device(typed: str, device: str, compute: float, memory: float) -> None:
+    found, whole = find_hardware(typed, CATALOG).device, CATALOG.devices[device]
+    assert found.id.startswith(f"{device}:") and find_hardware(found.id, CATALOG).device == found
+    assert found.memory_gib == pytest.approx(whole.memory_gib * memory)
+    assert found.bandwidth_gb_per_s == pytest.approx(whole.bandwidth_gb_per_s * memory)
+    assert found.peak16_flop_per_s == pytest.approx(whole.peak16_flop_per_s * compute)
+
+
+@pytest.mark.parametrize("typed", ["rtx 4090 1g.5gb", "h100 9g.40gb", "h100 1g.70gb", "mig 1g.10gb", "h100 3g.0gb"])
+def test_what_is_divided_otherwise_has_no_such_slice(typed: str) -> None:
+    with pytest.raises(UsageError):
+        find_hardware(typed, CATALOG)

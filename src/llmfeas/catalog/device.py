@@ -121,6 +121,8 @@ class Device:
     """Machines that are sold with fewer sizes than the device."""
     slice_cores: Count = 1
     """What the number in the name of a TPU slice counts of one device: of v4-8 two cores each, so four devices."""
+    mig_slices: Count | None = None
+    """Into how many slices of its compute units NVIDIA's Multi-Instance GPU divides it; None: it does not."""
     assumption: str = ""
     """What choosing this entry assumes, such as a typical desktop; every answer says it."""
     architecture: str = ""
@@ -171,15 +173,19 @@ class Device:
         """The device without a limit of its power: itself, but of one that has such a limit."""
         return self
 
-    def part(self, share: float) -> Device:
-        """What a share of the device is, such as some cores of a processor: rates, memory, bandwidth, power."""
+    def part(self, share: float, of_memory: float | None = None) -> Device:
+        """What a share of the device is, such as some cores of a processor: rates, memory, bandwidth, power.
+
+        `of_memory`: the share of memory and bandwidth where that is another one.
+        """
         if share == 1:
             return self
+        memory = share if of_memory is None else of_memory
         return replace(
             self,
-            memory_gib=self.memory_gib * share,
+            memory_gib=self.memory_gib * memory,
             memory_reported_mib=None,
-            bandwidth_gb_per_s=self.bandwidth_gb_per_s * share,
+            bandwidth_gb_per_s=self.bandwidth_gb_per_s * memory,
             tflop_per_s=self.tflop_per_s.scaled(share),
             cores=None if self.cores is None else max(1, round(self.cores * share)),
             power_w=None if self.power_w is None else self.power_w * share,

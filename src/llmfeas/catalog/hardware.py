@@ -60,7 +60,7 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
     try:
         return (_with_main_memory(text[:LONGEST], catalog) if says_two_sizes(text) else None) or _named(text, catalog)
     except UsageError:
-        for read in (_with_main_memory, _together, _in_computer, _with_processor, _mended):
+        for read in (_in_slices, _with_main_memory, _together, _in_computer, _with_processor, _mended):
             hardware = read(text[:LONGEST], catalog)
             if hardware is not None:
                 return hardware
@@ -106,6 +106,21 @@ def _with_main_memory(text: str, catalog: Catalog) -> Hardware | None:
         return None
     note = f"took '{found.device.id}' with {said[1]} GiB of main memory for '{printable(text, 40)}'"
     return replace(found, note=note, host_memory_bytes=int(said[1] * GIB))
+
+
+def _in_slices(text: str, catalog: Catalog) -> Hardware | None:
+    """Read `h100 3g.40gb`: a slice of it; None where that is not what it says."""
+    from .mig import named_slice, without_profile
+
+    said = without_profile(text)
+    found = said and _found(said[0], catalog)
+    if not said or not found or found.offer is not None:
+        return None
+    devices = [catalog.devices[each] for each in (found.device.id, *found.others) if each in catalog.devices]
+    part = next(filter(None, (named_slice(each, said[1]) for each in devices)), None)
+    if part is None:
+        return None
+    return Hardware(part, found.count, None, f"took a slice of '{part.id.split(':')[0]}' for '{printable(text, 40)}'")
 
 
 def _in_computer(text: str, catalog: Catalog) -> Hardware | None:
