@@ -240,3 +240,7 @@ def test_a_slice_has_its_parts_of_a_device(typed: str, device: str, compute: flo
 def test_what_is_divided_otherwise_has_no_such_slice(typed: str) -> None:
     with pytest.raises(UsageError):
         find_hardware(typed, CATALOG)
+
+
+def test_others_of_a_name_in_one_word_have_that_word() -> None:
+    assert set(find_hardware("p100", CATALOG).others) == {"p100-pcie-12gb", "p100-sxm2-16gb"}

@@ -48,6 +48,9 @@ def named(name: str, catalog: Catalog, *, whole: bool) -> Named | None:
         chosen = exact or index.defaults.get(tokens)
         return Named(chosen, (chosen,)) if chosen else None
     chosen, ids = choice(index, tokens)
+    if chosen is not None and name.strip().isalnum():  # p100 is one word, and p106-100 has it not
+        beside = {key for words, key in index.names if key in ids and place(words, tokens) is not None}
+        ids = tuple(key for key in ids if key in beside or key == chosen)
     if chosen is None:
         ending = list(dict.fromkeys(key for name, key in index.names if key in ids and name[-len(tokens) :] == tokens))
         chosen = ending[0] if len(ending) == 1 and any(word[0].isdigit() for word in tokens) else None
