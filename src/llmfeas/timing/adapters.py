@@ -14,6 +14,8 @@ READ_FORWARD, READ_BACKWARD = 2.0, 10.0
 WRITTEN_FORWARD, WRITTEN_BACKWARD = 12.0, 8.0
 """Bytes moved for an element that it writes: the pair's product (2) is scaled (4) and added to the base's (6); backward
 the gradient is scaled (4) and read by two products (4)."""
+CLONED_FORWARD = 4.0
+"""More of one whose base's output is copied first, read and written (peft's bnb.py, of a base in NF4)."""
 SCALED_FORWARD, SCALED_BACKWARD = 36.0, 44.0
 """More of one with magnitudes, in fp32 (peft's dora.py): the base's output is scaled (6), the pair's too, twice (14),
 both are added, and to the base's (12), and go back to 16 bits (4); backward each of these, and sums of gradients."""
@@ -34,6 +36,8 @@ def input_bytes(work: Work) -> float:
 def output_bytes(work: Work) -> float:
     """Bytes moved in a step for an element that they write."""
     forward, backward = WRITTEN_FORWARD, WRITTEN_BACKWARD
+    if work.adapters.clones_output:
+        forward += CLONED_FORWARD
     if work.normed:
         forward, backward = forward + SCALED_FORWARD, backward + SCALED_BACKWARD
     return forward * (1 + work.replayed) + backward

@@ -84,17 +84,20 @@ class TrainingRates:
     experts: ExpertRates
     tuned: bool
     """Fused, compiled, overlapping."""
+    eager: bool
+    """Layers are launched from Python, operator by operator."""
     priors: int
 
 
 @lru_cache(maxsize=4096)
 def training_rates(
-    efficiency: Efficiency, device: Device, precision: str, style: Style, flash: str = "second"
+    efficiency: Efficiency, device: Device, precision: str, style: Style, flash: str = "second", *, eager: bool = False
 ) -> TrainingRates:
     """The effective rates of a device in training at a precision under an engine of a style."""
     value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     tuned = style != "plain"
+    eager = eager or not tuned
     half = _sustained_flop_per_s(device, precision, traits.watts_per_tflop_per_s)
     share = value("training.matrix") * generation.value
     if device.has_low_ceiling and precision not in ("fp32", "tf32"):
@@ -106,7 +109,7 @@ def training_rates(
     peak = peak_flop_per_s(device, precision)
     gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
     matrix = min(half * share * gain, BEST_SHARE * peak)
-    eager = generation.value if traits.attention == "scaled" else 1.0
+    unfused = generation.value if traits.attention == "scaled" else 1.0
     fused = _fused_share(efficiency, device, generation.value, flash)
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
     width = 2.0 if precision in ("fp32", "tf32") else 1.0
@@ -114,23 +117,25 @@ def training_rates(
     return TrainingRates(
         matrix=matrix,
         attention=half * fused,
-        attention_eager=half * value("training.attention_eager") * eager,
+        attention_eager=half * value("training.attention_eager") * unfused,
         stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
-        host_seconds_per_layer=value("training.host.tuned" if tuned else "training.host.plain"),
+        host_seconds_per_layer=value("training.host.plain" if eager else "training.host.tuned"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
         experts=_expert_rates(efficiency, device, matrix),
         tuned=tuned,
+        eager=eager,
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
 
 
 def rates_of(scenario: Scenario) -> TrainingRates:
     """The rates of a scenario's device under its engine."""
-    style, tables = scenario.engine_record.training.style, scenario.tables
-    return training_rates(tables.efficiency, scenario.device, scenario.precision, style, flash_of(scenario))
+    engine, numbers = scenario.engine_record.training, scenario.tables.efficiency
+    flash, eager = flash_of(scenario), engine.launches_eagerly
+    return training_rates(numbers, scenario.device, scenario.precision, engine.style, flash, eager=eager)
 
 
 def flash_of(scenario: Scenario) -> str:

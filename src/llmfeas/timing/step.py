@@ -16,6 +16,7 @@ from ..optimizers import OPTIMIZERS
 from ..record import replace
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
+from ..workload.parameters import decodes_base
 from .adapters import adapter_seconds, merging_seconds
 from .experts import expert_parallel_seconds, fullest, routing_seconds
 from .host import memory_bytes_per_s, products_flop_per_s
@@ -162,18 +163,27 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     Experts that run one after the other each cost some more, whatever they compute.
     """
     value = scenario.tables.efficiency.value
-    factor = value("training.host.sharded") if sharded and not rates.tuned else 1.0
+    factor = value("training.host.sharded") if sharded and rates.eager else 1.0
     if scenario.engine_record.training.scheme.bucket and scenario.method not in ADAPTER_TASKS:
         factor *= value("training.host.hooks")
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
     factor *= (1 + 2 * work.graded + work.replayed) / 3
     calls = factor * rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
-    adapted = 0.0 if rates.tuned else ADAPTER_LAUNCHES * work.adapters.matrices
+    adapted = ADAPTER_LAUNCHES * work.adapters.matrices if rates.eager else 0.0
     layer = factor * rates.host_seconds_per_layer * (1 + adapted / work.sums.blocks)
     if multiplies_integers(scenario):
         layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
+    elif decodes_base(scenario) and rates.eager:
+        layer += (1 + work.graded + work.replayed) * decoding_launch_seconds(scenario.tables.efficiency)
     routing = factor * rates.experts.host_seconds_per_layer * work.sums.moe_layers
     return calls + (layer * work.sums.blocks + routing) * work.stage / scenario.pp
+
+
+def decoding_launch_seconds(efficiency: Efficiency) -> float:
+    """What the host does more for a layer in each pass that reads a base in NF4, as measured where tokens are decoded:
+    scales decoded, weights written out.
+    """
+    return efficiency.value("decode.fixed.eager") * (efficiency.value("decode.eager_4bit") - 1)
 
 
 def integer_launch_seconds(efficiency: Efficiency) -> float:

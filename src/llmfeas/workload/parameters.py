@@ -133,6 +133,8 @@ class AdaptedWidths:
     matrices: int = 0
     copies_input: bool = False
     """Pairs take a copy of their input in fp32."""
+    clones_output: bool = False
+    """What the base gives is copied before a pair's product is added."""
 
 
 NO_ADAPTERS = AdaptedWidths()
@@ -144,7 +146,7 @@ def adapted_widths(scenario: Scenario) -> AdaptedWidths:
     """What projections with pairs read and write where public code runs these; a graph (Gaudi) makes one kernel of it.
 
     Pairs in fp32, as peft makes them since 0.12 of 2024-07, take a copy of their input in fp32, which autocast casts
-    back; but for those over a base in few bits.
+    back; but for those over a base in few bits, of whose output those over NF4 take a copy (peft 0.21, lora/bnb.py).
     """
     traits, kind = traits_of(scenario), scenario.adapter_kind
     graph = traits.compiled or scenario.device.backend == "hpu"
@@ -152,7 +154,12 @@ def adapted_widths(scenario: Scenario) -> AdaptedWidths:
         return NO_ADAPTERS
     copies = traits.adapters == "written" and scenario.method == "lora" and scenario.transformers == "5"
     found = _widths(scenario.model.architecture, traits, scenario.lora_targets, bare_layers(scenario))
-    return AdaptedWidths(*found, copies_input=copies)
+    return AdaptedWidths(*found, copies_input=copies, clones_output=decodes_base(scenario))
+
+
+def decodes_base(scenario: Scenario) -> bool:
+    """Whether a frozen base in NF4 is written out in 16 bits before each product (bitsandbytes)."""
+    return scenario.method == "qlora" and scenario.quant.startswith("nf4")
 
 
 @lru_cache(maxsize=1024)
