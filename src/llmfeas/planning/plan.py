@@ -196,9 +196,9 @@ def plan(
     search = Search({**request, **pins(requested.scenario, request, keep)}, requested.scenario, catalog)
     ways = nearest_ways(search, requested, catalog, keep)
     axes = list(_others(axes_of(requested, catalog, keep, any_device=any_device), ways))
-    told = [way.settings for way in ways]
+    told = [_values(way) for way in ways]
     found = _found(search, axes)
-    ways += [way for way in (worth_showing(found) if found else ()) if way.settings not in told]
+    ways += [way for way in (worth_showing(found) if found else ()) if _values(way) not in told]
     if not ways and requested.verdict.status == "tight":
         return Plan(requested, (as_asked,), None, search.ended)
     if not ways:
@@ -208,6 +208,11 @@ def plan(
         )
     shown_ways = tuple(_as_asked(way, search, request) for way in ways[:shown])
     return Plan(requested, shown_ways, None, search.ended)
+
+
+def _values(way: Way) -> dict[str, object]:
+    """What a way comes to, whatever of it was said."""
+    return {name: setting["value"] for name, setting in inputs(way.estimate.scenario).items()}
 
 
 def _others(axes: Sequence[Axis], ways: Sequence[Way]) -> Iterator[Axis]:

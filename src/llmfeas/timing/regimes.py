@@ -166,6 +166,8 @@ def prefill_regime(device: Device, speed: ServingSpeed, *, experts: bool = False
     if experts:
         return EXPERTS_ON_HOST
     path = inference_path(device, speed)
+    if path.family == "mlx" and device.has_matrix_units:
+        return "mlx-matrix"  # units that other Macs lack
     if path.family != "llama.cpp":
         return _stack(path.family, device)
     if path.backend == "cuda":
