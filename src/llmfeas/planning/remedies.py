@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
-ENOUGH = 12
+ENOUGH = 24
 MOST_CHANGES = 2
 MOST_TOGETHER = 3
 """Changes that go together where no one or two surely do."""
