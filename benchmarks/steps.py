@@ -2,7 +2,8 @@
 
 `python benchmarks/steps.py FILE [ID...]` runs each row's scenario through the libraries that people use (transformers,
 peft, trl, bitsandbytes, liger-kernel), each in a process of its own, and prints what it measured as JSON. Weights and
-tokens are random: nothing is downloaded, and a step takes as long. Tied tables come untied: say so in a configuration.
+tokens are random: nothing is downloaded, and a step takes as long. Tied tables come untied unless a configuration ties
+them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def built(scenario: Scenario) -> Any:
     import transformers
     from transformers.initialization import no_init_weights
 
-    dtype = torch.bfloat16 if scenario["precision"] == "bf16" or scenario["task"] == "lora" else torch.float32
+    narrow = scenario["precision"] == "bf16" or adapts(scenario)
+    dtype = torch.bfloat16 if narrow else torch.float32
     config = configuration(scenario)
     attention = "eager" if config.model_type == "gpt_oss" else "sdpa"
     with torch.device("cuda"), no_init_weights():
@@ -81,8 +83,35 @@ def built(scenario: Scenario) -> Any:
                 weight.normal_(0.0, 0.02)
             else:
                 weight.fill_(float("norm" in name and not name.endswith("bias")))
+    if config.tie_word_embeddings:
+        model.tie_weights()
     if scenario.get("transformers") == "4" and hasattr(config, "num_experts"):
         model.set_experts_implementation("eager")
+    return quantized(scenario, model) if scenario["task"] == "qlora" else model
+
+
+def adapts(scenario: Scenario) -> bool:
+    return scenario["task"] in ("lora", "qlora") or scenario.get("adapters") == "lora"
+
+
+def quantized(scenario: Scenario, model: Any) -> Any:
+    """The model with its matrices but the head in NF4 with scales of scales, as transformers loads it."""
+    import bitsandbytes
+    import peft
+    import torch
+
+    format_ = {"compress_statistics": True, "quant_type": "nf4"}
+    for module in list(model.modules()):
+        for name, linear in list(module.named_children()):
+            if type(linear) is torch.nn.Linear and name != "lm_head":
+                sizes = linear.in_features, linear.out_features, linear.bias is not None
+                packed = bitsandbytes.nn.Linear4bit(*sizes, compute_dtype=torch.bfloat16, device="meta", **format_)
+                weight = bitsandbytes.nn.Params4bit(linear.weight.data, requires_grad=False, **format_)
+                packed.weight, packed.bias = weight.to("cuda"), linear.bias
+                setattr(module, name, packed)
+    model.is_loaded_in_4bit = True
+    if scenario["engine"] == "pytorch-kbit":
+        return peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     return model
 
 
@@ -116,6 +145,7 @@ def arguments(scenario: Scenario) -> dict[str, Any]:
         "gradient_checkpointing": full,
         "gradient_checkpointing_kwargs": {"use_reentrant": False} if full else None,
         "use_liger_kernel": scenario["engine"] == "pytorch-liger",
+        "torch_compile": scenario["engine"] == "pytorch-compile",
         "save_strategy": "no",
         "report_to": [],
         "disable_tqdm": True,
@@ -141,7 +171,7 @@ def trainer(scenario: Scenario, clock: Clock) -> Any:
 
     model, length = built(scenario), scenario["seq_len"]
     vocab = model.config.vocab_size
-    if scenario["task"] == "lora":
+    if scenario["task"] in ("lora", "qlora"):
         model = adapted(scenario, model)
     if scenario["engine"] != "trl":
         rows = torch.randint(3, vocab, (256, length))
@@ -149,6 +179,7 @@ def trainer(scenario: Scenario, clock: Clock) -> Any:
         options = transformers.TrainingArguments(**arguments(scenario))
         return transformers.Trainer(model=model, args=options, train_dataset=data, callbacks=[clock.callback()])
     import datasets
+    import peft
     import trl
 
     common = {"processing_class": tokenizer(vocab), "callbacks": [clock.callback()]}
@@ -163,8 +194,13 @@ def trainer(scenario: Scenario, clock: Clock) -> Any:
         for name, size in sizes.items()
     }
     options = trl.DPOConfig(**arguments(scenario), max_length=length)
-    data, other = datasets.Dataset.from_dict(texts), built(scenario)
-    return trl.DPOTrainer(model=model, ref_model=other, args=options, train_dataset=data, **common)
+    data = datasets.Dataset.from_dict(texts)
+    if adapts(scenario):  # without them the model is its own reference
+        pairs = peft.LoraConfig(
+            r=scenario["lora_rank"], lora_alpha=32, task_type="CAUSAL_LM", target_modules="all-linear"
+        )
+        return trl.DPOTrainer(model=model, args=options, train_dataset=data, peft_config=pairs, **common)
+    return trl.DPOTrainer(model=model, ref_model=built(scenario), args=options, train_dataset=data, **common)
 
 
 def generated(scenario: Scenario) -> dict[str, float]:

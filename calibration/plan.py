@@ -35,7 +35,7 @@ TRAINING: Mapping[str, Centre] = {
     "training.host.hooks": (1.5, 0.5),
     "training.host.routing": (0.004, 0.5),
     "training.routing.tuned": (8.0, 0.5),
-    "training.routing.plain": (40.0, 0.7),
+    "training.routing.plain": (15.0, 0.7),
     "training.imbalance": (1.25, 0.2),
     "training.fill_expert": (100.0, 0.5),
     "training.moe": (0.7, 0.3),

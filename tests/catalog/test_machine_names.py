@@ -236,7 +236,10 @@ def test_a_slice_has_its_parts_of_a_device(typed: str, device: str, compute: flo
     assert found.peak16_flop_per_s == pytest.approx(whole.peak16_flop_per_s * compute)
 
 
-@pytest.mark.parametrize("typed", ["rtx 4090 1g.5gb", "h100 9g.40gb", "h100 1g.70gb", "mig 1g.10gb", "h100 3g.0gb"])
+@pytest.mark.parametrize(
+    "typed",
+    ["rtx 4090 1g.5gb", "h100 9g.40gb", "h100 7g.40gb", "a30 4g.12gb", "h100 1g.70gb", "mig 1g.10gb", "h100 3g.0gb"],
+)
 def test_what_is_divided_otherwise_has_no_such_slice(typed: str) -> None:
     with pytest.raises(UsageError):
         find_hardware(typed, CATALOG)

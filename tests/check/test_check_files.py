@@ -41,6 +41,7 @@ def refusal(folder: Path, text: str) -> list[str]:
         (f"{HEAD}expect: {{}}", "c.yaml:3:1: nothing is expected"),
         (f"{HEAD}expect: {{at: worst}}", "c.yaml:3:1: nothing is expected"),
         (f"{HEAD}expect: {{total_seconds: 3}}", "unknown expectation 'total_seconds'. Here it is 'total'."),
+        (f"name: small\n{HEAD}expect: {{fits: true}}", "c.yaml:1:1: unknown key 'name'. Here it is 'id'."),
         (f"{HEAD}expect: {{fitz: true}}", "c.yaml:3:10: unknown expectation 'fitz'. Did you mean 'fits'"),
         (f"{HEAD}expect:\n  peak_gib: 3d", "c.yaml:4:3: peak_gib: '3d' has an unknown unit 'd'"),
         (f"{HEAD}expect:\n  peak_gib: {{max: 3d}}", "c.yaml:4:14: peak_gib: '3d' has an unknown unit 'd'"),

@@ -171,7 +171,7 @@ def test_a_base_in_8_bits_is_written_out_for_backward_alone_and_launches_more() 
     eight = replace(four, quant="int8")
     assert training_time(eight).parts["decoding"] < training_time(four).parts["decoding"]
     short = {"task": "qlora", "micro_batch": 1, "global_batch": 1, "seq_len": 64}
-    slow, fast = (training_time(scenario(**short, quant=quant)) for quant in ("int8", "nf4"))
+    slow, fast = training_time(scenario(**short, quant="int8")), training_time(scenario(**{**short, "task": "lora"}))
     assert seconds(slow) > 1.15 * seconds(fast)
     assert slow.evidence[0] == "few"
 
@@ -295,7 +295,7 @@ def test_tokens_are_copied_for_their_experts() -> None:
     few, many = (part_seconds("routing", engine="trl", seq_len=length) for length in (1024, 4096))
     assert many == pytest.approx(4 * few)
     tuned = part_seconds("routing", engine="megatron", checkpointing="full", seq_len=1024)
-    assert few > 4 * tuned > 0
+    assert few > 3 * tuned > 0
     assert part_seconds("routing", model="qwen3-14b", engine="trl") == 0.0
 
 
@@ -328,15 +328,17 @@ def test_kernels_of_a_library_are_launched_from_python(engine: str) -> None:
     assert sum(step_parts(framework).values()) / framework.micro_steps < sum(step_parts(own).values()) / own.micro_steps
 
 
-@pytest.mark.parametrize("engine", ["pytorch", "trl", "unsloth"])
-def test_a_base_that_is_decoded_in_each_pass_trains_slower(engine: str) -> None:
-    """Unsloth's NF4 runs at 0.81 to 0.97 of its speed over 16 bits: Qwen3 0.6B to 32B on four cards."""
+@pytest.mark.parametrize(
+    ("engine", "least", "most"), [("pytorch", 0.65, 0.85), ("trl", 0.65, 0.85), ("unsloth", 0.75, 0.98)]
+)
+def test_a_base_that_is_decoded_in_each_pass_trains_slower(engine: str, least: float, most: float) -> None:
+    """peft's NF4 ran at 0.73 of its speed over 16 bits, this on an H100; Unsloth's at 0.81 to 0.97 on four cards."""
     ask = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": engine, "micro_batch": 1, "seq_len": 2048}
     whole, decoded = (
         training_time(bare_answer({**ask, "task": task}).scenario).tokens_per_second.expected
         for task in ("lora", "qlora")
     )
-    assert 0.75 * whole < decoded < 0.98 * whole
+    assert least * whole < decoded < most * whole
 
 
 def test_only_a_base_in_nf4_is_copied_before_its_pair_is_added() -> None:
@@ -444,3 +446,17 @@ def test_experts_that_no_other_rank_has_are_not_gathered() -> None:
     own = training_time(mixture(num_devices=8, tp=1, ep=8, zero=3)).parts["zero"]
     shared = training_time(mixture(num_devices=8, tp=1, ep=2, zero=3)).parts["zero"]
     assert own < 0.3 * shared
+
+
+@pytest.mark.parametrize(("optimizer", "least", "most"), [("adamw-8bit", 0.04, 0.08), ("adafactor", 0.06, 0.13)])
+def test_an_optimizer_that_is_no_stream_of_bytes_takes_what_was_measured(
+    optimizer: str, least: float, most: float
+) -> None:
+    """1.78 B weights on an H100: 65 ms with states in 8 bits, 91 with Adafactor, 20 with the fused AdamW."""
+    ask = {"model": "qwen2.5-1.5b", "device": "h100-sxm", "task": "finetune", "micro_batch": 1, "seq_len": 512}
+    streamed, other = (
+        training_time(bare_answer({**ask, "optimizer": name}).scenario).parts["optimizer"]
+        for name in ("adamw", optimizer)
+    )
+    assert streamed < 0.022
+    assert least < other < most

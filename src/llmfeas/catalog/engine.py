@@ -165,8 +165,8 @@ class TrainingTraits:
     clusters: tuple[BackendId, ...] = ()
     """Backends on which people train with it on many devices."""
     style: Style
-    launches_eagerly: bool = False
-    """Its layers run in Python, operator by operator, whatever kernels it brings; plain frameworks' do in any case."""
+    launches_eagerly: bool | None = None
+    """Its layers run in Python, operator by operator, whatever kernels it brings; None: plain frameworks' do."""
     balanced: bool = False
     """Its published runs force tokens to be spread evenly over experts, or drop what is too many."""
     fused_without_bf16: bool = False

@@ -38,7 +38,7 @@ def named_slice(device: Device, profile: Profile) -> Device | None:
     """The slice of a device; None where it is not divided so.
 
     Memory is divided into eight parts where compute units are into seven, else into as many; a slice has one, two, four
-    or all of them, and reaches no other slice.
+    or all of them, and reaches no other slice. All compute units come with all memory.
     """
     slices = device.mig_slices
     if slices is None or profile.compute > slices:
@@ -46,7 +46,8 @@ def named_slice(device: Device, profile: Profile) -> Device | None:
     parts = 8 if slices == 7 else slices
     sizes = [count for count in (1, 2, 4, 8) if count <= parts]
     count = min(sizes, key=lambda each: abs(device.memory_gib * each / parts - profile.memory_gib))
-    if abs(device.memory_gib * count / parts / profile.memory_gib - 1) > SLACK:
+    halved = profile.compute == slices and count < parts
+    if halved or abs(device.memory_gib * count / parts / profile.memory_gib - 1) > SLACK:
         return None
     name = f"{profile.compute}g.{profile.memory_gib}gb"
     part = device.part(profile.compute / slices, count / parts) if profile.compute < slices else device

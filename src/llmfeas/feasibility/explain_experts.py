@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ..model.sums import Sums
 from ..scenario import Scenario
-from ..timing.experts import expert_nodes, fullest, routing_widths
+from ..timing.experts import copy_bytes, expert_nodes, fullest, picking_flop, routing_widths
 from ..timing.links import Links
 from ..timing.rates import TrainingRates
 from ..timing.work import Work
@@ -44,7 +44,7 @@ def routing(step: DerivedStep) -> Written:
     work, rates = step.work, step.rates
     passes, graded = step.passes(2)
     copies = work.met * step.sums.experts_per_token * step.sums.moe_layers * work.stage
-    inputs = (
+    inputs: tuple[TermInput, ...] = (
         step.steps,
         step.tokens,
         number("copies", copies, "a token", "model"),
@@ -56,9 +56,16 @@ def routing(step: DerivedStep) -> Written:
         step.sharing,
         *graded,
     )
-    moved = f"2 * tokens * copies * width * unevenness * ({passes} + replayed)"
+    seconds = f"{copy_bytes(work):g} * width / (bandwidth * efficiency)"
+    if work.plain_routing:
+        inputs += (
+            number("picking_flop", picking_flop(work), "FLOP a copy", "derived"),
+            number("vector_peak", rates.vector, "FLOP/s", "device"),
+        )
+        seconds = f"({seconds} + picking_flop / vector_peak)"
     text = "tokens sorted by their experts and back, a copy for each"
-    return text, f"micro_steps * {moved} / (bandwidth * efficiency) / sharing", inputs
+    formula = f"micro_steps * tokens * copies * unevenness * ({passes} + replayed) * {seconds} / sharing"
+    return text, formula, inputs
 
 
 def expert_parallel(step: DerivedStep) -> Written:

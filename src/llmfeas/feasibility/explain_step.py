@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..model.sums import Sums
-from ..optimizers import OPTIMIZERS
+from ..optimizers import OPTIMIZERS, Optimizer
 from ..scenario import Scenario
-from ..timing.experts import fullest
+from ..timing.experts import fill_tokens, fullest, product_rate
 from ..timing.host import memory_bytes_per_s, products_flop_per_s
 from ..timing.links import Links
 from ..timing.offload import (
@@ -21,6 +21,7 @@ from ..timing.rates import TrainingRates, peak_flop_per_s, rates_of
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
     CAST_BYTES,
+    TURN_BYTES,
     WRITTEN_OUT_BYTES,
     casts_base,
     device_links_of,
@@ -106,14 +107,13 @@ class _Step:
         dense = "(tokens + fill_tokens) * weights / (peak * efficiency)"
         if not sums.routed_active:
             return text, f"micro_steps * 2 * passes * {dense} / sharing", tuple(inputs)
-        rate = rates.experts.spread if work.spread else rates.experts.local
         inputs += [
             number("expert_weights", sums.routed_active * work.stage, "", "model"),
             number("crowding", work.crowding, "", "derived"),
             number("met", work.met, "", "derived"),
             number("expert_passes", routed_passes, "", "derived"),
-            number("expert_efficiency", rate / fullest(work, rates) / self.peak, "", EFFICIENCY),
-            number("fill_expert", rates.experts.fill_tokens, "tokens", EFFICIENCY),
+            number("expert_efficiency", product_rate(work, rates) / fullest(work, rates) / self.peak, "", EFFICIENCY),
+            number("fill_expert", fill_tokens(work, rates), "tokens", EFFICIENCY),
         ]
         routed = "(met * tokens + fill_expert * crowding) * expert_weights / (peak * expert_efficiency)"
         return text, f"micro_steps * 2 * (passes * {dense} + expert_passes * {routed}) / sharing", tuple(inputs)
@@ -169,12 +169,20 @@ class _Step:
             "norms, residuals, activations and loss, which wait for the memory",
             f"{moved} / (bandwidth * efficiency)",
         )
+        more: list[str] = []
         if work.head_bytes:
+            inputs += (number("head_bytes", work.head_bytes * work.head, "bytes", "model"),)
+            more.append("head_bytes")
+        if work.turns:
             inputs += (
-                number("head_bytes", work.head_bytes * work.head, "bytes", "model"),
-                number("read_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
+                number("turns", work.turns, "", "derived"),
+                number("loop_width", self.sums.loop_width * work.stage * work.graded, "", "model"),
+                number("turn_bytes", TURN_BYTES, "bytes"),
             )
-            seconds = f"({seconds} + head_bytes / (bandwidth * read_efficiency))"
+            more.append("turns * tokens * loop_width * turn_bytes")
+        if more:
+            inputs += (number("read_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),)
+            seconds = f"({seconds} + ({' + '.join(more)}) / (bandwidth * read_efficiency))"
         return text, f"micro_steps * {seconds} / sharing", inputs
 
     def routing(self) -> Written:
@@ -332,10 +340,27 @@ class _Step:
             formula += " + renewing"
         return text, formula, tuple(inputs)
 
+    def _calls(self, record: Optimizer) -> tuple[list[TermInput], str]:
+        """What an optimizer costs beside the bytes of its weights and its products."""
+        inputs, formula = list[TermInput](), ""
+        if record.vector_flop:
+            inputs += [
+                number("vector_flop", record.vector_flop, "FLOP a weight", "derived"),
+                number("vector_peak", self.rates.vector, "FLOP/s", "device"),
+            ]
+            formula += " + vector_flop * weights / vector_peak"
+        if record.tensor_seconds:
+            inputs += [
+                number("tensors", self.sums.tensors / self.scenario.pp, "", "model"),
+                number("tensor_seconds", record.tensor_seconds, "s", "derived"),
+            ]
+            formula += " + tensor_seconds * tensors"
+        return inputs, formula
+
     def optimizer(self) -> Written:
         scenario = self.scenario
         record = OPTIMIZERS[scenario.optimizer]
-        moved = record.step_bytes / (2 if scenario.precision in ("bf16", "fp16") else 1)
+        moved = record.step_bytes / (2 if scenario.precision in ("bf16", "fp16") and not record.wide else 1)
         owned = self.shard / (self.ranks if scenario.zero >= 1 else 1)
         inputs = [number("weights", owned, "", "model"), number("moved", moved, "bytes a weight", "derived")]
         text = "weights, gradients and states read and written once a step"
@@ -361,6 +386,8 @@ class _Step:
             return f"{text}, by the processor", formula, tuple(inputs)
         inputs += [self.bandwidth_term(), number("efficiency", self.rates.memory / self.bandwidth, "", EFFICIENCY)]
         formula = "weights * moved / (bandwidth * efficiency)"
+        calls, more = self._calls(record)
+        inputs, formula = [*inputs, *calls], formula + more
         if record.flop_per_width:
             inputs += [
                 rounds,

@@ -33,6 +33,8 @@ from .scores import turned
 from .weight import Weight, column_linear, row_linear, vector
 
 _CHUNK = 64
+_LOOP_LAUNCHES = 21
+"""A profile of Qwen3.5 4B on an H100 had some 84 a chunk and layer, two forward passes and a backward one of two."""
 _LONG = 1 << 16
 _FP32_BYTES = 4
 
@@ -173,6 +175,21 @@ class DeltaRule(Operator):
     def chunk_tokens(self) -> int:
         """A chunk; kernels need none."""
         return 1 if self._gates_channels or self.lightning else _CHUNK
+
+    @property
+    def loop_tokens(self) -> int:
+        """A chunk, where transformers writes the rule out."""
+        return 0 if self._gates_channels or self.lightning else _CHUNK
+
+    @property
+    def loop_launches(self) -> int:
+        """Nine operators on the state and what is read of it, casts of the four products' inputs and results."""
+        return _LOOP_LAUNCHES if self.loop_tokens else 0
+
+    @property
+    def loop_width(self) -> float:
+        """Values, keys as they decay, queries, keys and the scores within chunks, for each head of values."""
+        return self.value_heads * (self.value_dim + 3 * self.key_dim + _CHUNK) if self.loop_tokens else 0.0
 
     @property
     def state_bytes(self) -> int:

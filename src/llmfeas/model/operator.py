@@ -106,6 +106,21 @@ class Operator:
         return 0.0
 
     @property
+    def loop_tokens(self) -> int:
+        """Tokens of one turn of the loop that public code written out runs over a sequence; 0: it has none."""
+        return 0
+
+    @property
+    def loop_launches(self) -> int:
+        """Kernels that one turn launches in a forward pass."""
+        return 0
+
+    @property
+    def loop_width(self) -> float:
+        """Elements a token of the tensors of which each turn takes a part, whose gradient is as large as the whole."""
+        return 0.0
+
+    @property
     def rotary_width(self) -> int:
         """Elements of a head that are rotated by position."""
         return 0

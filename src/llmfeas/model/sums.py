@@ -96,6 +96,16 @@ class Sums:
     """Layers that carry a recurrent state: state spaces, delta rules, linear attention."""
     state_bytes: int
     """Bytes of the recurrent state of one sequence, over all linear layers."""
+    loop_tokens: int
+    """Tokens of one turn of the loops that public code runs over a sequence; 0: there are none."""
+    loop_launches: int
+    """Kernels that one turn of all layers launches in a forward pass."""
+    loop_width: float
+    """Elements a token of the tensors that turns take parts of, over the layers."""
+    matrices: int
+    """Matrices of all layers outside routed experts that a token is multiplied by."""
+    tensors: int
+    """Parameters by the tensor, as they are held."""
 
     @property
     def routed_active(self) -> float:
@@ -144,11 +154,6 @@ def architecture_sums(architecture: Architecture) -> Sums:
     routed = [(weight, repeat) for weight, repeat in products if weight.split == "expert"]
     heads = [weight for weight, _ in products if weight.name == "head"]
     experts = next((weight for weight, _ in routed), None)
-    spans: Counter[tuple[float, int, int | None, int, float, int | None]] = Counter()
-    for operator, repeat in tape.operators:
-        if operator.span is not None:
-            seen_flop = operator.decode_flop(1.0) - operator.decode_flop(0.0)
-            spans[(*operator.span, operator.cache_parts, seen_flop, operator.chosen)] += repeat
     return Sums(
         layers=len(tape.layers),
         moe_layers=sum(n for layer, n in tape.kinds if any(w.split == "expert" for w in layer.weights)),
@@ -166,13 +171,28 @@ def architecture_sums(architecture: Architecture) -> Sums:
         experts_per_token=float(experts.uses) if experts else 0.0,
         expert_reads=experts.shape[-1] if experts else 0,
         stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
-        spans=tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items()),
+        spans=_spans(tape),
         both_sides=architecture.encoder,
         linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
         source_values=sum(n * operator.source_values for operator, n in tape.operators),
         recurrent_layers=sum(n for layer, n in tape.kinds if any(each.state_bytes for each in layer.operators)),
         state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
+        loop_tokens=max(operator.loop_tokens for operator, _ in tape.operators),
+        loop_launches=sum(n * operator.loop_launches for operator, n in tape.operators),
+        loop_width=sum(n * operator.loop_width for operator, n in tape.operators),
+        matrices=sum(n * w.copies for w, n in products if w.split != "expert" and w.name != "head"),
+        tensors=sum(n * len(operator.weights) for operator, n in tape.held),
     )
+
+
+def _spans(tape: Tape) -> tuple[AttentionSpan, ...]:
+    """Blocks that are equal to each other, counted."""
+    spans: Counter[tuple[float, int, int | None, int, float, int | None]] = Counter()
+    for operator, repeat in tape.operators:
+        if operator.span is not None:
+            seen_flop = operator.decode_flop(1.0) - operator.decode_flop(0.0)
+            spans[(*operator.span, operator.cache_parts, seen_flop, operator.chosen)] += repeat
+    return tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items())
 
 
 def source_tokens(architecture: Architecture) -> int:

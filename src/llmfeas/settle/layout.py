@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from math import gcd
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from math import gcd, isqrt
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.engine import Engine
@@ -21,11 +22,15 @@ PLACES_OF_ENDS = 2
 account_for_embedding_in_pipeline_split)."""
 
 
-def _divisors(number: int, limit: int) -> list[int]:
-    return [d for d in range(1, min(number, limit) + 1) if number % d == 0]
+@lru_cache(maxsize=256)
+def _divisors(number: int, limit: int) -> tuple[int, ...]:
+    """Divisors up to a limit, the least first: each below the root with the one above it."""
+    low = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    both = (*low, *(number // each for each in reversed(low) if each * each != number))
+    return tuple(each for each in both if each <= limit)
 
 
-def _listed(numbers: list[int]) -> str:
+def _listed(numbers: Sequence[int]) -> str:
     shown = ", ".join(str(number) for number in numbers[:MAX_SHOWN])
     return shown + (", ..." if len(numbers) > MAX_SHOWN else "")
 
@@ -105,7 +110,7 @@ def _check_parts(scenario: Scenario) -> None:
         )
 
 
-def _works(name: str, sizes: list[int]) -> str:
+def _works(name: str, sizes: Sequence[int]) -> str:
     return f"--{name} may be {_listed(sizes)}"
 
 

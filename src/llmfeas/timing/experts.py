@@ -15,22 +15,52 @@ def fullest(work: Work, rates: TrainingRates) -> float:
 
 def routing_widths(work: Work, rates: TrainingRates) -> float:
     """Elements that are moved for one copy in a pass: what an expert reads, many times, and what lies between its
-    products, twice.
+    products, twice or more often.
     """
     sums = work.sums
     inside = sums.routed_weights / (sums.experts * sums.moe_layers * sums.expert_reads)
     moves = rates.experts.moves_plain if work.plain_routing else rates.experts.moves
-    return moves * sums.expert_reads + 2 * inside
+    return moves * sums.expert_reads + work.inside_moves * inside
+
+
+def copy_bytes(work: Work) -> float:
+    """Bytes of an element of a token's copy for an expert."""
+    return 4.0 if work.wide_experts else 2.0
+
+
+def product_rate(work: Work, rates: TrainingRates) -> float:
+    """FLOP/s in products of routed experts."""
+    if work.wide_experts:
+        return rates.experts.wide
+    return rates.experts.spread if work.spread else rates.experts.local
+
+
+def fill_tokens(work: Work, rates: TrainingRates) -> float:
+    """Tokens of an expert at which its products run at half of that rate: fewer where the rate is lower."""
+    return rates.experts.fill_tokens * min(1.0, product_rate(work, rates) / rates.experts.local)
+
+
+PICKING_FLOP = 443.0
+"""Work of vector units for an element of a copy and pass where PyTorch picks rows by their numbers (index, and its way
+back): nine kernels in four passes, each of which picks 1.3 elements a clock on a multiprocessor of 256 FLOP a clock,
+whatever the bandwidth: 394 us of OLMoE with 8 x 1024 tokens on an H100, 187 us of gpt-oss 20B with 4 x 1024, 56 us of
+Qwen1.5-MoE with 2 x 1024 (data/measurements/own_h100.yaml)."""
+
+
+def picking_flop(work: Work) -> float:
+    """What picking the rows of one copy is worth in a pass, in FLOPs of vector units."""
+    return PICKING_FLOP * work.sums.expert_reads if work.plain_routing else 0.0
 
 
 def routing_seconds(work: Work, rates: TrainingRates) -> float:
-    """Sort the tokens by their experts and back: `2 bytes x copies x widths x passes / bandwidth`, a copy for each."""
+    """Sort the tokens by their experts and back, a copy for each: moved, and picked row by row by PyTorch."""
     sums = work.sums
     if not sums.experts or not sums.expert_reads:
         return 0.0
     copies = work.met * work.tokens * sums.experts_per_token * sums.moe_layers * work.stage / work.divisor
     passes = 1 + 2 * work.graded + work.replayed
-    return fullest(work, rates) * 2 * copies * routing_widths(work, rates) * passes / rates.memory
+    moved = copy_bytes(work) * routing_widths(work, rates) / rates.memory
+    return fullest(work, rates) * copies * passes * (moved + picking_flop(work) / rates.vector)
 
 
 def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> float:

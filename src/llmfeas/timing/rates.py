@@ -50,8 +50,10 @@ class ExpertRates:
     """FLOP/s where they are spread over devices."""
     local: float
     """... and where all are here."""
+    wide: float
+    """... and where they are held and multiplied in fp32."""
     fill_tokens: float
-    """Tokens of one expert at which its products run at half of that."""
+    """Tokens of one expert at which its products run at half of `local`."""
     moves: float
     """Times that a token's copy for an expert is moved in a pass, by kernels of their own."""
     moves_plain: float
@@ -76,6 +78,8 @@ class TrainingRates:
     stream: float
     """Bytes a second of pointwise work, already divided by the engine's overhead."""
     memory: float
+    vector: float
+    """FLOP/s of the vector units in fp32, at their peak."""
     decode: float
     decode_gptq: float
     host_seconds_per_layer: float
@@ -91,21 +95,21 @@ class TrainingRates:
 
 @lru_cache(maxsize=4096)
 def training_rates(
-    efficiency: Efficiency, device: Device, precision: str, style: Style, flash: str = "second", *, eager: bool = False
+    efficiency: Efficiency,
+    device: Device,
+    precision: str,
+    style: Style,
+    flash: str = "second",
+    *,
+    eager: bool | None = None,
 ) -> TrainingRates:
     """The effective rates of a device in training at a precision under an engine of a style."""
     value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     tuned = style != "plain"
-    eager = eager or not tuned
+    eager = not tuned if eager is None else eager
     half = _sustained_flop_per_s(device, precision, traits.watts_per_tflop_per_s)
-    share = value("training.matrix") * generation.value
-    if device.has_low_ceiling and precision not in ("fp32", "tf32"):
-        share *= value("training.geforce")
-    if traits.plain and not tuned:
-        share *= value(f"training.plain.{traits.plain}")
-    if style == "native":
-        share *= value("training.native")
+    share = _matrix_share(efficiency, device, precision, style) * generation.value
     peak = peak_flop_per_s(device, precision)
     gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
     matrix = min(half * share * gain, BEST_SHARE * peak)
@@ -120,15 +124,27 @@ def training_rates(
         attention_eager=half * value("training.attention_eager") * unfused,
         stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
+        vector=device.fp32_flop_per_s,
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
         host_seconds_per_layer=value("training.host.plain" if eager else "training.host.tuned"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
-        experts=_expert_rates(efficiency, device, matrix),
+        experts=_expert_rates(efficiency, device, matrix, min(share, BEST_SHARE) * device.fp32_flop_per_s),
         tuned=tuned,
         eager=eager,
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
+
+
+def _matrix_share(efficiency: Efficiency, device: Device, precision: str, style: Style) -> float:
+    """Share of the peak in matrix products, whatever the generation."""
+    value, plain = efficiency.value, efficiency.generation(device.generation, device.backend).plain
+    share = value("training.matrix")
+    if device.has_low_ceiling and precision not in ("fp32", "tf32"):
+        share *= value("training.geforce")
+    if plain and style == "plain":
+        share *= value(f"training.plain.{plain}")
+    return share * value("training.native") if style == "native" else share
 
 
 def rates_of(scenario: Scenario) -> TrainingRates:
@@ -150,12 +166,13 @@ def flash_of(scenario: Scenario) -> str:
     return engine.flash
 
 
-def _expert_rates(efficiency: Efficiency, device: Device, matrix: float) -> ExpertRates:
-    """What experts reach of the rate of dense products."""
+def _expert_rates(efficiency: Efficiency, device: Device, matrix: float, wide: float) -> ExpertRates:
+    """What experts reach of the rate of dense products, in the precision of the run and in fp32."""
     value = efficiency.value
     return ExpertRates(
         spread=matrix * value("training.moe"),
         local=matrix * value("training.moe_local"),
+        wide=min(matrix, wide) * value("training.moe_local"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_expert"),
         moves=value("training.routing.tuned"),
         moves_plain=value("training.routing.plain"),

@@ -11,14 +11,14 @@ import math
 from functools import lru_cache
 
 from ..catalog.efficiency import Efficiency
-from ..model.sums import Sums
+from ..model.sums import Sums, trained_sums
 from ..optimizers import OPTIMIZERS
 from ..record import replace
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
 from ..workload.parameters import decodes_base
 from .adapters import adapter_seconds, merging_seconds
-from .experts import expert_parallel_seconds, fullest, routing_seconds
+from .experts import expert_parallel_seconds, fill_tokens, fullest, product_rate, routing_seconds
 from .host import memory_bytes_per_s, products_flop_per_s
 from .links import Links, device_links
 from .offload import (
@@ -63,10 +63,9 @@ def matrix_seconds(work: Work, rates: TrainingRates) -> float:
     """
     sums = work.sums
     dense = (sums.dense_weights * work.stage + sums.head_weights * work.head) / rates.matrix
-    routed = sums.routed_active * work.stage / (rates.experts.spread if work.spread else rates.experts.local)
-    routed *= fullest(work, rates)
+    routed = sums.routed_active * work.stage / product_rate(work, rates) * fullest(work, rates)
     rows = work.tokens + rates.fill_tokens
-    expert_rows = work.met * work.tokens + rates.experts.fill_tokens * work.crowding
+    expert_rows = work.met * work.tokens + fill_tokens(work, rates) * work.crowding
     dense_passes, routed_passes = matrix_passes(work)
     return 2 * (dense_passes * rows * dense + routed_passes * expert_rows * routed) / work.divisor
 
@@ -99,12 +98,18 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
 def streaming_seconds(work: Work, rates: TrainingRates) -> float:
     """Norms, residuals, activations, loss: `bytes x tokens (width (3 + replay) + 10 vocabulary) / bandwidth`.
 
-    Rates in fp32 are those of twice the bytes. A loss in parts reads its head in each.
+    Rates in fp32 are those of twice the bytes. A loss in parts reads its head in each. Of a loop over a sequence each
+    turn makes a gradient of all that it took a part of, fills it and adds it up.
     """
     passes = 1 + 2 * work.graded + work.replayed
     width = work.sums.stream_width * work.stage * passes + 10 * work.sums.logits * work.head
     head = work.head_bytes * work.head / rates.memory
-    return (work.width * work.tokens * width / rates.stream + head) / work.divisor
+    loops = work.turns * work.tokens * work.sums.loop_width * work.stage * TURN_BYTES * work.graded / rates.memory
+    return (work.width * work.tokens * width / rates.stream + head + loops) / work.divisor
+
+
+TURN_BYTES = 16.0
+"""Moved for an element of the gradient that one turn of a loop makes: filled (4) and added to the others' (12)."""
 
 
 def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
@@ -151,9 +156,14 @@ def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> f
     return decoding_seconds(work, rates, scenario.quant)
 
 
-ADAPTER_LAUNCHES = 0.09
-"""What the host does more for an adapted projection, of all that it does for a layer: 4 kernels forward and 6 backward,
-of 120 a layer. Casts that autocast adds, 8 kernels, come from no module and are cheap beside these."""
+LAYER_LAUNCHES = 120
+"""Kernels of a layer in public code, a third of them forward."""
+ADAPTER_LAUNCHES = 10
+"""Kernels more of an adapted projection: 4 forward and 6 backward. Casts that autocast adds, 8, come from no module and
+are cheap beside these."""
+MAGNITUDE_LAUNCHES = 30
+"""Kernels more of one with magnitudes: identity, product of the pair, its copy, both added and scaled, the norm, the
+base's output scaled and added; backward the same (peft 0.21, dora.py)."""
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
@@ -169,21 +179,36 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
     factor *= (1 + 2 * work.graded + work.replayed) / 3
     calls = factor * rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
-    adapted = ADAPTER_LAUNCHES * work.adapters.matrices if rates.eager else 0.0
-    layer = factor * rates.host_seconds_per_layer * (1 + adapted / work.sums.blocks)
+    layer = (
+        factor * rates.host_seconds_per_layer * (1 + more_launches(work, rates) / (LAYER_LAUNCHES * work.sums.blocks))
+    )
     if multiplies_integers(scenario):
         layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
     elif decodes_base(scenario) and rates.eager:
-        layer += (1 + work.graded + work.replayed) * decoding_launch_seconds(scenario.tables.efficiency)
+        layer += (1 + work.graded + work.replayed) * decoding_launch_seconds(scenario, work)
     routing = factor * rates.experts.host_seconds_per_layer * work.sums.moe_layers
     return calls + (layer * work.sums.blocks + routing) * work.stage / scenario.pp
 
 
-def decoding_launch_seconds(efficiency: Efficiency) -> float:
-    """What the host does more for a layer in each pass that reads a base in NF4, as measured where tokens are decoded:
-    scales decoded, weights written out.
+def more_launches(work: Work, rates: TrainingRates) -> float:
+    """Kernels that public code launches beside those of its layers, forward and backward: of adapted projections, and
+    of loops over a sequence, whose backward pass has two for each one forward.
     """
-    return efficiency.value("decode.fixed.eager") * (efficiency.value("decode.eager_4bit") - 1)
+    if not rates.eager:
+        return 0.0
+    adapted = ADAPTER_LAUNCHES + (MAGNITUDE_LAUNCHES if work.normed else 0)
+    return adapted * work.adapters.matrices + 3 * work.turns * work.sums.loop_launches
+
+
+def decoding_launch_seconds(scenario: Scenario, work: Work) -> float:
+    """What the host does more for a layer in each pass that reads a base in NF4: scales decoded, weights written out.
+
+    bitsandbytes does so from Python, matrix by matrix; kernels of others as was measured where tokens are decoded.
+    """
+    value = scenario.tables.efficiency.value
+    if work.adapters.matrices:
+        return value("training.host.decoding") * work.sums.matrices / work.sums.blocks
+    return value("decode.fixed.eager") * (value("decode.eager_4bit") - 1)
 
 
 def integer_launch_seconds(efficiency: Efficiency) -> float:
@@ -242,23 +267,26 @@ def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks:
 
 
 def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int) -> float:
-    """Stream weights, gradients and states once a step, and what an optimizer multiplies (Muon's orthogonalising).
+    """Stream weights, gradients and states once a step, and what an optimizer computes: on vector units (codes of 8-bit
+    states), in products (Muon's orthogonalising), on the host (a call for each tensor).
 
-    Where states lie on the host, its processor does both, and gradients and weights travel.
+    Where states lie on the host, its processor does all of it, and gradients and weights travel.
     """
     if scenario.method in ADAPTER_TASKS:
         return 0.0
     owned = shard / (ranks if scenario.zero >= 1 else 1)
     optimizer = OPTIMIZERS[scenario.optimizer]
     moved = optimizer.step_bytes * owned
-    if scenario.precision in ("bf16", "fp16"):
+    if scenario.precision in ("bf16", "fp16") and not optimizer.wide:
         moved /= 2
     flop = optimizer.flop_per_width * scenario.model.architecture.hidden * owned
     if scenario.states_on_host:
         travel = 4 * owned / links.host_bytes_per_s
         travel += swapped_bytes(scenario) * owned * drive_seconds_per_byte(scenario)
         return moved / memory_bytes_per_s(scenario) + flop / products_flop_per_s(scenario) + travel
-    return moved / rates.memory + flop / rates.matrix
+    vectors = optimizer.vector_flop * owned / rates.vector
+    calls = optimizer.tensor_seconds * trained_sums(scenario.model.architecture, scenario.seq_len).tensors / scenario.pp
+    return moved / rates.memory + vectors + flop / rates.matrix + calls
 
 
 def bubble_share(scenario: Scenario) -> float:

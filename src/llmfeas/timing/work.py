@@ -11,11 +11,13 @@ from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import (
     adapts_experts,
     loops_over_experts,
+    loops_over_sequences,
     merges_into_experts,
     runs_compiled,
     runs_fused,
     runs_wide,
     traits_of,
+    widens_experts,
 )
 from ..workload.parameters import NO_ADAPTERS, AdaptedWidths, adapted_share, adapted_widths, graded_share
 from ..workload.stages import Stage, stages
@@ -75,6 +77,12 @@ class Work:
     """Moved for an attention score, all passes together, where scale, mask and softmax are one kernel."""
     expert_calls: float = 0.0
     """Experts that are run one after the other in a micro-step."""
+    inside_moves: float = 2.0
+    """Times that what lies between an expert's products is moved in a pass."""
+    wide_experts: bool = False
+    """Routed experts are held and multiplied in fp32."""
+    turns: float = 0.0
+    """Turns of the loops that public code runs over a sequence; 0: there are none, or kernels in their place."""
 
 
 def forwards_beside(scenario: Scenario) -> float:
@@ -151,7 +159,25 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         uneven=scenario.ep > 1 and not engine.balanced,
         score_bytes=score_bytes(scenario),
         expert_calls=calls * (1 + adapts_experts(scenario) * adapted) if looped else 0.0,
+        inside_moves=CLAMPED_MOVES if traits is not None and traits.gate_up == "clamped" else 2.0,
+        wide_experts=sums.experts > 0 and widens_experts(scenario),
+        turns=_turns(scenario, sums),
     )
+
+
+CLAMPED_MOVES = 9.0
+"""Between products with biases, whose halves are clamped (gpt-oss, modeling_gpt_oss.py): forward biases picked and
+added (10 widths of a half), both halves taken apart and clamped (6), gate scaled, its sigmoid, both multiplied (7), one
+added to the other and both multiplied (5), in all 28; backward some 50. A pass of three is a third of it, of three
+widths.
+"""
+
+
+def _turns(scenario: Scenario, sums: Sums) -> float:
+    """Turns of loops over a sequence of one rank."""
+    if not sums.loop_tokens or not loops_over_sequences(scenario):
+        return 0.0
+    return float(-(-scenario.pass_tokens // (scenario.cp * sums.loop_tokens)))
 
 
 def _repeated(scenario: Scenario, tuned: bool) -> float:
