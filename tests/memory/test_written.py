@@ -34,6 +34,24 @@ def test_adapters_that_peft_refuses_are_said(model: str, targets: str, refused: 
     assert ("adapters-refused" in [warning["code"] for warning in answer["warnings"]]) == refused
 
 
-@pytest.mark.parametrize(("model", "engine"), [("nemotron-nano-9b-v2", "unsloth"), ("qwen3-8b", "pytorch")])
+@pytest.mark.parametrize(
+    ("model", "engine"), [("nemotron-nano-9b-v2", "unsloth"), ("qwen3-8b", "pytorch"), ("qwen3.5-4b", "pytorch-fla")]
+)
 def test_engines_with_kernels_and_models_without_recurrences_say_nothing(model: str, engine: str) -> None:
     assert CODE not in codes(model, engine)
+
+
+@pytest.mark.parametrize("model", ["qwen3.5-4b", "nemotron-nano-9b-v2"])
+def test_kernels_that_are_installed_keep_less_and_are_faster(model: str) -> None:
+    written, kernels = (
+        llmfeas.estimate(**ASK, model=model, checkpointing="none", engine=engine)
+        for engine in ("pytorch", "pytorch-fla")
+    )
+    assert kernels.memory.peak_bytes.expected < 0.9 * written.memory.peak_bytes.expected
+    assert kernels.time is not None and written.time is not None
+    assert kernels.time.step_seconds.expected <= written.time.step_seconds.expected
+
+
+def test_what_has_no_recurrences_does_not_change() -> None:
+    plain, kernels = (llmfeas.estimate(**ASK, model="qwen3-8b", engine=engine) for engine in ("pytorch", "pytorch-fla"))
+    assert kernels.memory.peak_bytes.expected == plain.memory.peak_bytes.expected

@@ -311,7 +311,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         drop_attention=_drops_attention(scenario, traits),
         drop_residual=traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual),
         windowed=_is_windowed(scenario),
-        filled=0 if traits.gate_up == "kernel" else filled_tokens(scenario),
+        filled=0 if traits.recurrence == "kernel" else filled_tokens(scenario),
         tp=scenario.tp,
         expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),

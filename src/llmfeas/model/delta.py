@@ -226,7 +226,7 @@ class DeltaProgram:
         context, recorder = self.context, self.context.recorder
         rows, keys, values = context.sizes.bs, self.operator.keys, self.operator.values
         mixed, z, b, a = self._apart(x) if self.operator.apart else self._joint(x)
-        if context.traits.gate_up == "kernel":
+        if context.traits.recurrence == "kernel":
             return self._in_kernels(mixed, z, b, a), None
         mixed = self._convolved(mixed)
         q, k, v = split(recorder, mixed, rows * keys, rows * keys, rows * values)

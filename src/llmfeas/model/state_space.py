@@ -142,7 +142,7 @@ class SelectiveStateSpace(Operator):
 
     def program(self, context: Context) -> Program:
         """The recurrence over the whole sequence: in kernels, or over chunks as PyTorch's own operators do it."""
-        if context.traits.gate_up == "kernel":
+        if context.traits.recurrence == "kernel":
             return StateSpaceProgram(context, self)
         from .written_scan import ChunkScanProgram, TokenScanProgram
 

@@ -128,7 +128,7 @@ def widens_experts(scenario: Scenario) -> bool:
 
 def loops_over_sequences(scenario: Scenario) -> bool:
     """Whether recurrences run as public code writes them out, one part of a sequence after the other."""
-    return not (runs_fused(scenario) or runs_compiled(scenario) or traits_of(scenario).gate_up == "kernel")
+    return not (runs_fused(scenario) or runs_compiled(scenario) or traits_of(scenario).recurrence == "kernel")
 
 
 def adapts_experts(scenario: Scenario) -> bool:
