@@ -91,7 +91,8 @@ def _of_json(found: Outcome) -> Iterator[str]:
     words = list(itertools.takewhile(lambda word: word != "--", found.arguments))
     pairs = itertools.pairwise(words)
     wanted = "--json" in words or any(flag in ("-f", "--format") and each in FORMATS for flag, each in pairs)
-    if not wanted or found.arguments[0] in ("completion", "schema") or list(found.arguments[:2]) == ["catalog", "init"]:
+    own = found.arguments[0] in ("completion", "schema") or list(found.arguments[:2]) == ["catalog", "init"]
+    if not wanted or own or (found.arguments[0] == "check" and "--init" in words):
         return  # what is written there is a file of its own
     told = found.err.splitlines(keepends=True)[-1:] if {"-v", "--verbose"} & set(words) else [found.err]
     for text in (found.out, *(told if found.code else ())):

@@ -116,6 +116,7 @@ class Implementations:
         self._records = records
         self._kernels = kernels
         self._built: dict[tuple[str, str], Implementation] = {}
+        self._over: dict[str, bool] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,9 +163,13 @@ class Implementations:
 
     def lies_over(self, kernels: str) -> bool:
         """Whether an entry of `kernels` changes the model's public code instead of replacing it by fused kernels."""
-        for _ in self._kernels:
-            kernels = str((self._kernels.get(kernels) or {}).get("like", kernels))
-        return kernels not in ("", FUSED)
+        found = self._over.get(kernels)
+        if found is None:
+            root = kernels
+            for _ in self._kernels:
+                root = str((self._kernels.get(root) or {}).get("like", root))
+            found = self._over[kernels] = root not in ("", FUSED)
+        return found
 
     def _says(self, kernels: str, field: str) -> bool:
         return bool(kernels) and bool(flattened(self._kernels, kernels).get(field))

@@ -262,6 +262,8 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
     base = str(draft.given.get("quant") or "nf4") if draft.method == "qlora" else "none"
 
     def able(engine: Engine) -> bool:
+        if device.backend not in engine.training.clusters:
+            return False
         if not engine.has_trainer(draft.values["task"], draft.values.get("loss")):
             return False
         if engine.optimizers and draft.given.get("optimizer", "adamw") not in engine.optimizers:
@@ -269,9 +271,7 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
         if not engine.runs(model.architecture.implementation):
             return False
         form = catalog.tables.quantization.format(base, engine.speaks)
-        return (
-            device.backend in engine.training.clusters and engine.format_support(form, device).status != "unsupported"
-        )
+        return engine.format_support(form, device).status != "unsupported"
 
     return next((engine.id for engine in catalog.engines.values() if able(engine)), None)
 
