@@ -178,9 +178,13 @@ def _other_version(asked: Words, name: Words) -> bool:
     return False
 
 
+def _revisions(words: Words) -> set[str]:
+    return {word[1:] for word in words if word[0] == "v" and "." in word}
+
+
 def _revised(asked: Words, name: Words) -> bool | None:
     """Whether a name has the revision asked for behind a size (`13b-v1.6`), or another one; None: it has none."""
-    revisions = {word[1:] for word in asked if word[0] == "v" and "." in word}
+    revisions = _revisions(asked)
     versions = {word.lstrip("v") for word in name if _NUMBER.fullmatch(word) and "." in word}
     near = any(one.split(".")[0] == two.split(".")[0] for one in revisions for two in versions)
     return bool(revisions & versions) if near else None
@@ -293,7 +297,7 @@ def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, 
         return _base_inside(index, asked)
     default = (asked.tagged and index.tags.get(asked.needed)) or index.defaults.get(asked.needed)
     ids = tuple(near)
-    if default is not None:
+    if default is not None and (default in near or not _revisions(asked.optional)):
         return default, tuple(dict.fromkeys((default, *ids)))
     best = min(distance for distance, _ in near.values())
     first = [key for key, (distance, _) in near.items() if distance <= best + 1e-9]
@@ -316,9 +320,11 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
     of: dict[bool, set[str]] = {False: set(), True: set()}
     for name, key in index.names:
         far = distance(asked, name, effective=effective, count=index.counts.get(key, 0.0))
-        if far is not None and (key not in near or far < near[key][0]):
+        if far is None:
+            continue
+        if key not in near or far < near[key][0]:
             near[key] = (far, name)
-        agrees = _revised(asked.optional, name.needed)
+        agrees = _revised(asked.optional, (*name.needed, *name.optional))
         if agrees is not None:
             of[agrees].add(key)
     kept = of[True] & set(near) or set(near) - of[False]

@@ -18,6 +18,7 @@ from ..record import replace
 from ..workload.kernels import stacks_experts
 from .adapters import check_adapters, settle_base, settle_layers
 from .draft import Draft
+from .formats import FEWER, bits
 from .writer import settle_writer
 
 MIXED = ("bf16-mixed", "fp16-mixed", *NARROW)
@@ -229,7 +230,7 @@ def _keep_published(draft: Draft, model: Model, engine: Engine, catalog: Catalog
 
 
 def _usable_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> str:
-    """The published format; where the engine does not run it, its people's best one at a desk, else 16 bits.
+    """The published format; where the engine does not run it, its people's best one of as few bits at a desk, else 16.
 
     A file stays as it is.
     """
@@ -237,7 +238,11 @@ def _usable_format(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
     form = catalog.tables.quantization.format(published, engine.speaks)
     if published == "none" or not engine.formats or engine.reads(form) or draft.values.get("stored") is not None:
         return published
-    return engine.serving.usual[0] if engine.serving.automatic and engine.serving.usual else "none"
+    usual, formats = engine.serving.usual, catalog.tables.quantization
+    if not engine.serving.automatic or not usual:
+        return "none"
+    most = bits(formats, published) / FEWER
+    return next((each for each in usual if bits(formats, each) <= most), usual[-1])
 
 
 def settle_formats(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
