@@ -67,3 +67,19 @@ def test_a_release_means_nothing_to_software_with_code_of_its_own() -> None:
         {"model": "mixtral-8x7b", "device": "h200", "task": "qlora", "engine": "unsloth", "transformers": "5"}
     )
     assert "option-unused" in {note.code for note in found.warnings}
+
+
+def test_experts_in_fp32_are_said_where_autocast_leaves_them_out() -> None:
+    ask = {"model": "granite-3.0-1b-a400m", "device": "h100-sxm", "task": "finetune", "seq_len": 1024}
+
+    def said(**asked: object) -> list[str]:
+        return [note.message for note in bare_answer({**ask, **asked}).warnings if note.code == "experts-in-fp32"]
+
+    assert said() == [
+        "transformers 5 multiplies experts in the type that holds them, fp32 under bf16-mixed: --precision bf16 keeps "
+        "them in 16 bits and is faster, but small updates are lost"
+    ]
+    assert not said(precision="bf16")
+    assert not said(task="lora")
+    assert not said(engine="megatron")
+    assert not said(model="qwen3-0.6b")

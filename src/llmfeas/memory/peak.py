@@ -20,7 +20,7 @@ from .rollouts import beside_training, fullest, writer_refuses
 from .runtime import overhead_of, own_memory, runtime_memory
 from .server_releases import doubted_by_releases
 from .serving_room import ServingRoom, served_memory
-from .stacks import stack_notes
+from .stacks import stack_notes, wide_notes
 from .training import TensorMemory, training_memory
 from .usable import usable_bytes
 from .written import refused_notes, written_notes
@@ -145,7 +145,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    told = (_unmeasured, _unlike, stack_notes, written_notes, refused_notes, _on_drive, _alone)
+    told = (_unmeasured, _unlike, stack_notes, wide_notes, written_notes, refused_notes, _on_drive, _alone)
     notes = (*notes, *(note for say in told for note in say(scenario)))
     return CountedMemory(found, notes, refusal=writer_refuses(scenario))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..contract import Note
 from ..scenario import Scenario, cached_across_batches
 from ..units import format_bytes
-from ..workload.kernels import leaves_stacks, runs_stacks
+from ..workload.kernels import leaves_stacks, runs_stacks, widens_experts
 from ..workload.weights import weight_bytes
 
 
@@ -32,3 +32,15 @@ def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
             f"transformers 5 leaves them in 16 bits: {more} more in all (--transformers 5)"
         )
     return (Note("experts-in-16-bits", text),)
+
+
+def wide_notes(scenario: Scenario) -> tuple[Note, ...]:
+    """Say that grouped products of experts run in fp32 where autocast leaves them out, and what keeps 16 bits."""
+    if not widens_experts(scenario):
+        return ()
+    narrow = scenario.precision.removesuffix("-mixed")
+    text = (
+        f"transformers 5 multiplies experts in the type that holds them, fp32 under {scenario.precision}: "
+        f"--precision {narrow} keeps them in 16 bits and is faster, but small updates are lost"
+    )
+    return (Note("experts-in-fp32", text),)
