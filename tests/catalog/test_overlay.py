@@ -241,3 +241,26 @@ def test_whatever_an_overlay_says_is_checked(text: str, place: str, tmp_path: Pa
     except DataError as error:
         messages = [error.message]
     assert any(place in message for message in messages), messages
+
+
+OFFER = "{id: mine, name: Mine, provider: me, usd_per_hour: 2, as_of: '2026-01-01'"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"offers:\n- {OFFER}, device: rtx-409}}\n", "offers[0].device: there is no device 'rtx-409'"),
+        ("backends:\n- {extends: cuda, engines: [{engine: vlm}]}\n", "backends[0].engines: there is no engine 'vlm'"),
+        (
+            "backends:\n- {extends: cuda, engines: [{engine: vllm, tasks: [inference]}]}\n",
+            "backends[0].engines: nothing is left for what no choice fits",
+        ),
+    ],
+)
+def test_names_of_what_there_is_not_are_faults(text: str, says: str, tmp_path: Path) -> None:
+    assert says in refusal(tmp_path, text).message
+
+
+def test_an_offer_may_be_of_a_device_of_another_overlay(tmp_path: Path) -> None:
+    device, offer = "devices:\n- {id: mine-card, extends: rtx-4090}\n", f"offers:\n- {OFFER}, device: mine-card}}\n"
+    assert overlaid(tmp_path, offer, device).offers["mine"].device == "mine-card"

@@ -15,7 +15,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DataError
+from ..record import replace
 from ..text import printable
+from .backend import Backend, EngineChoice
+from .device import Offer
 from .overlay_file import BASES, MAPPINGS, MAX_CHAIN, NOT_INHERITED, SECTIONS, WRITTEN, Overlay, bad, read_overlay
 from .records import EntryKind, merged
 from .store import (
@@ -33,13 +36,19 @@ if TYPE_CHECKING:
     from .tables import Tables
 
 R = TypeVar("R")
+Fault = tuple[str, str, list[str]]
+"""The field of an entry that names what there is not, what is wrong with it, and what may have been meant."""
+Check = Callable[[Any], Iterator[Fault]]
 
 
 class OverlaidRecords(Records[R]):
     """Entries of one kind, those of overlays laid over those of the catalog."""
 
-    def __init__(self, section: EntryKind[R], read: ReadFile, overlays: Sequence[Overlay]) -> None:
+    def __init__(
+        self, section: EntryKind[R], read: ReadFile, overlays: Sequence[Overlay], check: Check | None = None
+    ) -> None:
         super().__init__(section, read)
+        self._check = check
         self._built_in = dict(super().names())
         self._from: dict[str, tuple[Overlay, int]] = {}
         self._layers: dict[str, list[tuple[Overlay, int, dict[str, Any]]]] = {}
@@ -124,7 +133,17 @@ class OverlaidRecords(Records[R]):
 
         document, place = self.place(key)
         assert document is not None
-        return validated(self.section.record, self.raw(key), document, place)
+        record = validated(self.section.record, self.raw(key), document, place)
+        for field, text, near in self._check(record) if self._check else ():
+            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Add it, or mend it."
+            raise bad(document, (*place, field), text, hint, near)
+        return record
+
+
+def _no_such(what: str, name: str, known: Iterable[str]) -> tuple[str, list[str]]:
+    from difflib import get_close_matches
+
+    return f"there is no {what} '{printable(name, 40)}'", get_close_matches(name[:40], list(known), 2)
 
 
 def overlaid(catalog: Catalog) -> tuple[str, ...]:
@@ -142,7 +161,19 @@ class OverlaidCatalog(Catalog):
         self.overlays = tuple(overlays)
 
     def _records(self, section: EntryKind[R]) -> Records[R]:
-        return OverlaidRecords(section, self._file, self.overlays)
+        checks: Mapping[str, Check] = {"offers": self._offer_faults, "backends": self._backend_faults}
+        return OverlaidRecords(section, self._file, self.overlays, checks.get(section.key))
+
+    def _offer_faults(self, offer: Offer) -> Iterator[Fault]:
+        if offer.device not in self.devices:
+            yield "device", *_no_such("device", offer.device, self.devices)
+
+    def _backend_faults(self, backend: Backend) -> Iterator[Fault]:
+        for choice in backend.engines:
+            if choice.engine not in self.engines:
+                yield "engines", *_no_such("engine", choice.engine, self.engines)
+        if not backend.engines or replace(backend.engines[-1], engine="") != EngineChoice(engine=""):
+            yield "engines", "nothing is left for what no choice fits: the last one names an engine alone", []
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """A data file as plain data, changed by the overlays where they may."""
