@@ -29,7 +29,7 @@ from llmfeas.timing.inference import InferenceTime
 from llmfeas.timing.rates import peak_flop_per_s
 from llmfeas.timing.training import TrainingTime
 from llmfeas.units import TERA
-from llmfeas.workload.kernels import has_host, runs_public_code
+from llmfeas.workload.kernels import has_host, traits_of
 
 Ask = Mapping[str, object]
 TRAINING = tuple(task for task in TASKS if task != "inference")
@@ -102,7 +102,7 @@ def _whole_buckets(first: Estimate, second: Estimate) -> bool:
 
 
 def _wide_adapters(first: Estimate, second: Estimate) -> bool:
-    return first.scenario.method in ADAPTERS and runs_public_code(first.scenario)
+    return first.scenario.method in ADAPTERS and traits_of(first.scenario).adapters == "written"
 
 
 def _written_recurrence(first: Estimate, second: Estimate) -> bool:

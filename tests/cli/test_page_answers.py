@@ -75,3 +75,12 @@ def test_hostile_text_stays_text() -> None:
     hostile = "</script><img src=x onerror=y>"
     assert "<img" not in json.dumps(ask("found", "models", hostile))
     assert ask("answered", {**ASK, "model": hostile})["error"]["code"] == "unknown-model"
+
+
+@pytest.mark.parametrize(
+    "said", [{"device": "t4"}, {"model": ["gpt2"], "device": "t4"}, {"model": "gpt2"}, {"model": "gpt2", "device": " "}]
+)
+def test_devices_beside_a_question_that_names_nothing_are_an_error_of_the_question(said: dict[str, Any]) -> None:
+    error = ask("beside", said, "l4")["error"]
+    assert error["code"] == "missing-option"
+    assert "was given" in error["message"]

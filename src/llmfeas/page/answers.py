@@ -10,7 +10,7 @@ from typing import Any
 from .. import __version__
 from ..catalog.search import search
 from ..catalog.store import Records, catalog
-from ..errors import LlmfeasError, unforeseen
+from ..errors import LlmfeasError, UsageError, unforeseen
 from ..options import BY_NAME, OPTIONS, TASKS, Option
 from ..planning.answer import answer, bare_answer
 from ..planning.compare import chosen_devices, comparison
@@ -106,14 +106,27 @@ def ways(settings: Settings) -> list[dict[str, Any]]:
 
 def beside(settings: Settings, devices: str) -> dict[str, Any]:
     """The same question on several devices, ranked."""
-    names = [settings["device"], *(name.strip() for name in devices.split(",") if name.strip())][:MOST_BESIDE]
+    model, device = _named(settings, "model"), _named(settings, "device")
+    names = [device, *(name.strip() for name in devices.split(",") if name.strip())][:MOST_BESIDE]
     others = {name: value for name, value in settings.items() if name not in ("model", "device")}
     known = catalog()
-    ranking = comparison(others, [settings["model"]], chosen_devices(known, names, (), every=False), known, chosen=True)
+    ranking = comparison(others, [model], chosen_devices(known, names, (), every=False), known, chosen=True)
     rows = ranking.to_dict()["result"]["rows"]
     first = ranking.rows[0].estimate.scenario
     report = compared.report(rows, [first.model.name], first.task, None, 0, "time")
     return {"html": fragment(report, ())}
+
+
+def _named(settings: Settings, name: str) -> str:
+    """What a question names.
+
+    Raises:
+        UsageError: it names nothing.
+    """
+    value: object = settings.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError("missing-option", f"no {name} was given", "Choose one.")
+    return value
 
 
 def command(settings: Settings) -> str:

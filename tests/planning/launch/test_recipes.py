@@ -337,7 +337,7 @@ def test_a_server_is_told_what_the_estimate_assumed() -> None:
         ("vllm", "llama-3-8b", "serve meta-llama/Meta-Llama-3-8B-Instruct ", "was taken, which was taught to chat"),
         ("llama.cpp", "unsloth/Qwen3-8B-GGUF:Q4_K_M", "-hf unsloth/Qwen3-8B-GGUF:Q4_K_M", ""),
         ("llama.cpp", "library/qwen3:8b", "--model qwen3-8b-Q4_K_M.gguf", "convert the weights of Qwen/Qwen3-8B to"),
-        ("llama.cpp", "Qwen/Qwen3-8B-AWQ", "--model qwen3-8b-Q8_0.gguf", "convert the weights of Qwen/Qwen3-8B to"),
+        ("llama.cpp", "Qwen/Qwen3-8B-AWQ", "--model qwen3-8b-Q4_K_M.gguf", "convert the weights of Qwen/Qwen3-8B to"),
     ],
 )
 def test_a_server_gets_the_weights_by_the_name_that_was_typed(engine: str, name: str, place: str, note: str) -> None:
