@@ -70,3 +70,18 @@ def test_what_a_name_was_taken_for_is_said_with_its_format() -> None:
 def test_versions_sizes_dates_and_formats_are_told_apart(name: str, needed: tuple[str, ...], quant: str) -> None:
     found = typed(name)
     assert (found.needed, found.format) == (needed, quant)
+
+
+@pytest.mark.parametrize(
+    ("name", "makes"),
+    [
+        ("Qwen/Qwen-Image", "images"),
+        ("black-forest-labs/FLUX.1-dev", "images"),
+        ("stable-diffusion-xl-base-1.0", "images"),
+        ("Wan-AI/Wan2.2-T2V-A14B", "videos"),
+    ],
+)
+def test_what_writes_no_text_is_said_to_be_no_language_model(name: str, makes: str) -> None:
+    with pytest.raises(UsageError, match=f"makes {makes}: it is no language model") as caught:
+        find_model(name, catalog())
+    assert not caught.value.candidates

@@ -131,9 +131,17 @@ def _models(records: Records[Model]) -> ModelIndex:
 
 
 def _unpublished(text: str) -> UsageError | None:
-    """What to answer to the name of a model whose weights nobody published (data/unpublished.yaml); None of others."""
+    """What to answer to the name of a model whose weights nobody published, or that writes no text; None of others.
+
+    By data/unpublished.yaml.
+    """
     words = tokens_of(text)
-    for family in data_file(data_folder(), "unpublished", needed=False).data.get("families", ()):
+    known = data_file(data_folder(), "unpublished", needed=False).data
+    for other in known.get("others", ()):
+        if set(other["words"]) <= set(words):
+            problem = f"'{printable(text, 60)}' makes {other['makes']}: it is no language model"
+            return UsageError("unknown-model", problem, "See 'llmfeas models list' for those that are known.")
+    for family in known.get("families", ()):
         if family["word"] not in words:
             continue
         behind = words[words.index(family["word"]) + 1 :][:1]
