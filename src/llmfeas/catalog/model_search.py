@@ -65,7 +65,7 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     else:
         found = chosen(known, typed(dotted(text)))
     key, ids = found if any(found) else chosen(known, asked)
-    if key is None and not ids and not _unpublished(text):
+    if key is None and not ids and not _without_answer(text):
         words = mended((*asked.needed, *asked.optional), known.vocabulary)
         asked = replace(typed(" ".join(words)), format=asked.format, tagged=asked.tagged) if words else asked
         key, ids = chosen(known, asked) if words else (None, ())
@@ -74,7 +74,7 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
     if key is None:
-        if kept := _unpublished(text):
+        if kept := _without_answer(text):
             raise kept
         near = newest(index.names, tokens_of(text)) or alike(index, text, kindred)
         raise unknown(index, "model", text, [key for key in near if not lacks(key, asked)])
@@ -130,7 +130,7 @@ def _models(records: Records[Model]) -> ModelIndex:
     return index_of_models(records.names())
 
 
-def _unpublished(text: str) -> UsageError | None:
+def _without_answer(text: str) -> UsageError | None:
     """What to answer to the name of a model whose weights nobody published, or that writes no text; None of others.
 
     By data/unpublished.yaml.

@@ -270,7 +270,7 @@ def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, li
     """Stream weights, gradients and states once a step, and what an optimizer computes: on vector units (codes of 8-bit
     states), in products (Muon's orthogonalising), on the host (a call for each tensor).
 
-    Where states lie on the host, its processor does all of it, and gradients and weights travel.
+    Where states lie on the host, its processor streams and multiplies, and gradients and weights travel.
     """
     if scenario.method in ADAPTER_TASKS:
         return 0.0
