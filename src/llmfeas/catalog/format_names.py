@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
+    (r"q\d_\d-unquantized", "none"),
     (r"ud-(q\d)_k_xl", r"ud-\1_k_xl"),
     (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
     (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:xl|s|m|l))?|tq[12]_0)", r"\1"),
@@ -13,14 +14,14 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"jang(?:tq\d?|_\d[a-z])?", "jang"),
     (r"oq(\d)e?", r"mlx-\1bit"),
     (r"mlx-(mxfp[48]|nvfp4)", r"mlx-\1"),
-    (r"nvfp4", "nvfp4"),
+    (r"(?:nv)?fp4", "nvfp4"),
     (r"mxfp4(?:-q8|[-_]moe)?", "mxfp4"),
     (r"mxfp8", "mxfp8"),
     (r"(?:unsloth-)?bnb-4bit|nf4", "nf4"),
     (r"bnb-8bit", "int8"),
     (r"(?:quantized.)?w8a8(?:-int8)?", "w8a8-int8"),
+    (r"gptq-(?:int8|8bit)|awq-(?:8bit|bf16-int8)|(?:quantized.)?w8a16", "gptq-int8"),
     (r"(?:auto)?awq(?:-int4|-4bit)?", "awq-int4"),
-    (r"gptq-(?:int8|8bit)", "gptq-int8"),
     (r"int([48])-ov", r"openvino-int\1"),
     (r"(?:int4-)?auto-?round", "autoround-int4"),
     (r"gptq(?:-int4|-4bit|-4b)?(?:-128g)?", "gptq-int4"),

@@ -83,11 +83,23 @@ def parameters(text: str) -> float:
 
 _LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com)/|library/")
 _GLUED: Final = re.compile(r"(?<=[a-z])([1-9])([1-9])(?![\w.])")
+_REVISION: Final = re.compile(r"(?<![a-z0-9])v0(?=\d(?![\w.]))")
+_UNDER: Final = re.compile(r"(?<=[_-]\d)_(?=\d[bmt](?![a-z0-9]))")
 
 
 def dotted(text: str) -> str:
     """The text with a dot in two digits that are glued to a word, a version (`qwen25-7b`) more than a size."""
     return _GLUED.sub(r"\1.\2", text[:LONGEST].lower())
+
+
+def with_points(text: str) -> str:
+    """The text with a point in a size that is written with an underscore: `internlm2-chat-1_8b`."""
+    return _UNDER.sub(".", text[:LONGEST].lower())
+
+
+def repository(text: str) -> str:
+    """The last part of a repository's name without its format: `qwen-7b-chat` of `you/Qwen-7B-Chat-Int4`."""
+    return without_format(text[:LONGEST].lower().rsplit("/", 1)[-1])[0].strip(" -_.").removesuffix("-gguf")
 
 
 @functools.lru_cache(maxsize=8192)
@@ -99,7 +111,7 @@ def typed(text: str) -> TypedName:
     tagged = _LIBRARY.match(plain) is not None or (":" in plain and "/" not in plain)
     plain = plain.rsplit("/", 1)[-1]
     plain, wanted = without_format(plain)
-    words = _words(_DECIMAL.sub(".", plain))
+    words = _words(_REVISION.sub("v0.", _DECIMAL.sub(".", plain)))
     needed, optional = _parted(words)
     return TypedName(needed, optional, wanted, tagged)
 
@@ -266,6 +278,8 @@ class ModelIndex:
     """The parameters of models none of whose names says a size."""
     vocabulary: frozenset[str]
     """All words of names."""
+    repositories: Mapping[str, str]
+    """The ids of repositories' names without their owners, of those that one model has."""
 
 
 def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
@@ -274,9 +288,12 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     defaults: dict[Words, str] = {}
     tags: dict[Words, str] = {}
     counts: dict[str, float] = {}
+    published: dict[str, set[str]] = {}
     for key, entry in entries:
         called = [typed(str(name)) for name in (key, entry.get("name") or key, *(entry.get("aliases") or ()))]
         names |= dict.fromkeys((name, key) for name in called)
+        for alias in filter(lambda alias: "/" in alias, map(str, entry.get("aliases") or ())):
+            published.setdefault(repository(alias), set()).add(key)
         if not any(name.sizes for name in called):
             counts[key] = parameters(str(entry.get("published_parameters") or ""))
         for name in entry.get("default_for") or ():
@@ -284,7 +301,8 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
             (tags if meant.tagged else defaults)[meant.needed] = key
     families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
     vocabulary = _SAME | GENERIC | _OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
-    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary)
+    repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
+    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories)
 
 
 def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:

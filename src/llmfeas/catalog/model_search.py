@@ -53,23 +53,14 @@ def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
 @functools.lru_cache(maxsize=1024)
 def model_named(text: str, catalog: Catalog) -> Match[Model]:
     """The model that a name means which is no id; `find_model` says the rest."""
-    from .model_names import chosen, dotted, kindred, lacks, newest, typed
+    from .model_names import kindred, lacks, newest, typed
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
     if exact and "/" not in text and not asked.optional:
         # A repository is itself; words are what most people mean by them: `Qwen/Qwen-72B`, and `qwen 72b`.
         exact = known.defaults.get(asked.needed, exact)
-    if exact and not asked.format and not asked.tagged:
-        found: tuple[str | None, tuple[str, ...]] = exact, ()
-    else:
-        found = chosen(known, typed(dotted(text)))
-    key, ids = found if any(found) else chosen(known, asked)
-    if key is None and not ids and not _without_answer(text):
-        words = mended((*asked.needed, *asked.optional), known.vocabulary)
-        asked = replace(typed(" ".join(words)), format=asked.format, tagged=asked.tagged) if words else asked
-        key, ids = chosen(known, asked) if words else (None, ())
-        ids = ids if key else ()
+    key, ids = _sought(text, asked, exact, known)
     text = text.removeprefix(LIBRARY)
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
@@ -83,6 +74,24 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     wanted, remark = _format_named(asked, model, catalog)
     note = None if key == exact and not remark else taken_note(text, key + remark, others)
     return Match(model if wanted == model.published_quant else replace(model, published_quant=wanted), note, others)
+
+
+def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
+    """The id that a name means, and all that it may mean: as it is written, else with a slip or two mended."""
+    from .model_names import chosen, dotted, repository, typed, with_points
+
+    if exact and not asked.format and not asked.tagged:
+        return exact, ()
+    published = known.repositories.get(repository(text)) if "/" in text and not asked.tagged else None
+    if published is not None:
+        return published, ()
+    for spelled in dict.fromkeys((dotted(text), text, with_points(text))):
+        found = chosen(known, typed(spelled))
+        if any(found):
+            return found
+    words = mended((*asked.needed, *asked.optional), known.vocabulary) if not _without_answer(text) else ()
+    key, ids = chosen(known, typed(" ".join(words))) if words else (None, ())
+    return key, ids if key else ()
 
 
 def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str, str]:
