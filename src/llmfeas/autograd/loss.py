@@ -11,7 +11,7 @@ from .loss_in_rows import loss_in_each_rows, loss_in_rows, loss_in_shifted_rows
 from .loss_of_pairs import loss_of_pairs, loss_of_pairs_and_text
 from .products import linear
 from .recorder import Recorder
-from .rules import made, passed
+from .rules import gradient_of_logits, made, passed
 from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
 
 
@@ -31,12 +31,7 @@ def _log_softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor 
 
 def _written_over_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The gradient is written over what was kept, and is of the logits' type."""
-    recorder.ledger.begin("loss")
-    edge = node.edges[0]
-    assert edge is not None
-    out = recorder.new(edge[2], edge[3], component=LOGITS)
-    recorder.ledger.begin("backward")
-    return [out]
+    return gradient_of_logits(recorder, node)
 
 
 def fused_loss(recorder: Recorder, logits: Tensor) -> Tensor:

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from .graph import Node, Tensor, view
 from .recorder import Recorder
-from .rules import made
+from .rules import gradient_of_logits, made
 from .storage import LOGITS
 
 
 def _whole_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """A gradient as large as the input, beside what was kept."""
-    recorder.ledger.begin("loss")
-    edge = node.edges[0]
-    assert edge is not None
-    out = recorder.new(edge[2], edge[3], component=LOGITS)
-    recorder.ledger.begin("backward")
-    return [out]
+    return gradient_of_logits(recorder, node)
 
 
 def _text_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:

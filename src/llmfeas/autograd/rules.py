@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .graph import Node, Tensor
 from .recorder import Recorder
+from .storage import LOGITS
 
 
 def passed(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
@@ -21,6 +22,16 @@ def fresh(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
 def made(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """One tensor of its own size a wanted input."""
     return [recorder.gradient(node, i, g.width) for i in range(len(node.edges))]
+
+
+def gradient_of_logits(recorder: Recorder, node: Node) -> list[Tensor | None]:
+    """A gradient as large as the first input and of its type, counted among the logits, in the moment of the loss."""
+    recorder.ledger.begin("loss")
+    edge = node.edges[0]
+    assert edge is not None
+    out = recorder.new(edge[2], edge[3], component=LOGITS)
+    recorder.ledger.begin("backward")
+    return [out]
 
 
 def amid(recorder: Recorder, g: Tensor, others: int) -> list[Tensor | None]:
