@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from llmfeas.catalog.architecture import Architecture
+from llmfeas.catalog.device import Rates
 from llmfeas.catalog.parts import Experts
-from llmfeas.catalog.quantization import NATIVE, Encoding, Quantization, expanded
+from llmfeas.catalog.quantization import NATIVE, Encoding, Format, NarrowUnit, Quantization, expanded
 from llmfeas.catalog.records import built
 from llmfeas.catalog.store import catalog
 from llmfeas.options import QUANTIZATIONS
+from llmfeas.record import fields
 
 TABLE = catalog().tables.quantization
 DENSE = Architecture(layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000)
@@ -140,3 +145,11 @@ def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
     formats = TABLE
     assert formats.encoded_bits("none") == formats.encoded_bits("gguf-16bit") == (16.0,)
     assert all(1 < formats.encoded_bits(name)[0] <= 32 for name in formats.formats)
+
+
+def test_narrow_units_are_rates_of_a_device() -> None:
+    assert {field.name for field in fields(Rates)} >= set(get_args(NarrowUnit))
+    assert TABLE.formats["w8a8"].units == ("int8",)
+    assert TABLE.formats["w4a16"].units == ()
+    with pytest.raises(ValidationError, match="fp6"):
+        TypeAdapter(Format).validate_python({"id": "one", "kind": "kind", "base": "a", "units": ["fp6"]})

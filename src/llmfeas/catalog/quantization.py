@@ -14,6 +14,7 @@ from .records import Built
 from .types import STRICT, Count, CountOrZero, Identifier, Positive, PositiveOrZero
 
 Layers = Literal["all", "more_bits", "first_eighth", "first_sixteenth", "first_two", "first_four", "middle"]
+NarrowUnit = Literal["fp8", "int8", "fp4"]
 NATIVE = "native"
 """The encoding that is no quantization: the type of the run."""
 
@@ -105,6 +106,8 @@ class Format:
     skips_stacks: bool = False
     spread: float = 0.0
     """Standard deviation of the logarithm of a file's size where files of one name differ from model to model."""
+    units: tuple[NarrowUnit, ...] = ()
+    """Narrow units that its products may run on, beside 16-bit ones."""
     tasks: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     source: str = ""

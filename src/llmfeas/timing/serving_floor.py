@@ -8,8 +8,10 @@ bandwidth (of the host, of a link) it bounds nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..catalog.device import Device
+from ..catalog.quantization import Format, NarrowUnit
 from ..model.sums import architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
@@ -20,9 +22,6 @@ from .host import head_bytes, host_experts_bytes, host_share, parts_with_shares,
 from .links import stated_host_link_bytes_per_s
 from .paths import inference_path
 from .rates import product_flop_per_s
-
-UNITS = {"fp8": ("fp8",), "int8": ("int8",), "w8a8-int8": ("int8",), "nvfp4": ("fp8", "fp4"), "mxfp4": ("fp8", "fp4")}
-"""Narrow units that products of a format may run on, beside 16-bit ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +39,20 @@ class Peaks:
     expert_ranks: int
 
 
-def most_flop_per_s(device: Device, precision: str, quant: str, *, integers: bool) -> float:
+def most_flop_per_s(device: Device, precision: str, form: Format, *, integers: bool) -> float:
     """The highest dense peak of the units that products in a format can run on, FLOP/s.
 
-    `integers`: quantized weights are multiplied as 8-bit integers.
+    `integers`: quantized weights are multiplied as 8-bit integers, where the format names no narrow units.
     """
-    rates = device.tflop_per_s
-    if quant == "none" and precision in ("fp32", "tf32"):
+    plain = form.id == "none"
+    if plain and precision in ("fp32", "tf32"):
         return product_flop_per_s(device, precision)
-    names = UNITS.get(quant, ("int8",) if integers and quant != "none" else ())
-    others = [getattr(rates, name) or 0.0 for name in ("fp16", "fp16_matrix", *names)]
+    return widest_flop_per_s(device, form.units or (("int8",) if integers and not plain else ()))
+
+
+def widest_flop_per_s(device: Device, units: Sequence[NarrowUnit]) -> float:
+    """The highest dense peak of the 16-bit units and some narrow ones, FLOP/s."""
+    others = [getattr(device.tflop_per_s, name) or 0.0 for name in ("fp16", "fp16_matrix", *units)]
     return max(device.peak16_flop_per_s, max(others) * TERA)
 
 
@@ -59,13 +62,14 @@ def serving_peaks(scenario: Scenario) -> Peaks:
     device = scenario.device
     path = inference_path(device, scenario.engine_record.serving.speed)
     integers = path.family == "llama.cpp" or path.backend == "cpu"
+    form = scenario.tables.quantization.format(scenario.quant)
     given = scenario.host_gb_per_s
     host = math.inf if given is None else given * GB
     if draws_on_host(device):
         host = max(host, device.bandwidth_bytes_per_s)
     return Peaks(
         read=device.bandwidth_bytes_per_s,
-        work=most_flop_per_s(device, scenario.precision, scenario.quant, integers=integers),
+        work=most_flop_per_s(device, scenario.precision, form, integers=integers),
         host_read=host,
         link=stated_host_link_bytes_per_s(device) or math.inf,
         ranks=scenario.tp * scenario.cp,

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from heapq import heappop, heappush
 from itertools import count
+from typing import get_args
 
 from ...catalog.device import Device
+from ...catalog.quantization import NarrowUnit
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import STORED, memory_lower_bound
@@ -28,7 +30,7 @@ from ...record import dataclass, replace
 from ...scenario import Scenario
 from ...settle import hardware_named, resolution
 from ...settle.layout import tensor_parallel_sizes
-from ...timing.serving_floor import UNITS, most_flop_per_s
+from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ..asked import REFUSALS
 from ..change import AUTO
 from ..serving_changes import quant_changes, width
@@ -251,8 +253,9 @@ def least_devices(asked: Scenario, device: Device) -> float:
     lengths, arrivals, targets = load_of(asked)
     sums, ranks = architecture_sums(asked.model.architecture), min(device.devices_per_node, MOST_RANKS)
     reading, writing = 2 * lengths.computed * sums.active, 2 * lengths.output * (sums.active + sums.head_weights)
-    formats = ("none", *UNITS)
-    peak = max(most_flop_per_s(device, asked.precision, quant, integers=True) for quant in formats)
+    plain = asked.tables.quantization.format("none")
+    narrow = widest_flop_per_s(device, get_args(NarrowUnit))
+    peak = max(most_flop_per_s(device, asked.precision, plain, integers=True), narrow)
     token = STORED * LEAST_BITS / 8 * sums.active / (device.bandwidth_bytes_per_s * ranks) / asked.tokens_a_step
     if token > (targets.tpot_seconds or math.inf) or reading / peak / ranks > (targets.ttft_seconds or math.inf):
         return math.inf
