@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime, is_share
+from llmfeas.catalog.efficiency import CalibratedNumber, Efficiency, Regime, is_share
 from llmfeas.evidence.own import NORMAL_90, T90
 
 from .least_squares import minimised
@@ -37,7 +37,7 @@ other speeds it is the share above, with each source alone alike: their tables h
 class Fit:
     """What a fit found: parameters with spread, rows and groups; log errors of left-out rows; regimes."""
 
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, CalibratedNumber]
     errors: Mapping[str, float]
     regimes: Mapping[str, Regime]
 
@@ -120,7 +120,9 @@ def cross_validated(numbers: Efficiency, observations: Sequence[Observation], pl
     return Fit(parameters, errors, regimes_of(best, observations, errors))
 
 
-def _parameter(best: Efficiency, observations: Sequence[Observation], name: str, moved: Sequence[float]) -> Parameter:
+def _parameter(
+    best: Efficiency, observations: Sequence[Observation], name: str, moved: Sequence[float]
+) -> CalibratedNumber:
     known = best.parameters[name]
     shifted = with_values(best, {name: known.value / 1.01})
     felt = [
@@ -129,7 +131,7 @@ def _parameter(best: Efficiency, observations: Sequence[Observation], name: str,
         if abs(predicted_log(shifted, item) - predicted_log(best, item)) > FELT * math.log(1.01)
     ]
     spread = math.sqrt((len(moved) - 1) / len(moved) * sum(change * change for change in moved))
-    return Parameter(
+    return CalibratedNumber(
         value=float(f"{known.value:.4g}"),
         spread=round(max(0.02, spread), 2),
         rows=len(felt),

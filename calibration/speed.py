@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from llmfeas.catalog.efficiency import Efficiency, Parameter, Regime
+from llmfeas.catalog.efficiency import CalibratedNumber, Efficiency, Regime
 from llmfeas.catalog.store import catalog, data_directory
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 
@@ -37,7 +37,7 @@ def all_fits(numbers: Efficiency, observations: Sequence[Observation], kinds: Se
     return fits
 
 
-def _with_parameters(numbers: Efficiency, parameters: Mapping[str, Parameter]) -> Efficiency:
+def _with_parameters(numbers: Efficiency, parameters: Mapping[str, CalibratedNumber]) -> Efficiency:
     return replace(numbers, parameters={**numbers.parameters, **parameters})
 
 
@@ -46,7 +46,7 @@ def _number(value: float) -> str:
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
-def parameter_text(name: str, parameter: Parameter) -> str:
+def parameter_text(name: str, parameter: CalibratedNumber) -> str:
     """Write one line of the section `parameters`."""
     fields = [f"value: {_number(parameter.value)}", f"spread: {_number(parameter.spread)}"]
     if parameter.prior:
@@ -65,7 +65,7 @@ def regime_text(name: str, regime: Regime) -> str:
     return f"    {name}: {{sigma: {regime.sigma}, {counts}, width: {regime.width}}}"
 
 
-def rewritten(text: str, parameters: Mapping[str, Parameter], fits: Mapping[str, Fit]) -> str:
+def rewritten(text: str, parameters: Mapping[str, CalibratedNumber], fits: Mapping[str, Fit]) -> str:
     """The file with its sections replaced; a section ends where the next top-level key begins."""
     lines = [parameter_text(name, parameter) for name, parameter in parameters.items()]
     text = _section(text, "parameters", lines)

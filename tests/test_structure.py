@@ -188,15 +188,15 @@ def test_what_is_public_says_what_it_is(path: Path) -> None:
                 assert ast.get_docstring(node), f"{name_of(path)}:{node.lineno} {node.name} has no docstring"
 
 
-def test_hardly_a_class_shares_its_name() -> None:
-    """One meaning a name: PyTorch's parameter of a module and the calibrated one alone are both called so."""
+def test_no_class_shares_its_name() -> None:
+    """One meaning a name."""
     named: dict[str, set[str]] = {}
     for path in MODULES:
         for node in parsed(path).body:
             if isinstance(node, ast.ClassDef):
                 named.setdefault(node.name, set()).add(name_of(path))
     twice = {name for name, places in named.items() if len(places) > 1}
-    assert twice == {"Parameter"}
+    assert twice == set()
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if package_of(path) in PURE], ids=name_of)

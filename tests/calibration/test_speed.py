@@ -9,7 +9,7 @@ from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, felt_by, 
 from calibration.observations import SPEEDS, Observation, observed, regime_of
 from calibration.plan import PLANS
 from calibration.speed import main, rewritten
-from llmfeas.catalog.efficiency import Parameter, Regime
+from llmfeas.catalog.efficiency import CalibratedNumber, Regime
 from llmfeas.catalog.store import catalog, data_directory
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 
@@ -116,7 +116,7 @@ def test_the_file_keeps_what_is_not_fitted() -> None:
     text += "regimes:\n  old: {}\n"
     found = rewritten(
         text,
-        {"a": Parameter(2.5e-05, 0.1, 3, 2), "p": Parameter(1.0, prior=True, note="it's so")},
+        {"a": CalibratedNumber(2.5e-05, 0.1, 3, 2), "p": CalibratedNumber(1.0, prior=True, note="it's so")},
         {"decode": Fit({}, {"row": math.log(1.5)}, {"unknown": Regime(0.2, 0, 0, 1.5)})},
     )
     assert found == (

@@ -13,7 +13,7 @@ Factor = Annotated[float, Limits(ge=1, le=100)]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class CalibratedNumber:
     """One calibrated number and what stands behind it."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -93,7 +93,7 @@ class Efficiency:
 
     __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, CalibratedNumber]
     generations: Mapping[str, Generation]
     left_out: Mapping[str, Mapping[str, PositiveOrZero]] = field(default_factory=dict)
     """Kind -> how far the speed of left-out rows is off."""
