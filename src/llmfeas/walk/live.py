@@ -98,6 +98,7 @@ class _Watched(Ledger):
 
     def __init__(self, target: int, moment: str) -> None:
         self.alive: dict[int, Made] = {}
+        """By the id of a storage: one that is itself a key would never lose its last reference, which ends it."""
         self.seen: list[Made] = []
         self.target, self.moment = target, moment
         super().__init__()

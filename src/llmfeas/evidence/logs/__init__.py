@@ -65,7 +65,10 @@ def _possible(run: LoggedRun) -> LoggedRun:
 
 
 def _with_peak(runs: list[LoggedRun], about: dict[str, str | int | float]) -> list[LoggedRun]:
-    """Give the peak that a monitor saw to the run that it was of; where there are several nobody can tell."""
+    """The runs, with the peak that a monitor saw where one run alone may have had it, and has no peak of its own.
+
+    Without any run the peak comes as a run of its own. It is taken out of `about`.
+    """
     peak = about.pop("peak_bytes", None)
     if peak is None or len(runs) > 1 or (runs and "peak_bytes" in runs[0].measured):
         return runs
