@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .record import dataclass
+from .record import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,13 @@ class Objective:
     """A model that foresees rewards trains beside."""
 
 
+_WRITTEN: Final = Objective(
+    task="grpo", loss="in-tiles", reference=True, forwards=1, reference_forwards=1, beside=False, rollouts=True
+)
+"""The model's own answers, with a reference."""
+_IN_BATCH: Final = Objective(task="embed", loss="", sequences=2, turns=2, scores=True, spares=False)
+"""Pairs of texts, against all others of the batch."""
+
 OBJECTIVES: Final[dict[str, Objective]] = {
     # Chosen and rejected answers as one batch (Rafailov 2023; trl, DPOTrainer._compute_loss).
     "dpo": Objective(task="dpo", loss="in-tiles", sequences=2, reference=True, reference_forwards=1),
@@ -59,38 +66,10 @@ OBJECTIVES: Final[dict[str, Objective]] = {
     "simpo": Objective(task="dpo", loss="of-pairs", sequences=2),
     # The model's own answers, judged against others of their group (Shao 2024, Ahmadian 2024; trl, GRPOTrainer and
     # RLOOTrainer): probabilities of the answers as they were written, and of the reference where the loss has one.
-    "grpo": Objective(
-        task="grpo",
-        loss="in-tiles",
-        reference=True,
-        forwards=1,
-        reference_forwards=1,
-        default_reference="none",
-        beside=False,
-        rollouts=True,
-        group=8,
-    ),
-    "rloo": Objective(
-        task="grpo",
-        loss="in-tiles",
-        reference=True,
-        forwards=1,
-        reference_forwards=1,
-        beside=False,
-        rollouts=True,
-        group=8,
-    ),
+    "grpo": replace(_WRITTEN, group=8, default_reference="none"),
+    "rloo": replace(_WRITTEN, group=8),
     # The same with a critic in place of the group (Schulman 2017, Ouyang 2022).
-    "ppo": Objective(
-        task="grpo",
-        loss="in-tiles",
-        reference=True,
-        forwards=1,
-        reference_forwards=1,
-        beside=False,
-        rollouts=True,
-        critic=True,
-    ),
+    "ppo": replace(_WRITTEN, critic=True),
     # What a teacher expects at each place of the student's own answers, or of given ones (Agarwal 2024, Hinton 2015;
     # trl, DistillationTrainer, whose default is the first).
     "reverse-kl": Objective(task="distill", loss="in-tiles-of-two", teacher=True, rollouts=True),
@@ -100,11 +79,9 @@ OBJECTIVES: Final[dict[str, Objective]] = {
     # Texts that belong together against all others of the batch: one column after the other passes (sentence-
     # transformers, MultipleNegativesRankingLoss; with a mined negative a third). Cached: a batch as large as one likes,
     # in parts that pass twice, the first time without a gradient (Gao 2021; CachedMultipleNegativesRankingLoss).
-    "in-batch": Objective(task="embed", loss="", sequences=2, turns=2, scores=True, spares=False),
-    "in-batch-hard": Objective(task="embed", loss="", sequences=3, turns=3, scores=True, spares=False),
-    "in-batch-cached": Objective(
-        task="embed", loss="", sequences=2, turns=2, kept=False, forwards=1, scores=True, spares=False
-    ),
+    "in-batch": _IN_BATCH,
+    "in-batch-hard": replace(_IN_BATCH, sequences=3, turns=3),
+    "in-batch-cached": replace(_IN_BATCH, kept=False, forwards=1),
 }
 """By the values of --loss."""
 
