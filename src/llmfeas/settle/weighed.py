@@ -37,7 +37,8 @@ def weighed_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: in
     given = tuple(draft.was_given(name) for name in LAYOUT)
     # the host's memory tells how fast its processor reads what lies there
     host = scenario.host_memory_bytes if scenario.offload != "none" or scenario.loss is not None else 0.0
-    seen = (value for name, value in vars(scenario).items() if name not in UNWEIGHED)
+    fields = dict(vars(scenario))  # whole: another thread may be adding what it found of the scenario
+    seen = (value for name, value in fields.items() if name not in UNWEIGHED)
     key = micro_batch, batch, given, host, *seen
     found = _layouts.get(key)
     if found is None:
