@@ -17,10 +17,11 @@ from ..feasibility.core import estimate
 from ..feasibility.result import Cost, Estimate, Note, Verdict
 from ..feasibility.verdict import why
 from ..memory.peak import Memory
+from ..memory.peak import memory as memory_of
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from ..settle import hardware_named, resolution
+from ..settle import as_said, hardware_named, resolution
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
 from ..workload.flops import Flops
@@ -205,28 +206,41 @@ def scenario_needed(request: Mapping[str, object], estimated: Estimate, catalog:
     """The scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
     if estimated.memory.verdict != "exceeds":
         return estimated.scenario
-    device = estimated.scenario.device.id
-    count = estimated.scenario.num_devices * 2
-    while (
-        count <= MOST_DEVICES
-        and memory_lower_bound({"num_devices": count}, estimated.scenario) > estimated.scenario.memory_bytes
-    ):
-        count *= 2
     open_layout = {key: value for key, value in request.items() if key not in ("tp", "pp", "ep", "num_devices")}
-    while count <= MOST_DEVICES:
-        tried = {**open_layout, "device": device, "num_devices": count, "micro_batch": 1}
-        if not estimated.scenario.is_training:
-            tried.pop("micro_batch")
-        try:
-            settled = resolution(tried, catalog)
-        except UsageError:
-            return None
-        from ..memory.peak import memory
-
-        if memory(settled.scenario).memory.verdict != "exceeds":
-            return settled.scenario
-        count *= 2
+    open_layout["device"] = estimated.scenario.device.id
+    if estimated.scenario.is_training:
+        open_layout["micro_batch"] = 1
+    counts = list(_doubled(estimated.scenario))
+    try:
+        hopeless = _hopeless_engine(as_said({**open_layout, "num_devices": counts[-1]}, catalog)) if counts else ""
+        for count in counts:
+            tried = {**open_layout, "num_devices": count}
+            settled = as_said(tried, catalog)
+            if settled.engine == hopeless:
+                return None
+            if memory_of(settled).memory.verdict != "exceeds":
+                return resolution(tried, catalog).scenario
+    except UsageError:
+        pass
     return None
+
+
+def _doubled(scenario: Scenario) -> Iterator[int]:
+    """Yield the counts to try: doubles of the one asked for, without those that weights alone are too much for."""
+    count = scenario.num_devices * 2
+    while count <= MOST_DEVICES:
+        if memory_lower_bound({"num_devices": count}, scenario) <= scenario.memory_bytes:
+            yield count
+        count *= 2
+
+
+def _hopeless_engine(most: Scenario) -> str:
+    """The engine of so many devices where fewer cannot do under it: what divides their number divides this one too, so
+    that their tensors are no smaller. Empty where they might, as buffers of communication may be.
+    """
+    held = memory_of(most).memory
+    tensors = held.peak_bytes.expected - held.components["runtime_bytes"] - held.components["workspace_bytes"]
+    return most.engine if tensors > held.usable_bytes else ""
 
 
 def _key(estimated: Estimate, sort: Sort) -> tuple[Any, ...]:

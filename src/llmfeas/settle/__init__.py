@@ -182,6 +182,16 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     return _as_chosen(given, recorded, known, catalog) or _of_batch(given, recorded, known)
 
 
+def as_said(request: Mapping[str, object], catalog: Catalog) -> Scenario:
+    """The scenario of a request without a look at whether it would be chosen as it is said: enough to tell what fits.
+
+    Raises:
+        UsageError, DataError: as `resolution`.
+    """
+    given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
+    return _of_batch(given, recorded, _known(given, recorded, catalog)).scenario
+
+
 def _as_chosen(
     given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution, catalog: Catalog
 ) -> Resolution | None:
