@@ -53,7 +53,7 @@ def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
 @functools.lru_cache(maxsize=1024)
 def model_named(text: str, catalog: Catalog) -> Match[Model]:
     """The model that a name means which is no id; `find_model` says the rest."""
-    from .model_names import kindred, lacks, newest, typed
+    from .model_names import context_named, kindred, lacks, newest, typed
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
@@ -72,8 +72,17 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     model = catalog.models[key]
     others = tuple(other for other in ids if other != key)
     wanted, remark = _format_named(asked, model, catalog)
+    context = context_named(asked, model)
+    if context != model.context:
+        remark += f", whose context is {context} tokens"
     note = None if key == exact and not remark else taken_note(text, key + remark, others)
-    return Match(model if wanted == model.published_quant else replace(model, published_quant=wanted), note, others)
+    return Match(_as_named(model, wanted, context), note, others)
+
+
+def _as_named(model: Model, wanted: str, context: int) -> Model:
+    """The model with the format and the context that its name says."""
+    same = wanted == model.published_quant and context == model.context
+    return model if same else replace(model, published_quant=wanted, context=context)
 
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
