@@ -52,7 +52,9 @@ SIZE_SLACK: Final = 0.08
 CONTEXT_SLACK: Final = 1.05
 """Between what people call a context and the power of two that it is: `128k` for 131072, `1m` for 1048576."""
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
-_WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech internvl ovis ultravox"
+_WITH_MORE: Final = (
+    "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech internvl ovis ultravox llava"
+)
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
 _MADE_OF: Final = "t"
 _OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())

@@ -27,6 +27,8 @@ OLLAMA_FORMAT: Final = "q4_k_m"
 """What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
 OLLAMA_TRAINED: Final = "q4_0"
 OLLAMA_ENCODER: Final = "none"
+WIDE_BITS: Final = 8.0
+"""Weights of as many, which llama.cpp does not read, lie in GGUF files of fewer."""
 
 
 _FILE: Final = re.compile(r"(?:([\w-][\w.-]*)/[\w.-]+/)?[\w-][\w.-]*\.(?:gguf|safetensors)", re.ASCII | re.IGNORECASE)
@@ -108,8 +110,11 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     known = catalog.tables.quantization.formats
     library = OLLAMA_TRAINED if "qat" in asked.optional else OLLAMA_FORMAT
     library = OLLAMA_ENCODER if model.architecture.encoder else library
-    pulled = asked.tagged and not _in_library(model.published_quant, catalog)
-    wanted = asked.format or (library if pulled else "")
+    kept = _in_library(model.published_quant, catalog)
+    wanted = asked.format or (library if asked.tagged and not kept else "")
+    wide = min(catalog.tables.quantization.encoded_bits(model.published_quant)) >= WIDE_BITS
+    if not wanted and "gguf" in asked.optional and not kept and wide and model.published_quant != "none":
+        return library, f" in {library}, since no GGUF is in {model.published_quant} and none of its files was named"
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:
