@@ -135,6 +135,8 @@ LIMITS: Group = "Money and time"
 OPTIONS: tuple[Option, ...] = (
     Option("model", QUESTION, "Catalog id or alias; a Hugging Face config.json or its folder; a .gguf or .safetensors.",
            "required", kind="text", short="-m", required=True),
+    Option("model_context", QUESTION, "Tokens in the longest sequence that the model was made for.",
+           "as published under the model's name", maximum=10**8, aliases=("max_position_embeddings",), added=True),
     Option("device", QUESTION, "As people type it: 2x 3090, mac mini m4 16gb, colab, p5.48xlarge; this: this machine.",
            "required", kind="text", short="-d", required=True),
     Option("num_devices", QUESTION, "How many devices.", "1", short="-n", maximum=10**7),

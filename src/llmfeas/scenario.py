@@ -54,6 +54,7 @@ class Scenario:
     """Where the model was read from; None for the catalog's."""
     asked_by: str = ""
     """The name by which one of the catalog was asked for; no figure depends on it."""
+    model_context: int | None = None  # as said, by a person or by its name; None: as published under its id
     stored: StoredWeights | None = None
     """What the model's file really holds; replaces computed bytes of weights in inference."""
     device: Device

@@ -14,17 +14,17 @@ Question = Literal[
 ]
 """What `solve` answers."""
 Setting = Literal[
-    "model", "device", "num_devices", "task", "loss", "reference", "adapters", "group_size", "response_length",
-    "colocate", "sleep", "teacher", "reward_model", "critic", "tokens", "examples", "example_tokens", "data_size",
-    "bytes_per_token", "epochs", "seq_len", "micro_batch", "global_batch", "precision", "quant", "optimizer",
-    "checkpointing", "attention", "dropout", "base_dtype", "lora_rank", "lora_targets", "lora_kind", "lora_layers",
-    "virtual_tokens", "lora_dropout", "zero", "tp", "pp", "interleave", "ep", "cp", "offload", "offload_layers",
-    "drive", "context", "prompt", "images", "output", "concurrency", "rate", "requests", "length_spread", "prefix_hit",
-    "disaggregate", "draft", "spec_tokens", "acceptance", "ttft", "tpot", "kv_dtype", "n_cpu_moe", "gpu_layers",
-    "ubatch", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "enforce_eager", "engine",
-    "engine_version", "transformers", "memory", "reserve", "wired_limit", "host_memory", "host_bandwidth",
-    "power_limit", "devices_per_node", "network", "mtbf", "storage", "loader", "mfu", "price", "purchase_price",
-    "lifetime", "electricity", "pue", "region", "deadline", "budget"
+    "model", "model_context", "device", "num_devices", "task", "loss", "reference", "adapters", "group_size",
+    "response_length", "colocate", "sleep", "teacher", "reward_model", "critic", "tokens", "examples", "example_tokens",
+    "data_size", "bytes_per_token", "epochs", "seq_len", "micro_batch", "global_batch", "precision", "quant",
+    "optimizer", "checkpointing", "attention", "dropout", "base_dtype", "lora_rank", "lora_targets", "lora_kind",
+    "lora_layers", "virtual_tokens", "lora_dropout", "zero", "tp", "pp", "interleave", "ep", "cp", "offload",
+    "offload_layers", "drive", "context", "prompt", "images", "output", "concurrency", "rate", "requests",
+    "length_spread", "prefix_hit", "disaggregate", "draft", "spec_tokens", "acceptance", "ttft", "tpot", "kv_dtype",
+    "n_cpu_moe", "gpu_layers", "ubatch", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens",
+    "enforce_eager", "engine", "engine_version", "transformers", "memory", "reserve", "wired_limit", "host_memory",
+    "host_bandwidth", "power_limit", "devices_per_node", "network", "mtbf", "storage", "loader", "mfu", "price",
+    "purchase_price", "lifetime", "electricity", "pue", "region", "deadline", "budget"
 ]
 """Names of settings."""
 
@@ -32,6 +32,8 @@ Setting = Literal[
 class Settings(TypedDict, total=False):
     """What a question may say beside model and device; what it leaves out is decided."""
 
+    model_context: int | str
+    """Tokens in the longest sequence that the model was made for."""
     num_devices: int | str
     """How many devices."""
     task: Literal[

@@ -85,3 +85,16 @@ def test_what_writes_no_text_is_said_to_be_no_language_model(name: str, makes: s
     with pytest.raises(UsageError, match=f"makes {makes}: it is no language model") as caught:
         find_model(name, catalog())
     assert not caught.value.candidates
+
+
+@pytest.mark.parametrize(("name", "model", "context"), NAMES["contexts"])
+def test_the_context_is_that_of_the_weights_that_are_named(name: str, model: str, context: int) -> None:
+    found = find_model(name, catalog())
+    assert (found.record.id, found.record.context) == (model, context)
+    assert (f"whose context is {context} tokens" in (found.note or "")) == (context != catalog().models[model].context)
+
+
+def test_contexts_of_names_differ_from_those_of_their_models() -> None:
+    for key in catalog().models:
+        model = catalog().models[key]
+        assert all(named.context != model.context for named in model.contexts), key

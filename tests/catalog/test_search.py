@@ -178,7 +178,7 @@ def test_every_entry_is_found_by_all_of_its_names(kind: str) -> None:
         assert find(key, CATALOG).record is record
         assert find(key.upper(), CATALOG).record is record
         for alias in record.aliases:
-            assert find(alias, CATALOG).record is record, alias
+            assert find(alias, CATALOG).record.id == record.id, alias
 
 
 def test_search_lists_what_holds_every_word() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import llmfeas
 from fuzz.agreement import _said
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.inputs import inputs
@@ -59,3 +60,19 @@ def test_what_decides_nothing_has_no_value() -> None:
 def test_a_value_that_cannot_be_is_refused_still() -> None:
     with pytest.raises(LlmfeasError, match="does not divide"):
         bare_answer({"model": "gpt2", "device": "h100-sxm", "task": "pretrain", "num_devices": 8, "tp": 3})
+
+
+def test_a_context_that_a_models_name_says_is_said_again() -> None:
+    request = {"model": "Qwen/Qwen3-4B-Instruct-2507", "device": "h100-sxm", "task": "inference", "prompt": 60000}
+    first = llmfeas.estimate(**request).to_dict()
+    again = llmfeas.estimate(**first["inputs"]).to_dict()
+    assert first["inputs"]["model_context"] == {"value": 262144, "origin": "given"}
+    assert "beyond-context" not in {note["code"] for note in first["warnings"] + again["warnings"]}
+    assert again["inputs"] == first["inputs"]
+
+
+def test_a_context_of_ones_own_is_taken_for_the_models() -> None:
+    request = {"model": "qwen2.5-7b", "device": "h100-sxm", "task": "inference", "prompt": 200_000}
+    asked = (request, {**request, "model_context": "1m"})
+    codes = [{note["code"] for note in llmfeas.estimate(**each).to_dict()["warnings"]} for each in asked]
+    assert ["beyond-context" in each for each in codes] == [True, False]

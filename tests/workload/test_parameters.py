@@ -70,6 +70,17 @@ WITH_MORE_IN_THEIR_FILES = {
 found: their architecture is that of a counted one, or of a config.
 """
 OF_A_TABLE = {
+    "mistral-7b-openorca",
+    "nemotron-nano-12b-v2-vl",
+    "llama-guard-4-12b",
+    "snowflake-arctic",
+    "a.x-4.0-72b",
+    "internvl3.5-241b-a28b",
+    "intern-s1-mini",
+    "intern-s1",
+    "granite-4.0-tiny-preview",
+    "apriel-1.6-15b",
+    "ministral-org-3b",
     "a.x-4.0-light",
     "alia-40b",
     "all-minilm-l12-v2",

@@ -19,6 +19,7 @@ from .parts import (
     Indexer,
     LinearAttention,
     Mla,
+    NamedContext,
     NgramEmbedding,
     PerLayerEmbedding,
     SharedBlock,
@@ -374,13 +375,13 @@ class Model:
     has_weights: bool = True
     """Whether trained weights were published; not of the shapes that papers and benchmarks give."""
     aliases: tuple[str, ...] = ()
-    default_for: tuple[str, ...] = ()
-    """Names of a family (`qwen3`) that mean this one when nothing more is said."""
+    default_for: tuple[str, ...] = ()  # names of a family (`qwen3`) that mean this one when nothing more is said
     dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
     """16-bit type (or fp32) of the published weights outside quantized tensors."""
     published_quant: str = "none"
     """Quantization of the published weights, a value of `--quant` (mxfp4 for gpt-oss, fp8 for DeepSeek-V3)."""
     context: Count
+    contexts: tuple[NamedContext, ...] = ()  # the first whose words a name has counts
     published_parameters: str = ""
     """Size as its publisher words it; never computed with."""
     training_tokens: Positive | None = None

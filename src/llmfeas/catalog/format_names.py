@@ -10,6 +10,9 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"ud-(q\d)_k_xl", r"ud-\1_k_xl"),
     (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
     (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:xl|s|m|l))?|tq[12]_0)", r"\1"),
+    (r"aqlm(?:-pv)?(?:-[248]bit)?(?:-\d+x\d+)?(?:-hf)?", "aqlm"),
+    (r"(?:[2348]bit)?(?:gs\d+)?_?(?:-?hqq(?:_calib)?|-?hqq[+])(?:-[2348]bit)?", "hqq"),
+    (r"w4afp8", "w4afp8"),
     (r"(?:mlx-)?mixed-\d(?:[_-]\d)*bit|(?:mlx-)?dq\d?(?:plus|_k_m)?", "mlx-mixed"),
     (r"jang(?:tq\d?|_\d[a-z])?", "jang"),
     (r"oq(\d)e?", r"mlx-\1bit"),
@@ -25,7 +28,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"int([48])-ov", r"openvino-int\1"),
     (r"(?:int4-)?auto-?round", "autoround-int4"),
     (r"gptq(?:-int4|-4bit|-4b)?(?:-128g)?", "gptq-int4"),
-    (r"(?:quantized.)?w4a(?:16|8|fp8)", "w4a16"),
+    (r"(?:quantized.)?w4a(?:16|8)", "w4a16"),
     (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
     (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
     (r"exl3[-_ ](\d\.\d+)bpw(?:-h\d)?|(\d\.\d+)bpw(?:-h\d)?[-_]exl3", r"exl3-\1\2bpw"),
@@ -45,6 +48,10 @@ _FURTHER: Final = re.compile(
 """What names say beside a format: of other tensors, of the same once more, of the machine that it was made for."""
 _VAGUE: Final = ("none", "int4", "int8")
 """What a name may leave open, and `--quant` may not: `q4` is one of several formats."""
+_OPEN: Final = frozenset({"fp4"})
+"""What names of models settle, and `--quant` does not: it is NVFP4 there, and may be any format of that width here."""
+_AGAIN: Final = re.compile(r"-v\d(?![a-z0-9.])")
+"""Behind a format, which of its uploads it is: `NVFP4-v2`."""
 _PARTED: Final = re.compile(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))")
 
 
@@ -58,11 +65,11 @@ def without_format(name: str) -> tuple[str, str]:
     pattern, wanted = _SPELLINGS[index]
     match = re.fullmatch(pattern, found[0])
     assert match is not None
-    rest = f"{spelled[: found.start()]} {_FURTHER.sub(' ', spelled[found.end() :])}"
+    rest = f"{spelled[: found.start()]} {_FURTHER.sub(' ', _AGAIN.sub(' ', spelled[found.end() :], 1))}"
     return rest, match.expand(wanted)
 
 
 def format_named(text: str) -> str:
     """The id of the format that a text means; empty where it says anything else too."""
     rest, wanted = without_format(text[:60].lower().strip())
-    return "" if rest.strip(" -_") or wanted in _VAGUE else wanted
+    return "" if rest.strip(" -_") or wanted in _VAGUE or text.strip().lower() in _OPEN else wanted

@@ -12,10 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..record import dataclass
 from .format_names import without_format
+
+if TYPE_CHECKING:
+    from .architecture import Model
 
 Words = tuple[str, ...]
 
@@ -46,8 +49,12 @@ MOST_VERSION: Final = 20.0
 """Numbers beyond are dates and sizes."""
 SIZE_SLACK: Final = 0.08
 """Between the parameters that two people say of one model: with and without embeddings, rounded."""
+CONTEXT_SLACK: Final = 1.05
+"""Between what people call a context and the power of two that it is: `128k` for 131072, `1m` for 1048576."""
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
-_WITH_MORE: Final = "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech internvl ovis ultravox"
+_WITH_MORE: Final = (
+    "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech internvl ovis ultravox llava"
+)
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
 _MADE_OF: Final = "t"
 _OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())
@@ -131,15 +138,36 @@ def _parted(words: Iterable[str]) -> tuple[Words, Words]:
     optional: list[str] = []
     sized = False
     for word in words:
-        context = (word[-1] == "k" and word[:-1].isdigit()) or word == "1m"
         revision = word[0] == "v" and _NUMBER.fullmatch(word) and sized
         month = word.isdigit() and len(word) == 2 and word[0] in "01" and bool(needed) and word.startswith("0")
-        if word in _SAME or context or revision or month or _DATE.fullmatch(word):
+        if word in _SAME or is_context(word) or revision or month or _DATE.fullmatch(word):
             optional.append(word)
         else:
             needed.append(word)
         sized = sized or is_size(word) or bool(_DATE.fullmatch(word))
     return (tuple(needed), tuple(optional)) if needed else (tuple(optional), ())
+
+
+def context_said(word: str) -> int:
+    """The tokens that a word names as a context: a power of two in thousands or millions (`128k`); 0: it names none."""
+    count = int(word[:-1]) * {"k": 10**3, "m": 10**6}[word[-1]] if is_context(word) else 0
+    power = 1 << max(0, count - 1).bit_length()
+    return power if 0 < power <= count * CONTEXT_SLACK else 0
+
+
+def is_context(word: str) -> bool:
+    """Whether a word is a number of tokens: `128k`, `1m`."""
+    return (word[-1] == "k" and word[:-1].isdigit()) or word == "1m"
+
+
+def context_named(asked: TypedName, model: Model) -> int:
+    """The context of a model by what its name says: as published under these words, or a longer one that it names."""
+    words = {*asked.needed, *asked.optional}
+    for known in model.contexts:
+        if words.issuperset(known.words):
+            return known.context
+    longest = max(map(context_said, words))
+    return longest if longest > model.context * CONTEXT_SLACK else model.context
 
 
 def agree(wanted: str, word: str) -> bool:

@@ -27,6 +27,8 @@ OLLAMA_FORMAT: Final = "q4_k_m"
 """What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
 OLLAMA_TRAINED: Final = "q4_0"
 OLLAMA_ENCODER: Final = "none"
+WIDE_BITS: Final = 8.0
+"""Weights of as many, which llama.cpp does not read, lie in GGUF files of fewer."""
 
 
 _FILE: Final = re.compile(r"(?:([\w-][\w.-]*)/[\w.-]+/)?[\w-][\w.-]*\.(?:gguf|safetensors)", re.ASCII | re.IGNORECASE)
@@ -53,7 +55,7 @@ def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
 @functools.lru_cache(maxsize=1024)
 def model_named(text: str, catalog: Catalog) -> Match[Model]:
     """The model that a name means which is no id; `find_model` says the rest."""
-    from .model_names import kindred, lacks, newest, typed
+    from .model_names import context_named, kindred, lacks, newest, typed
 
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
@@ -72,8 +74,17 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     model = catalog.models[key]
     others = tuple(other for other in ids if other != key)
     wanted, remark = _format_named(asked, model, catalog)
+    context = context_named(asked, model)
+    if context != model.context:
+        remark += f", whose context is {context} tokens"
     note = None if key == exact and not remark else taken_note(text, key + remark, others)
-    return Match(model if wanted == model.published_quant else replace(model, published_quant=wanted), note, others)
+    return Match(_as_named(model, wanted, context), note, others)
+
+
+def _as_named(model: Model, wanted: str, context: int) -> Model:
+    """The model with the format and the context that its name says."""
+    same = wanted == model.published_quant and context == model.context
+    return model if same else replace(model, published_quant=wanted, context=context)
 
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
@@ -99,8 +110,11 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     known = catalog.tables.quantization.formats
     library = OLLAMA_TRAINED if "qat" in asked.optional else OLLAMA_FORMAT
     library = OLLAMA_ENCODER if model.architecture.encoder else library
-    pulled = asked.tagged and not _in_library(model.published_quant, catalog)
-    wanted = asked.format or (library if pulled else "")
+    kept = _in_library(model.published_quant, catalog)
+    wanted = asked.format or (library if asked.tagged and not kept else "")
+    wide = min(catalog.tables.quantization.encoded_bits(model.published_quant)) >= WIDE_BITS
+    if not wanted and "gguf" in asked.optional and not kept and wide and model.published_quant != "none":
+        return library, f" in {library}, since no GGUF is in {model.published_quant} and none of its files was named"
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:

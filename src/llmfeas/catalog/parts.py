@@ -306,3 +306,13 @@ class Dropout:
     embedding: Fraction = 0.0
     attention: Fraction = 0.0
     residual: Fraction = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedContext:
+    """The context of a model's weights that were trained further, where words of a name say which they are."""
+
+    __pydantic_config__: ClassVar = STRICT
+    words: tuple[str, ...]
+    """All of them stand in the name: `2507`, `base`."""
+    context: Count

@@ -129,6 +129,18 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
     return model
 
 
+def _in_context(draft: Draft, model: Model, catalog: Catalog) -> Model:
+    """Settle `model_context`: as said, else by the model's name where that says another than its id has."""
+    known = catalog.models.get(model.id) if "asked_by" in draft.values else None
+    by_name = known is not None and model.context != known.context
+    context = draft.settle("model_context", model.context if by_name else None, "given" if by_name else "model")
+    if context in (None, model.context):
+        return model
+    model = replace(model, context=context)
+    draft.override("model", model, "given")
+    return model
+
+
 def _fetched(draft: Draft, text: str, catalog: Catalog) -> Model:
     """The model of the hub that a text asks for.
 
@@ -269,7 +281,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
     for path in catalog.overlay_paths:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
-    model = _model(draft, catalog)
+    model = _in_context(draft, _model(draft, catalog), catalog)
     hardware = hardware_named(draft.given["device"], catalog)
     settle_task(draft, asked, hardware.device, catalog)
     _unused(draft, asked)
