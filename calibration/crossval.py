@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from llmfeas.catalog.efficiency import CalibratedNumber, Efficiency, Regime, is_share
 from llmfeas.evidence.own import NORMAL_90, T90
+from llmfeas.timing.regimes import FEW_GROUPS, HOST_PACED
 
 from .least_squares import minimised
 from .observations import Observation, predicted_log, regime_of
@@ -31,6 +32,12 @@ INSIDE = 0.78
 HELD = 0.8
 """Share of the left-out trainings of a kind that its interval holds at least, run by run and with each source alike. Of
 other speeds it is the share above, with each source alone alike: their tables have a row for each format or batch."""
+
+
+SPLIT_SOURCES = FEW_GROUPS
+"""Sources on either side from which on runs whose host sets the pace are a kind of their own."""
+SPLIT_FURTHER = 1.5
+"""Times that they are off further, on average over sources: of fewer one range says as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,16 @@ def _mean(values: Iterable[float]) -> float:
     return sum(listed) / len(listed)
 
 
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """The log error of a left-out row, in its kind of run."""
+
+    regime: str
+    group: str
+    source: str
+    size: float
+
+
 def regimes_of(
     numbers: Efficiency, observations: Sequence[Observation], errors: Mapping[str, float]
 ) -> dict[str, Regime]:
@@ -153,16 +170,45 @@ def regimes_of(
     Mean square of each group's log errors, averaged over the groups (sources) of a regime and shrunk to the mean over
     all (of one alone: to that of kinds that nobody measured); width = exp(t(0.9; groups + 2) sigma), all of a kind of
     speed then scaled by one factor so that they hold what they shall of the left-out rows; where one regime holds fewer
-    of its own, it is widened until it does. `unknown` stands for a kind of run without
-    measurements.
+    of its own, it is widened until it does. So is the interval of a kind of training that holds too few rows of each
+    source where it is drawn without that source. `unknown` stands for a kind of run without measurements.
     """
-    by = LEFT_OUT_BY[observations[0].kind]
+    by, trained = LEFT_OUT_BY[observations[0].kind], observations[0].kind == "training"
+    rows = [
+        _Error(regime_of(numbers, item), getattr(item, by), item.source, abs(errors[item.id])) for item in observations
+    ]
+    rows = _split(rows)
+    found = _drawn(rows, trained=trained)
+    if trained:
+        found = _widened(found, rows)
+    return {"unknown": Regime(UNSEEN_SIGMA, 0, 0, round(math.exp(NORMAL_90 * UNSEEN_SIGMA), 3)), **found}
+
+
+def _split(rows: Sequence[_Error]) -> list[_Error]:
+    """Rows whose host sets the pace: a kind of their own where several sources speak for it and for the other part,
+    and they are off further.
+    """
+    sizes: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        sizes.setdefault(row.regime, {}).setdefault(row.source, []).append(min(LARGEST_ERROR, row.size) ** 2)
+    off = {
+        name: math.sqrt(_mean(_mean(each) for each in sources.values()))
+        for name, sources in sizes.items()
+        if len(sources) >= SPLIT_SOURCES
+    }
+    pairs = [(name, name.removesuffix(HOST_PACED)) for name in off if name.endswith(HOST_PACED)]
+    split = {name for name, other in pairs if other in off and off[name] >= SPLIT_FURTHER * off[other]}
+    return [row if row.regime in split else replace(row, regime=row.regime.removesuffix(HOST_PACED)) for row in rows]
+
+
+def _drawn(rows: Sequence[_Error], *, trained: bool) -> dict[str, Regime]:
+    """The intervals of all kinds of run that rows speak for."""
     squares: dict[str, dict[str, list[float]]] = {}
     overall: dict[str, list[float]] = {}
-    for item in observations:
-        square = min(LARGEST_ERROR, abs(errors[item.id])) ** 2
-        squares.setdefault(regime_of(numbers, item), {}).setdefault(getattr(item, by), []).append(square)
-        overall.setdefault(getattr(item, by), []).append(square)
+    for row in rows:
+        square = min(LARGEST_ERROR, row.size) ** 2
+        squares.setdefault(row.regime, {}).setdefault(row.group, []).append(square)
+        overall.setdefault(row.group, []).append(square)
     general = _mean(_mean(values) for values in overall.values())
     found: dict[str, Regime] = {}
     for name, groups in sorted(squares.items()):
@@ -170,27 +216,52 @@ def regimes_of(
         centre = general if len(groups) > 1 else max(general, UNSEEN_SIGMA**2)
         sigma = math.sqrt((SHRINKAGE * centre + own) / (SHRINKAGE + len(groups)))
         found[name] = _regime(sigma, len(groups), sum(len(values) for values in groups.values()))
-    used = [(abs(errors[item.id]), found[regime_of(numbers, item)]) for item in observations]
-    scaled = _scaled(found, sorted(error / math.log(regime.width) for error, regime in used))
-    whole = {name: _holding(numbers, observations, errors, name, regime) for name, regime in scaled.items()}
-    return {"unknown": Regime(UNSEEN_SIGMA, 0, 0, round(math.exp(NORMAL_90 * UNSEEN_SIGMA), 3)), **whole}
+    scaled = _scaled(found, sorted(row.size / math.log(found[row.regime].width) for row in rows))
+    return {
+        name: _holding([row for row in rows if row.regime == name], regime, trained=trained)
+        for name, regime in scaled.items()
+    }
 
 
-def _holding(
-    numbers: Efficiency, observations: Sequence[Observation], errors: Mapping[str, float], name: str, regime: Regime
-) -> Regime:
+def _holding(rows: Sequence[_Error], regime: Regime, *, trained: bool) -> Regime:
     """A regime, widened where it holds fewer of its left-out rows than it shall: all alike, or each source alike."""
-    own: dict[str, list[float]] = {}
-    for item in observations:
-        if regime_of(numbers, item) == name:
-            own.setdefault(item.source, []).append(abs(errors[item.id]))
-    runs = [(error, 1.0) for each in own.values() for error in each]
-    sources = [(error, 1 / len(each)) for each in own.values() for error in each]
-    trained = observations[0].kind == "training"
+    sources = _each_alike((row.source, row.size) for row in rows)
+    runs = [(row.size, 1.0) for row in rows]
     bound = max(_held(runs, HELD), _held(sources, HELD)) if trained else _held(sources, INSIDE)
     width = math.exp(min(LARGEST_ERROR, bound))
     width = max(regime.width, math.ceil(1000 * width) / 1000 if trained else round(width, 3))
-    return replace(regime, width=width, sources=len(own))
+    return replace(regime, width=width, sources=len({row.source for row in rows}))
+
+
+def _widened(found: Mapping[str, Regime], rows: Sequence[_Error]) -> dict[str, Regime]:
+    """Regimes whose intervals, each drawn without the source that it is tried on, hold too few of its rows, widened by
+    as much as those would have to be. Of one source alone none is drawn without it.
+    """
+    parts: dict[str, list[tuple[str, float]]] = {}
+    for source in sorted({row.source for row in rows}):
+        drawn = _drawn([row for row in rows if row.source != source], trained=True)
+        for row in rows:
+            if row.source == source and row.regime in drawn:
+                part = row.size / math.log(drawn[row.regime].width)
+                parts.setdefault(row.regime, []).append((source, part))
+    factors = {name: _held(_each_alike(each), INSIDE) for name, each in parts.items()}
+    return {
+        name: replace(regime, width=max(regime.width, _wider(regime.width, factors.get(name, 1.0))))
+        for name, regime in found.items()
+    }
+
+
+def _wider(width: float, factor: float) -> float:
+    """A width of so many times the logarithm, at most that of the largest error; rounded up."""
+    return math.ceil(1000 * math.exp(min(LARGEST_ERROR, factor * math.log(width)))) / 1000
+
+
+def _each_alike(named: Iterable[tuple[str, float]]) -> list[tuple[float, float]]:
+    """Numbers with weights under which each source counts alike."""
+    own: dict[str, list[float]] = {}
+    for source, number in named:
+        own.setdefault(source, []).append(number)
+    return [(number, 1 / len(each)) for each in own.values() for number in each]
 
 
 def _held(weighted: Sequence[tuple[float, float]], share: float) -> float:

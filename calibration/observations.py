@@ -16,8 +16,10 @@ from llmfeas.feasibility.served_load import served_load
 from llmfeas.scenario import Scenario
 from llmfeas.timing.decode import sequences_per_replica
 from llmfeas.timing.inference import inference_time
-from llmfeas.timing.regimes import decode_regime, prefill_regime
+from llmfeas.timing.regimes import HOST_PACED, decode_regime, host_paced, prefill_regime
+from llmfeas.timing.step import step_parts
 from llmfeas.timing.training import run_interval, training_time
+from llmfeas.workload.kernels import job_of
 
 Speed = Literal["training", "decode", "prefill"]
 SPEEDS: tuple[Speed, ...] = ("training", "decode", "prefill")
@@ -57,15 +59,33 @@ def _under(numbers: Efficiency, scenario: Scenario) -> Scenario:
 
 
 def regime_of(numbers: Efficiency, observation: Observation) -> str:
-    """Name the kind of run, as the intervals know it."""
+    """Name the kind of run, as the intervals know it; of a training also whether its host sets the pace."""
     scenario = observation.scenario
     if observation.kind == "training":
-        return run_interval(_under(numbers, scenario)).regime
+        scenario = _under(numbers, scenario)
+        regime = run_interval(scenario).regime.removesuffix(HOST_PACED)
+        return f"{regime}{HOST_PACED}" if host_paced(step_parts(scenario)) else regime
     speed = scenario.engine_record.serving.speed
     if observation.kind == "decode":
         sequences = sequences_per_replica(scenario)
         return decode_regime(scenario.device, speed, sequences, scenario.tp, experts=bool(scenario.n_cpu_moe))
     return prefill_regime(scenario.device, speed, experts=bool(scenario.n_cpu_moe))
+
+
+def trained(observations: Iterable[Observation]) -> dict[str, dict[str, dict[str, int]]]:
+    """How many sources measured each software that trains, by backend and job; objectives of their own are not speeds
+    of the job that they are like.
+    """
+    found: dict[str, dict[str, dict[str, set[str]]]] = {}
+    for item in observations:
+        scenario = item.scenario
+        if item.kind == "training" and scenario.objective is None:
+            jobs = found.setdefault(scenario.device.backend, {}).setdefault(job_of(scenario), {})
+            jobs.setdefault(scenario.engine, set()).add(item.source)
+    return {
+        backend: {job: {name: len(sources) for name, sources in sorted(by.items())} for job, by in sorted(jobs.items())}
+        for backend, jobs in sorted(found.items())
+    }
 
 
 def _speeds(measurement: Measurement, scenario: Scenario) -> Iterable[tuple[Speed, float | None]]:

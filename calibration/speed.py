@@ -1,7 +1,7 @@
 """Calibrate the time model: `python -m calibration.speed` reads the measurements and writes data/efficiency.yaml.
 `python -m calibration.speed prefill` does so for one kind of speed (training, decode, prefill); the others stay.
 
-The sections `parameters`, `left_out` and `regimes` are rewritten, everything else of the file stays as it is.
+The sections `parameters`, `left_out`, `regimes` and `trained` are rewritten, everything else of the file stays.
 Nothing is random: the same measurements and code give the same file.
 """
 
@@ -19,7 +19,7 @@ from llmfeas.catalog.store import catalog, data_directory
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 
 from .crossval import Fit, cross_validated
-from .observations import SPEEDS, Observation, observed
+from .observations import SPEEDS, Observation, observed, trained
 from .plan import PLANS
 
 FILE = "efficiency.yaml"
@@ -82,6 +82,17 @@ def rewritten(text: str, parameters: Mapping[str, CalibratedNumber], fits: Mappi
     return text
 
 
+def with_trained(text: str, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> str:
+    """The file with its section `trained` replaced."""
+    lines = []
+    for backend, jobs in table.items():
+        lines.append(f"  {backend}:")
+        for job, software in jobs.items():
+            listed = ", ".join(f"{name}: {sources}" for name, sources in software.items())
+            lines.append(f"    {job}: {{{listed}}}")
+    return _section(text, "trained", lines)
+
+
 def _place(lines: Sequence[str], name: str) -> tuple[int, int]:
     start = next(index for index, line in enumerate(lines) if line.split(":")[0] == name)
     after = [index for index in range(start + 1, len(lines)) if lines[index] and lines[index][0] not in " -"]
@@ -120,12 +131,14 @@ def main(path: Path | None = None, kinds: Sequence[str] = SPEEDS) -> dict[str, F
     rows, errors = read_measurements(measurement_files())
     for error in errors:
         print(error.message, file=sys.stderr)
-    fits = all_fits(numbers, observed(rows), kinds)
+    observations = observed(rows)
+    fits = all_fits(numbers, observations, kinds)
     parameters = dict(numbers.parameters)
     for kind, fit in fits.items():
         print(f"{kind}, left out: {left_out_text(fit)}", file=sys.stderr)
         parameters.update(fit.parameters)
-    target.write_text(rewritten(target.read_text(encoding="utf-8"), parameters, fits), encoding="utf-8")
+    text = rewritten(target.read_text(encoding="utf-8"), parameters, fits)
+    target.write_text(with_trained(text, trained(observations)), encoding="utf-8")
     return fits
 
 

@@ -5,11 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from calibration.crossval import SMALLEST_SIGMA, Fit, cross_validated, felt_by, fitted, regimes_of
-from calibration.observations import SPEEDS, Observation, observed, regime_of
+from calibration.crossval import (
+    SMALLEST_SIGMA,
+    Fit,
+    _drawn,
+    _Error,
+    _split,
+    _widened,
+    cross_validated,
+    felt_by,
+    fitted,
+    regimes_of,
+)
+from calibration.observations import SPEEDS, Observation, observed, regime_of, trained
 from calibration.plan import PLANS
-from calibration.speed import main, rewritten
-from llmfeas.catalog.efficiency import CalibratedNumber, Regime
+from calibration.speed import main, rewritten, with_trained
+from llmfeas.catalog.efficiency import CalibratedNumber, Efficiency, Regime
 from llmfeas.catalog.store import catalog, data_directory
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 
@@ -54,6 +65,51 @@ def test_a_regime_that_is_scored_apart_stays_where_its_kind_is_rewritten() -> No
     assert [line for line in text.splitlines() if "llama.cpp-experts:" in line] == [
         line for line in written.splitlines() if "llama.cpp-experts:" in line
     ]
+
+
+def test_the_table_of_software_is_what_the_measurements_say() -> None:
+    rows, _ = read_measurements(measurement_files())
+    observations = observed(row for row in rows if row.scenario.get("task") != "inference")
+    table = trained(observations)
+    assert table == catalog().tables.efficiency.trained
+    liger = {
+        item.source
+        for item in observations
+        if item.kind == "training"
+        and (item.scenario.engine, item.scenario.method, item.scenario.device.backend)
+        == ("pytorch-liger", "finetune", "cuda")
+        and item.scenario.model.architecture.experts is None
+    }
+    assert table["cuda"]["finetune"]["pytorch-liger"] == len(liger)
+    text = (data_directory() / "efficiency.yaml").read_text()
+    assert with_trained(text, table) == text
+
+
+def test_a_table_of_a_job_that_there_is_not_is_refused() -> None:
+    known = catalog().tables.efficiency
+    with pytest.raises(ValueError, match=r"trained\.cuda\.tuning is no job: pretrain"):
+        Efficiency(
+            parameters=known.parameters, generations=known.generations, trained={"cuda": {"tuning": {"x": 1}}}
+        ).check()
+
+
+def _rows(regime: str, *sizes: float) -> list[_Error]:
+    return [_Error(regime, f"{regime} {number}", f"{regime} {number}", size) for number, size in enumerate(sizes)]
+
+
+def test_runs_whose_host_sets_the_pace_are_a_kind_of_their_own_where_they_are_off_further() -> None:
+    works, waits = _rows("a", 0.1, 0.1, 0.1), _rows("a, host paced", 0.4, 0.4, 0.4)
+    assert {row.regime for row in _split([*works, *waits])} == {"a", "a, host paced"}
+    assert {row.regime for row in _split([*works, *waits[:2]])} == {"a"}  # two sources say little
+    assert {row.regime for row in _split([*_rows("a", 0.4, 0.4, 0.4), *waits])} == {"a"}
+
+
+def test_an_interval_holds_sources_that_it_was_not_drawn_from() -> None:
+    rows = [*_rows("even", *[0.1] * 8), *_rows("odd", *[0.05] * 6, 0.6, 0.7)]
+    drawn = _drawn(rows, trained=True)
+    wider = _widened(drawn, rows)
+    assert wider["even"].width == pytest.approx(drawn["even"].width, abs=0.002)
+    assert wider["odd"].width >= drawn["odd"].width
 
 
 @pytest.mark.slow

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.device import Device, Link, Rates
+from llmfeas.catalog.efficiency import Own
 from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 from llmfeas.timing.adapters import CLONED_FORWARD, output_bytes
 from llmfeas.timing.rates import training_rates
+from llmfeas.timing.regimes import HOST_SHARE, paced
 from llmfeas.timing.step import host_seconds, step_parts
 from llmfeas.timing.training import TrainingTime, step_tokens, training_time
 from llmfeas.timing.work import score_bytes, work_of
@@ -252,6 +254,64 @@ def test_what_nobody_measured_is_another_thing_than_few() -> None:
     assert sum(unknown > width for width in known) >= 0.8 * len(known)
     alone = [name for name, entry in numbers.regimes["training"].items() if entry.sources == 1]
     assert all(numbers.regimes["training"][name].rows for name in alone)
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [
+        ({"model": "llama-3-8b", "task": "lora"}, True),
+        ({"model": "llama-3-8b", "task": "lora", "engine": "axolotl"}, True),  # public code, whoever drives it
+        ({"model": "llama-3-8b", "task": "lora", "engine": "pytorch-fla"}, True),  # no recurrence: public code
+        ({"model": "qwen3.5-4b", "task": "lora", "engine": "pytorch-fla"}, False),
+        ({"model": "llama-3-8b", "task": "lora", "engine": "torchtune"}, False),
+        ({"model": "llama-3-8b", "task": "lora", "engine": "one-of-mine"}, False),
+        ({"model": "llama-3-8b", "task": "lora", "device": "mi300x"}, False),
+        ({"model": "qwen3-30b-a3b", "task": "pretrain", "num_devices": 8}, False),
+        ({"model": "qwen3-30b-a3b", "task": "pretrain", "num_devices": 8, "engine": "megatron"}, True),
+    ],
+)
+def test_software_that_nobody_measured_in_a_job_is_said_to_be(asked: dict[str, object], known: bool) -> None:
+    """It is named, its range is wider by what the data say, and no share of runs is claimed of it."""
+    answer = bare_answer({"device": "h100-sxm", **asked})
+    notes = {note.code: note.message for note in answer.warnings}
+    assert ("unmeasured-speed" in notes) is not known
+    numbers, speed = catalog().tables.efficiency, answer.time
+    assert isinstance(speed, TrainingTime)
+    width = speed.step_seconds.high / speed.step_seconds.expected
+    widths = numbers.regimes["training"][speed.regime].width
+    if known:
+        assert width < widths * numbers.value("training.other_software")
+    else:
+        assert width >= widths * numbers.value("training.other_software") * 0.999
+        scenario = answer.scenario
+        assert f"under {scenario.engine_record.name or scenario.engine}" in notes["unmeasured-speed"]
+        assert "no share of runs is claimed" in notes["unmeasured-speed"]
+
+
+def test_own_measurements_speak_for_software_that_nobody_else_measured() -> None:
+    settled = bare_answer({"model": "llama-3-8b", "device": "h100-sxm", "task": "lora", "engine": "torchtune"})
+    numbers, speed = settled.scenario.tables.efficiency, settled.time
+    assert isinstance(speed, TrainingTime)
+    own = {"h100-sxm": {"training": {speed.regime: Own(factor=1.1, width=1.2, rows=5)}}}
+    tables = replace(settled.scenario.tables, efficiency=replace(numbers, calibration=own))
+    found = training_time(replace(settled.scenario, tables=tables))
+    assert found.evidence[0] == "enough"
+
+
+def test_a_host_that_sets_the_pace_has_a_range_of_its_own() -> None:
+    """One short sequence of a small model waits for Python; a long one of a large model for the device."""
+    numbers = catalog().tables.efficiency.regimes["training"]
+    asked = {"device": "h100-sxm", "task": "finetune", "micro_batch": 1}
+    waits, works = (
+        bare_answer({**asked, "model": model, "seq_len": tokens}).time
+        for model, tokens in (("qwen3-0.6b", 128), ("qwen3-4b", 8192))
+    )
+    assert isinstance(waits, TrainingTime)
+    assert isinstance(works, TrainingTime)
+    assert waits.parts["host"] >= HOST_SHARE * sum(waits.parts.values())
+    assert waits.regime == f"{works.regime}, host paced"
+    assert numbers[waits.regime].width > numbers[works.regime].width
+    assert paced(catalog().tables.efficiency, "pytorch-16bit", by_host=True) == "pytorch-16bit"
 
 
 def test_a_regime_of_one_source_says_so() -> None:

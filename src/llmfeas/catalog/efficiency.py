@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from ..record import dataclass, field
-from .types import STRICT, Count, CountOrZero, Limits, Positive, PositiveOrZero, Spread
+from .device import BackendId
+from .types import STRICT, Count, CountOrZero, Identifier, Limits, Positive, PositiveOrZero, Spread
 
 AttentionKind = Literal["standard", "new", "scaled"]
 Factor = Annotated[float, Limits(ge=1, le=100)]
@@ -37,6 +38,8 @@ SHARES = {
     for name in names
 }
 """Parameters that are shares of a peak or of a whole: no machine has more than all of it."""
+JOBS = tuple(f"{whose}{method}" for whose in ("", "moe-") for method in ("pretrain", "finetune", "lora", "qlora"))
+"""What software is measured in: a method, of a dense model or a mixture of experts."""
 SHARE_GROUPS = ("decode.bandwidth.", "decode.cache.")
 """Beginnings of further ones."""
 
@@ -98,14 +101,18 @@ class Efficiency:
     left_out: Mapping[str, Mapping[str, PositiveOrZero]] = field(default_factory=dict)
     """Kind -> how far the speed of left-out rows is off."""
     regimes: Mapping[str, Mapping[str, Regime]] = field(default_factory=dict)
+    trained: Mapping[BackendId, Mapping[str, Mapping[Identifier, Count]]] = field(default_factory=dict)
+    """Backend -> job (pretrain, finetune, lora, qlora; moe- before it of a mixture) -> engine -> sources that measured
+    it. What is not named nobody measured."""
     calibration: Mapping[str, Mapping[str, Mapping[str, Own]]] = field(default_factory=dict)
     """Device id -> kind (training, decode, prefill, memory) -> kind of run -> what was measured there."""
 
     def check(self) -> None:
-        """Refuse a share of a peak above all of it, and a generation that names a parameter which there is not.
+        """Refuse a share of a peak above all of it, a generation that names a parameter which there is not, and a job
+        that there is not.
 
         Raises:
-            ValueError: naming the parameter or the generation.
+            ValueError: naming the parameter, the generation or the job.
         """
         for name, parameter in self.parameters.items():
             if parameter.value > 1 and is_share(name):
@@ -117,6 +124,9 @@ class Efficiency:
             ]
             if not self.parameters.keys() >= set(needed):
                 raise ValueError(f"generations.{name} needs the parameters {' and '.join(needed)}")
+        for backend, jobs in self.trained.items():
+            if unknown := sorted(set(jobs) - set(JOBS)):
+                raise ValueError(f"trained.{backend}.{unknown[0]} is no job: {', '.join(JOBS)}")
 
     def own(self, device: str, kind: str, regime: str) -> Own | None:
         """What the user measured on a device, None where nothing was."""

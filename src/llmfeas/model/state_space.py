@@ -128,8 +128,19 @@ class SelectiveStateSpace(Operator):
 
     @property
     def stream_width(self) -> float:
-        """3 of what is projected."""
-        return 3 * (self.inner + self.channels)
+        """3 of what is projected, and what a scan in chunks hands from kernel to kernel."""
+        return 3 * (self.inner + self.channels) + self._handed
+
+    @property
+    def _handed(self) -> float:
+        """Elements of 2 bytes a token that the kernels of a scan in chunks write for each other and read again.
+
+        mamba_ssm, ssd_combined.py: the states of all chunks are written and read in fp32 (4), passed on they are
+        written and read in 16 bits (2); so are in fp32 the products of what reads and what writes to the state, a
+        square of a chunk for each group (4). Backward makes both again, and gradients of both: about twice as much.
+        Mamba 1 keeps its state on the chip.
+        """
+        return 0.0 if self.step_rank else 6.0 * self.chunk_states + 4.0 * self.groups * self.chunk
 
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its heads and groups, at least one of each."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, get_args
 
-from ..catalog.device import NARROW, Device
+from ..catalog.device import NARROW, BackendId, Device
 from ..catalog.efficiency import Efficiency, Regime
 from ..catalog.engine import ServingSpeed, Style
 from ..catalog.limited import Limited
-from ..record import dataclass
+from ..record import dataclass, replace
 from .paths import Path, inference_path
 
 Evidence = Literal["enough", "few", "single-source", "none"]
@@ -37,6 +38,13 @@ class Interval:
     """Speed that was measured on this device over the computed one."""
     own_rows: int = 0
     """Measurements of the user's own behind it."""
+    software: str = ""
+    """The engine that trains, where nobody measured it in such a job."""
+
+    @property
+    def told(self) -> str:
+        """The kind of run in words of a warning."""
+        return f"{self.regime}, under {self.software}" if self.software else self.regime
 
 
 @lru_cache(maxsize=4096)
@@ -68,7 +76,7 @@ def weakest(found: Interval, prompts: Interval | None = None) -> tuple[Evidence,
     """What stands behind the interval that rests on least, and its kind of run: that of `prompts` said as theirs."""
     order = get_args(Evidence)
     if prompts is None or order.index(prompts.evidence) <= order.index(found.evidence):
-        return found.evidence, found.regime
+        return found.evidence, found.told
     return prompts.evidence, f"prompts, {prompts.regime}"
 
 
@@ -83,7 +91,40 @@ def calibrated(efficiency: Efficiency, device: Device, kind: str, found: Interva
     if not ends:
         return found
     width = math.exp(math.hypot(math.log(found.width), *ends))
-    return Interval(found.regime, width, _with_judgement(found.evidence), found.factor)
+    return replace(found, width=width, evidence=_with_judgement(found.evidence))
+
+
+def known_software(efficiency: Efficiency, backend: BackendId, job: str) -> Mapping[str, int]:
+    """Engines that some source measured in a job on devices of a backend, with how many did."""
+    return efficiency.trained.get(backend, {}).get(job, {})
+
+
+def under_unmeasured(efficiency: Efficiency, found: Interval, name: str) -> Interval:
+    """The interval of a training under software that nobody measured in its job, by name: wider, and judgement.
+
+    That of a kind of run without measurements is judgement already, and wide enough for any software.
+    """
+    if found.evidence == "none":
+        return found
+    width = found.width * efficiency.factor("training.other_software")
+    return replace(found, width=width, evidence="none", software=name)
+
+
+HOST_SHARE = 0.05
+"""Of a step, from which on what the host adds to it sets the pace: hosts differ more than devices do."""
+HOST_PACED = ", host paced"
+"""Ends the name of a kind of run whose host sets the pace."""
+
+
+def host_paced(parts: Mapping[str, float]) -> bool:
+    """Whether the host, which launches kernels from Python, adds so much to a step that it sets the pace."""
+    return parts["host"] >= HOST_SHARE * sum(parts.values())
+
+
+def paced(efficiency: Efficiency, regime: str, *, by_host: bool) -> str:
+    """Name a kind of training where the host sets the pace or does not, if the two have ranges of their own."""
+    name = f"{regime}{HOST_PACED}"
+    return name if by_host and name in efficiency.regimes.get("training", {}) else regime
 
 
 WRITTEN_FACTOR = 2.0

@@ -10,11 +10,23 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..units import GB
-from ..workload.kernels import multiplies_integers
+from ..workload.kernels import job_of, multiplies_integers, software_of
 from ..workload.text_tokens import stored_bytes
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
 from .rates import rates_of, training_rates
-from .regimes import Evidence, Interval, calibrated, interval, training_regime, unmeasured, weakest
+from .regimes import (
+    Evidence,
+    Interval,
+    calibrated,
+    host_paced,
+    interval,
+    known_software,
+    paced,
+    training_regime,
+    under_unmeasured,
+    unmeasured,
+    weakest,
+)
 from .step import least_token_seconds, step_parts
 from .work import work_of
 
@@ -79,19 +91,30 @@ def layout_tokens_per_second(scenario: Scenario) -> float:
     return step_tokens(scenario) / sum(step_parts(scenario).values())
 
 
+def run_interval(scenario: Scenario, parts: Mapping[str, float] | None = None) -> Interval:
+    """The 80 % interval of a training run, whose step has these parts."""
+    return _interval(scenario, host_paced(step_parts(scenario) if parts is None else parts))
+
+
 @cached_across_batches
-def run_interval(scenario: Scenario) -> Interval:
-    """The 80 % interval of a training run."""
+def _interval(scenario: Scenario, by_host: bool) -> Interval:
     device, efficiency = scenario.device, scenario.tables.efficiency
-    moe = scenario.model.architecture.experts is not None
     style = scenario.engine_record.training.style
-    regime = training_regime(device, scenario.method, style, scenario.precision, moe)
     rates = training_rates(efficiency, device, scenario.precision, style)
     judged = int(scenario.offload != "none") + int(multiplies_integers(scenario))
+    regime = paced(efficiency, kind_of_run(scenario), by_host=by_host)
     found = interval(efficiency, "training", regime, rates.priors + judged)
     if scenario.objective is not None:
         found = unmeasured(found, scenario.task, written=scenario.objective.rollouts)
+    elif not software_of(scenario, known_software(efficiency, device.backend, job_of(scenario))):
+        found = under_unmeasured(efficiency, found, scenario.engine_record.name or scenario.engine)
     return calibrated(efficiency, device, "training", found)
+
+
+def kind_of_run(scenario: Scenario) -> str:
+    """The kind of a training run, whatever sets its pace."""
+    moe, style = scenario.model.architecture.experts is not None, scenario.engine_record.training.style
+    return training_regime(scenario.device, scenario.method, style, scenario.precision, moe)
 
 
 def training_time(scenario: Scenario) -> TrainingTime:
@@ -109,7 +132,7 @@ def training_time(scenario: Scenario) -> TrainingTime:
         found = Interval("given", 1.0, "enough")
     else:
         parts = step_parts(scenario)
-        found = run_interval(scenario)
+        found = run_interval(scenario, parts)
         least = least_step_seconds(scenario, tokens)
         seconds = Range.around(sum(parts.values()) / found.factor, found.width).at_least(least)
         speed = seconds.inverted(tokens)
@@ -140,7 +163,8 @@ def least_job_seconds(scenario: Scenario) -> float:
     few, most = (scenario.pp,) * 2 if scenario.was_given("pp") else (1, scenario.model.architecture.layers)
     stages = range(few, 1 + (most if count > 1 else few))
     each = least_token_seconds(work_of(scenario, rates.tuned), rates, scenario.attention == "flash", stages)
-    return SAFE * tokens * each / (count * run_interval(scenario).factor)
+    fastest = max(_interval(scenario, by_host).factor for by_host in (False, True))
+    return SAFE * tokens * each / (count * fastest)
 
 
 SAFE = 1 - 1e-9

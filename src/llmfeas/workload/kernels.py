@@ -1,8 +1,11 @@
-"""Whether a training step runs fused kernels or public code, operator by operator: by the engine and the job."""
+"""Which job a training is, and whether its steps run fused kernels or public code: by the engine and the job."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..catalog.architecture import Architecture
+from ..catalog.engine import Engine
 from ..catalog.implementation import Implementation, Implementations
 from ..catalog.quantization import STACKED
 from ..record import replace
@@ -16,12 +19,52 @@ def kernels_of(scenario: Scenario) -> str:
     (`frameworks`): a pre-training that is divided over devices is then taken to run in one of those, all other jobs in
     the public code of the model.
     """
-    declared = scenario.engine_record.training.kernels
+    return _kernels_under(scenario.engine_record, scenario)
+
+
+def _kernels_under(engine: Engine, scenario: Scenario) -> str:
+    declared = engine.training.kernels
     if declared != "frameworks":
         return "" if declared == "eager" else declared
     if scenario.method != "pretrain" or scenario.num_devices == 1:
         return ""
     return "fused" if scenario.zero >= 1 or scenario.tp > 1 or scenario.pp > 1 else ""
+
+
+def job_of(scenario: Scenario) -> str:
+    """Name what is trained, as `trained` in data/efficiency.yaml does: the method, of a mixture of experts or not."""
+    return scenario.method if scenario.model.architecture.experts is None else f"moe-{scenario.method}"
+
+
+def software_of(scenario: Scenario, measured: Iterable[str]) -> str:
+    """Name the engine, of those that somebody measured, whose steps run what the scenario's run; empty: none.
+
+    A trainer around public code runs public code, and a library whose kernels a model has no use for changes nothing.
+    Nobody knows what an engine runs that is not in the catalog.
+    """
+    engines, own = scenario.tables.engines, scenario.engine_record
+    if scenario.engine in measured or own.id not in engines:
+        return scenario.engine if scenario.engine in measured else ""
+    pace = _pace_of(own, scenario)
+    return next((name for name in measured if name in engines and _pace_of(engines[name], scenario) == pace), "")
+
+
+def _pace_of(engine: Engine, scenario: Scenario) -> tuple[object, ...]:
+    """All of an engine that the speed of a training rests on; who brings all optimizers is no PyTorch code."""
+    traits, known, kernels = engine.training, scenario.tables.implementations, _kernels_under(engine, scenario)
+    scheme = traits.scheme
+    return (
+        *(
+            engine.optimizers,
+            traits.style,
+            traits.launches_eagerly,
+            traits.balanced,
+            scheme.weight,
+            bool(scheme.bucket),
+        ),
+        *(known.compiles(kernels), bool(kernels) and not known.lies_over(kernels)),
+        known.under(scenario.model.architecture.implementation, kernels),
+    )
 
 
 def runs_fused(scenario: Scenario) -> bool:
