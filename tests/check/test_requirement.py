@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.check.figures import FIGURES, WORDS
-from llmfeas.check.requirement import WrittenRequirement, figure_requirement, word_requirement
+from llmfeas.check.requirement import Requirement, WrittenRequirement, figure_requirement, word_requirement
 from llmfeas.errors import UsageError
 
 
@@ -100,3 +101,8 @@ def test_a_tolerance_stands_beside_the_value_as_it_was_typed() -> None:
 
     found = figure_requirement(FIGURES["parameters"], WrittenRequirement(value="124.4M +- 0.1 %"), "expected")
     assert found.text == "124.4M ± 0.1 %"
+
+
+def test_a_margin_beyond_what_json_can_say_is_the_largest_number() -> None:
+    """A bound near zero is missed by more times than a float holds."""
+    assert Requirement(high=1e-300, text="").margin(1e9) == -sys.float_info.max

@@ -84,6 +84,17 @@ def test_components_still_add_up_after_calibration(tmp_path: Path, gib: int) -> 
         use_overlays([])
 
 
+def test_a_peak_whose_range_begins_at_nothing_narrows_none(tmp_path: Path) -> None:
+    """Beside so little of a model the range of the driver's context is wider than what an allocator reports."""
+    scenario = {"model": "mamba-2.8b", "device": "64xgb200", "task": "inference", "engine": "llama.cpp"}
+    scenario |= {"quant": "q4_k_m", "gpu_layers": 33, "prompt": 1024}
+    row = {"scenario": scenario, "measured": {"peak_bytes": 5.9e9}, "memory_kind": "allocated"}
+    path = tmp_path / "measured.yaml"
+    path.write_text(written(added(read_own(path), row, "2026-11-27")))
+    _, found, errors = calibrated_file(path, [])
+    assert (found, errors) == ([], [])
+
+
 def test_other_devices_and_engines_are_left_alone(tmp_path: Path) -> None:
     path = kept(tmp_path / "measured.yaml", TEXT.format(100, 7))
     path.write_text(written(calibrated_file(path, [])[0]))

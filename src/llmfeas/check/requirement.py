@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -60,7 +61,9 @@ class Requirement:
             *([(self.high - value) / abs(self.high)] if math.isfinite(self.high) and self.high else []),
             *([(value - self.low) / abs(self.low)] if math.isfinite(self.low) and self.low else []),
         ]
-        return min(distances, default=None)
+        nearest = min(distances, default=None)
+        # JSON has no infinity: so far from a bound near zero is far enough
+        return None if nearest is None else max(-sys.float_info.max, min(nearest, sys.float_info.max))
 
 
 def end_of(value: Range | None, figure: Figure, at: End) -> float | None:

@@ -219,7 +219,7 @@ def _peak(measurement: Measurement, estimate: Estimate) -> Range:
     peak = estimate.memory.peak_bytes
     if measurement.memory_kind != "allocated":
         return peak
-    return peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0))
+    return peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0)).at_least(0.0)
 
 
 def compared(measurement: Measurement) -> list[ComparedFigure]:

@@ -173,6 +173,8 @@ def calibration(comparisons: Sequence[tuple[str, str, ComparedFigure]]) -> list[
     """
     groups: dict[tuple[str, str, str, str], list[ComparedFigure]] = {}
     for device, regime, item in comparisons:
+        if item.found.low <= 0:
+            continue  # a range that begins at nothing has no width to narrow
         groups.setdefault((device, KIND_OF.get(item.kind, item.kind), regime, item.kind), []).append(item)
     narrowed = []
     for (device, kind, regime, source), items in groups.items():
