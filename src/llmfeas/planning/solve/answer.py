@@ -80,14 +80,22 @@ def may_run(request: Request, catalog: Catalog) -> bool:
 
 def is_late(request: Request, catalog: Catalog) -> bool:
     """Whether software runs a training, and no layout of its devices ends in time."""
+    return lateness(request, catalog) > 1.0
+
+
+def lateness(request: Request, catalog: Catalog) -> float:
+    """By what factor any layout of a training's devices misses the time at least; 0 where none is known to."""
     try:
         known = before_layout(request, catalog)
     except LlmfeasError:
-        return False
+        return 0.0
     scenario = known.scenario
-    if not scenario.is_training or least_job_seconds(scenario) <= time_limit_seconds(scenario):
-        return False
-    return software_support(scenario, known.backend)[0] != "unsupported"
+    if not scenario.is_training:
+        return 0.0
+    factor = least_job_seconds(scenario) / time_limit_seconds(scenario)
+    if factor <= 1.0:
+        return factor
+    return 0.0 if software_support(scenario, known.backend)[0] == "unsupported" else factor
 
 
 def is_feasible(request: Request, catalog: Catalog, *, on_host: bool = False) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from ...catalog.joined import parts_of
@@ -10,7 +11,7 @@ from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
-from .answer import FEASIBLE, Answer, Request, estimated, is_late, outcome, spills
+from .answer import FEASIBLE, Answer, Request, estimated, is_late, lateness, outcome, spills
 from .fleet import LAYOUT, asks_for_load, fewest_devices
 from .lots import MOST
 
@@ -88,11 +89,15 @@ def _between(request: Request, node: int, most: int, found: Estimate | None, cat
 
 def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Catalog) -> Estimate | None:
     """The estimate on the first count that works; what is hopeless is not walked."""
+    late_below = 0.0
     for count in counts:
         settings = {"num_devices": count}
-        if memory_lower_bound(settings, found.scenario) > found.scenario.memory_bytes:
+        if count < late_below or memory_lower_bound(settings, found.scenario) > found.scenario.memory_bytes:
             continue
-        if is_late({**request, **settings}, catalog):
+        late = lateness({**request, **settings}, catalog)
+        if late > 1.0:
+            # no job gains more than its devices; the root leaves room for the faster engine that people take on many
+            late_below = count * math.sqrt(late)
             continue
         result = estimated({**request, **settings}, catalog)
         if result is not None and _alone(result):
