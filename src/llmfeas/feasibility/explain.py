@@ -131,7 +131,7 @@ def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term
         names = [name for name, seconds in training.parts.items() if seconds]
         origin = "own measurements" if training.own_rows else "default"
         inputs = [number(name, training.parts[name], "s") for name in names]
-        inputs.append(number("measured", run_interval(scenario).factor, "", origin))
+        inputs.append(number("measured", run_interval(scenario, training.parts).factor, "", origin))
         formula = f"({' + '.join(names)}) / measured"
         if (least := least_step_seconds(scenario, step_tokens(scenario))) >= step:
             inputs.append(number("least", least, "s", "device"))

@@ -23,14 +23,13 @@ from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
 from ..text import printable
 from ..units import digits
 from ..workload.parameters import parameters
-from ..workload.serving import replicas
 from . import engine as engines
 from . import formats, layout, lengths, recipe, requests, said
 from .cache import needs_fused, settle_cache, settle_passes
 from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
-from .load import settle_load
+from .load import settle_load, settle_uneven, widen_server
 from .models_beside import settle_models_beside
 from .offload import settle_moved, settle_offload
 from .pools import check_pools, count_pools
@@ -236,8 +235,8 @@ def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: R
         lengths.settle_batches(draft, scenario)
     else:
         draft.settle("concurrency", _at_once(given), "derived" if _at_once(given) > 1 else "default")
-        _widened(scenario, draft)
-        _uneven(scenario, draft)
+        widen_server(scenario, draft)
+        settle_uneven(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
     _sensible(settled)
     return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest, work=work)
@@ -349,22 +348,6 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
     return _laid_out(replace(probe, **settled), known.open_draft), work
 
 
-def _widened(scenario: Scenario, draft: Draft) -> None:
-    """Have a server run as many requests at once as are asked for, where nobody says how many it may.
-
-    Of a number of requests those wait for which it has no place, as in a benchmark of a server with its own defaults.
-    """
-    if scenario.requests is not None:
-        return
-    asked, tokens = -(-draft.values["concurrency"] // replicas(scenario)), scenario.max_num_batched_tokens or 0
-    if scenario.was_given("max_num_batched_tokens"):
-        asked = min(asked, tokens)
-    if scenario.max_num_seqs is not None and not scenario.was_given("max_num_seqs") and asked > scenario.max_num_seqs:
-        draft.override("max_num_seqs", asked, "derived")
-        if asked > tokens:  # a pass has a token for each
-            draft.override("max_num_batched_tokens", asked, "derived")
-
-
 COMPUTED = tuple((BY_NAME[name].flag, name, BY_NAME[name].maximum) for name in ("tokens", "global_batch", "context"))
 
 
@@ -379,16 +362,6 @@ def _sensible(scenario: Scenario) -> None:
         if value is not None and value > most:
             problem = f"{flag} comes to {digits(value)}, above the largest that makes sense, {digits(most)}"
             raise UsageError("bad-quantity", problem, "ask for less")
-
-
-def _uneven(scenario: Scenario, draft: Draft) -> None:
-    """Where users ask one request after the other and nobody says how long they are, no two are alike.
-
-    Else all answers would end together and all prompts come together, round after round, as in no server.
-    """
-    rounds = scenario.requests is not None and not scenario.rate and scenario.requests > draft.values["concurrency"]
-    if rounds and not scenario.was_given("length_spread"):
-        draft.override("length_spread", scenario.tables.efficiency.value("load.spread"), "derived")
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)

@@ -47,7 +47,7 @@ Levels = dict[int, int]
 """Packed levels by what decides of each of them."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=384)
 def peak_candidates(setup: Setup) -> PeakCandidates:
     """Every moment that can be the peak of a training step, as polynomials in micro-batch and length."""
     # Without a head the last layer is unlike the others: its gradient is the one that the caller holds. So it is where
@@ -103,7 +103,7 @@ class _Folded:
         )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=384)
 def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     walk = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)

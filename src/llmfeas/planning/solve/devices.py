@@ -16,6 +16,12 @@ from .fleet import LAYOUT, asks_for_load, fewest_devices
 from .lots import MOST
 
 
+FAR = 1.25
+"""Where a job is late by more than this factor, counts up to its root times as many are late too: no job gains more
+than its devices, and the root leaves room for batches that divide better and for the engine that people take on many.
+"""
+
+
 def counts(node: int) -> Iterator[int]:
     """Yield device counts that people build: 1 to 8 inside a node, then whole nodes, then half as many more again."""
     inside = [count for count in (1, 2, 3, 4, 5, 6, 7, 8) if count <= node] or [1]
@@ -96,8 +102,7 @@ def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Ca
             continue
         late = lateness({**request, **settings}, catalog)
         if late > 1.0:
-            # no job gains more than its devices; the root leaves room for the faster engine that people take on many
-            late_below = count * math.sqrt(late)
+            late_below = count * math.sqrt(late) if late > FAR else 0.0
             continue
         result = estimated({**request, **settings}, catalog)
         if result is not None and _alone(result):
