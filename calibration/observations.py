@@ -63,8 +63,9 @@ def regime_of(numbers: Efficiency, observation: Observation) -> str:
     scenario = observation.scenario
     if observation.kind == "training":
         scenario = _under(numbers, scenario)
-        regime = run_interval(scenario).regime.removesuffix(HOST_PACED)
-        return f"{regime}{HOST_PACED}" if host_paced(step_parts(scenario)) else regime
+        parts = step_parts(scenario)
+        regime = run_interval(scenario, parts).regime.removesuffix(HOST_PACED)
+        return f"{regime}{HOST_PACED}" if host_paced(parts) else regime
     speed = scenario.engine_record.serving.speed
     if observation.kind == "decode":
         sequences = sequences_per_replica(scenario)

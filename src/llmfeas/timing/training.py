@@ -91,9 +91,9 @@ def layout_tokens_per_second(scenario: Scenario) -> float:
     return step_tokens(scenario) / sum(step_parts(scenario).values())
 
 
-def run_interval(scenario: Scenario, parts: Mapping[str, float] | None = None) -> Interval:
+def run_interval(scenario: Scenario, parts: Mapping[str, float]) -> Interval:
     """The 80 % interval of a training run, whose step has these parts."""
-    return _interval(scenario, host_paced(step_parts(scenario) if parts is None else parts))
+    return _interval(scenario, host_paced(parts))
 
 
 @cached_across_batches

@@ -15,7 +15,6 @@ from .answer import FEASIBLE, Answer, Request, estimated, is_late, lateness, out
 from .fleet import LAYOUT, asks_for_load, fewest_devices
 from .lots import MOST
 
-
 FAR = 1.25
 """Where a job is late by more than this factor, counts up to its root times as many are late too: no job gains more
 than its devices, and the root leaves room for batches that divide better and for the engine that people take on many.
