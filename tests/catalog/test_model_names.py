@@ -53,7 +53,7 @@ def test_every_id_name_and_alias_is_its_own_model() -> None:
 
 def test_what_a_name_was_taken_for_is_said_with_its_format() -> None:
     note = find_model("unsloth/Qwen3-8B-unsloth-bnb-4bit", catalog()).note
-    assert note == "took 'qwen3-8b in nf4' for 'unsloth/Qwen3-8B-unsloth-bnb-4bit'"
+    assert note == "took 'qwen3-8b' in nf4 for 'unsloth/Qwen3-8B-unsloth-bnb-4bit'"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,8 @@ def test_what_writes_no_text_is_said_to_be_no_language_model(name: str, makes: s
 def test_the_context_is_that_of_the_weights_that_are_named(name: str, model: str, context: int) -> None:
     found = find_model(name, catalog())
     assert (found.record.id, found.record.context) == (model, context)
-    assert (f"whose context is {context} tokens" in (found.note or "")) == (context != catalog().models[model].context)
+    differs = context != catalog().models[model].context
+    assert (f"with a context of {context:,} tokens" in (found.note or "")) == differs
 
 
 def test_contexts_of_names_differ_from_those_of_their_models() -> None:

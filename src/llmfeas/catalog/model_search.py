@@ -76,8 +76,8 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     wanted, remark = _format_named(asked, model, catalog)
     context = context_named(asked, model)
     if context != model.context:
-        remark += f", whose context is {context} tokens"
-    note = None if key == exact and not remark else taken_note(text, key + remark, others)
+        remark += f"{',' if remark else ''} with a context of {context:,} tokens"
+    note = None if key == exact and not remark else taken_note(text, key, others, remark)
     return Match(_as_named(model, wanted, context), note, others)
 
 

@@ -145,9 +145,9 @@ def holds(name: Tokens, wanted: Tokens) -> bool:
     return all(word in words for word in wanted)
 
 
-def taken_note(text: str, chosen: str, others: tuple[str, ...]) -> str:
-    """What a name was taken for, and what else it may have meant."""
-    note = f"took '{chosen}' for '{printable(text, 40)}'"
+def taken_note(text: str, chosen: str, others: tuple[str, ...], remark: str = "") -> str:
+    """What a name was taken for, with a remark on it, and what else it may have meant."""
+    note = f"took '{chosen}'{remark} for '{printable(text, 40)}'"
     if not others:
         return note
     shown = ", ".join(others[:6]) + (", …" if len(others) > 6 else "")
