@@ -115,6 +115,11 @@ def _other_engine(first: Estimate, second: Estimate) -> bool:
     return len(set(layouts)) > 1
 
 
+def _written_out(first: Estimate, second: Estimate) -> bool:
+    engine, quant = first.scenario.engine_record, first.scenario.quant
+    return engine.serving.speed.family == "eager" and quant in ("nf4", "nf4-single")
+
+
 def _experts_differ(first: Estimate, second: Estimate) -> bool:
     return first.scenario.model.architecture.experts is not None
 
@@ -243,6 +248,10 @@ LAWS: tuple[Law, ...] = (
             Unless(
                 cause="two requests are sent to different experts, so that a step reads more of them",
                 holds=_experts_differ,
+            ),
+            Unless(
+                cause="PyTorch writes weights of few bits out before products of more than one token",
+                holds=_written_out,
             ),
         ),
     ),
