@@ -53,7 +53,7 @@ def test_every_id_name_and_alias_is_its_own_model() -> None:
 
 def test_what_a_name_was_taken_for_is_said_with_its_format() -> None:
     note = find_model("unsloth/Qwen3-8B-unsloth-bnb-4bit", catalog()).note
-    assert note == "took 'qwen3-8b' in nf4 for 'unsloth/Qwen3-8B-unsloth-bnb-4bit'"
+    assert note == "took 'qwen3-8b' for 'unsloth/Qwen3-8B-unsloth-bnb-4bit', in nf4"
 
 
 @pytest.mark.parametrize(

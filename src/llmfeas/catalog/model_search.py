@@ -76,7 +76,7 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     wanted, remark = _format_named(asked, model, catalog)
     context = context_named(asked, model)
     if context != model.context:
-        remark += f"{',' if remark else ''} with a context of {context:,} tokens"
+        remark += f", with a context of {context:,} tokens"
     note = None if key == exact and not remark else taken_note(text, key, others, remark)
     return Match(_as_named(model, wanted, context), note, others)
 
@@ -114,7 +114,7 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     wanted = asked.format or (library if asked.tagged and not kept else "")
     wide = min(catalog.tables.quantization.encoded_bits(model.published_quant)) >= WIDE_BITS
     if not wanted and "gguf" in asked.optional and not kept and wide and model.published_quant != "none":
-        return library, f" in {library}, since no GGUF is in {model.published_quant} and none of its files was named"
+        return library, f", in {library}, since no GGUF is in {model.published_quant} and none of its files was named"
     if not wanted:
         return model.published_quant, ""
     if wanted not in known:
@@ -122,7 +122,7 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     if "gguf" in asked.optional and keeps_published(wanted, model, catalog):
         return model.published_quant, f" (a GGUF keeps {model.published_quant} whatever its name says)"
     whose = "" if asked.format else ", which is what Ollama's library holds"
-    return wanted, f" in {wanted}{whose}" if wanted != "none" else " in 16 bits"
+    return wanted, f", in {wanted}{whose}" if wanted != "none" else ", in 16 bits"
 
 
 def _in_library(published: str, catalog: Catalog) -> bool:
