@@ -1,206 +1,31 @@
 """Time the steps of data/measurements/own_h200.yaml, or of another such file, on this machine's GPU.
 
 `python benchmarks/steps.py FILE [ID...]` runs each row's scenario through the libraries that people use (transformers,
-peft, trl, bitsandbytes, liger-kernel), each in a process of its own, and prints what it measured as JSON. Weights and
-tokens are random: nothing is downloaded, and a step takes as long. Tied tables come untied unless a configuration ties
-them.
+peft, trl, sentence-transformers, bitsandbytes, liger-kernel), each in a process of its own, and prints what it measured
+as JSON. Weights and tokens are random: nothing is downloaded, and a step takes as long. Tied tables come untied unless
+a configuration ties them. Where llmfeas is not installed: `--write OUT FILE [ID...]` beside one that is, then
+`--read OUT [SECONDS]`, which starts no run after so many seconds. Rows of the engine pytorch-fla alone see the folder
+that STEPS_FLA names, in which flash-linear-attention is installed.
 """
 
 from __future__ import annotations
 
-import itertools
+import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
-WARM, MOST, SECONDS = 3, 10, 4.0
-"""Steps that do not count, steps that do at most, and the seconds after which no further one begins."""
-HERE = Path(__file__).parent
-OPTIMIZERS = {"adamw": "adamw_torch_fused", "adamw-foreach": "adamw_torch", "adamw-8bit": "adamw_bnb_8bit"}
-ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
-Scenario = dict[str, Any]
+from step_models import Scenario, built
+from step_trainers import WARM, Clock, trainer
 
-
-class Clock:
-    """The ends of optimizer steps, through a callback of the trainer."""
-
-    def __init__(self) -> None:
-        self.ends: list[float] = []
-
-    def callback(self) -> Any:
-        import torch
-        import transformers
-
-        ends = self.ends
-
-        class Ends(transformers.TrainerCallback):
-            def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-                torch.cuda.synchronize()
-                ends.append(time.perf_counter())
-                counted = len(ends) - WARM
-                if counted >= MOST or (counted >= 3 and ends[-1] - ends[WARM - 1] > SECONDS):
-                    control.should_training_stop = True
-                return control
-
-        return Ends()
-
-    def seconds(self) -> list[float]:
-        counted = self.ends[WARM - 1 :]
-        return [after - before for before, after in itertools.pairwise(counted)]
-
-
-def configuration(scenario: Scenario) -> Any:
-    import transformers
-
-    name = scenario["model"]
-    path = Path(name) if name.endswith(".json") else HERE / "configs" / f"{name}.json"
-    fields = json.loads(path.read_text(encoding="utf-8"))
-    config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
-    config.use_cache = scenario["task"] == "inference"
-    config.bos_token_id, config.eos_token_id, config.pad_token_id = 1, 2, 0
-    return config
-
-
-def built(scenario: Scenario) -> Any:
-    """The model on the device with random weights; norms are ones, biases zero."""
-    import torch
-    import transformers
-    from transformers.initialization import no_init_weights
-
-    narrow = scenario["precision"] == "bf16" or adapts(scenario)
-    dtype = torch.bfloat16 if narrow else torch.float32
-    config = configuration(scenario)
-    attention = "eager" if config.model_type == "gpt_oss" else "sdpa"
-    with torch.device("cuda"), no_init_weights():
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=attention)
-    for name, weight in model.named_parameters():
-        with torch.no_grad():
-            if weight.dim() > 1 and not name.endswith("bias"):
-                weight.normal_(0.0, 0.02)
-            else:
-                weight.fill_(float("norm" in name and not name.endswith("bias")))
-    if config.tie_word_embeddings:
-        model.tie_weights()
-    if scenario.get("transformers") == "4" and hasattr(config, "num_experts"):
-        model.set_experts_implementation("eager")
-    return quantized(scenario, model) if scenario["task"] == "qlora" else model
-
-
-def adapts(scenario: Scenario) -> bool:
-    return scenario["task"] in ("lora", "qlora") or scenario.get("adapters") == "lora"
-
-
-def quantized(scenario: Scenario, model: Any) -> Any:
-    """The model with its matrices but the head in NF4 with scales of scales, as transformers loads it."""
-    import bitsandbytes
-    import peft
-    import torch
-
-    format_ = {"compress_statistics": True, "quant_type": "nf4"}
-    for module in list(model.modules()):
-        for name, linear in list(module.named_children()):
-            if type(linear) is torch.nn.Linear and name != "lm_head":
-                sizes = linear.in_features, linear.out_features, linear.bias is not None
-                packed = bitsandbytes.nn.Linear4bit(*sizes, compute_dtype=torch.bfloat16, device="meta", **format_)
-                weight = bitsandbytes.nn.Params4bit(linear.weight.data, requires_grad=False, **format_)
-                packed.weight, packed.bias = weight.to("cuda"), linear.bias
-                setattr(module, name, packed)
-    model.is_loaded_in_4bit = True
-    if scenario["engine"] == "pytorch-kbit":
-        return peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
-    return model
-
-
-def adapted(scenario: Scenario, model: Any) -> Any:
-    """The model with adapters, of stacked experts too where all matrices get them."""
-    from peft import LoraConfig, get_peft_model
-
-    options: dict[str, Any] = {"r": scenario["lora_rank"], "lora_alpha": 32, "task_type": "CAUSAL_LM"}
-    options["use_dora"] = scenario.get("lora_kind") == "dora"
-    stacks = [name for name, weight in model.named_parameters() if weight.dim() == 3]
-    if scenario["lora_targets"] == "attention" or stacks:
-        options["target_modules"] = ATTENTION
-        if scenario["lora_targets"] != "attention":
-            options["target_parameters"] = sorted({".".join(name.split(".")[-3:]) for name in stacks})
-    else:
-        options["target_modules"] = "all-linear"
-    model = get_peft_model(model, LoraConfig(**options))
-    if scenario["checkpointing"] == "full":
-        model.enable_input_require_grads()
-    return model
-
-
-def arguments(scenario: Scenario) -> dict[str, Any]:
-    full = scenario["checkpointing"] == "full"
-    return {
-        "output_dir": "/tmp/steps",
-        "per_device_train_batch_size": scenario["micro_batch"],
-        "max_steps": 200,
-        "bf16": scenario["precision"] == "bf16-mixed",
-        "optim": OPTIMIZERS[scenario["optimizer"]],
-        "gradient_checkpointing": full,
-        "gradient_checkpointing_kwargs": {"use_reentrant": False} if full else None,
-        "use_liger_kernel": scenario["engine"] == "pytorch-liger",
-        "torch_compile": scenario["engine"] == "pytorch-compile",
-        "save_strategy": "no",
-        "report_to": [],
-        "disable_tqdm": True,
-        "logging_steps": 1000,
-    }
-
-
-def tokenizer(size: int) -> Any:
-    """Its words are w3, w4 and so on."""
-    import tokenizers
-    import transformers
-
-    words = {"<pad>": 0, "<s>": 1, "</s>": 2, **{f"w{index}": index for index in range(3, size)}}
-    core = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<pad>"))
-    core.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<pad>", eos_token="</s>")
-
-
-def trainer(scenario: Scenario, clock: Clock) -> Any:
-    """transformers' own trainer, or TRL's where the engine or the task asks for it."""
-    import torch
-    import transformers
-
-    model, length = built(scenario), scenario["seq_len"]
-    vocab = model.config.vocab_size
-    if scenario["task"] in ("lora", "qlora"):
-        model = adapted(scenario, model)
-    if scenario["engine"] != "trl":
-        rows = torch.randint(3, vocab, (256, length))
-        data: Any = [{"input_ids": row, "labels": row.clone(), "attention_mask": torch.ones_like(row)} for row in rows]
-        options = transformers.TrainingArguments(**arguments(scenario))
-        return transformers.Trainer(model=model, args=options, train_dataset=data, callbacks=[clock.callback()])
-    import datasets
-    import peft
-    import trl
-
-    common = {"processing_class": tokenizer(vocab), "callbacks": [clock.callback()]}
-    if scenario["task"] != "dpo":
-        data = datasets.Dataset.from_dict({"input_ids": torch.randint(3, vocab, (256, length)).tolist()})
-        options = trl.SFTConfig(**arguments(scenario), max_length=length, dataset_kwargs={"skip_prepare_dataset": True})
-        return trl.SFTTrainer(model=model, args=options, train_dataset=data, **common)
-    half = length // 2
-    sizes = {"prompt": half, "chosen": half - 1, "rejected": half - 1}
-    texts = {
-        name: [" ".join(f"w{token}" for token in row) for row in torch.randint(3, vocab, (96, size)).tolist()]
-        for name, size in sizes.items()
-    }
-    options = trl.DPOConfig(**arguments(scenario), max_length=length)
-    data = datasets.Dataset.from_dict(texts)
-    if adapts(scenario):  # without them the model is its own reference
-        pairs = peft.LoraConfig(
-            r=scenario["lora_rank"], lora_alpha=32, task_type="CAUSAL_LM", target_modules="all-linear"
-        )
-        return trl.DPOTrainer(model=model, args=options, train_dataset=data, peft_config=pairs, **common)
-    return trl.DPOTrainer(model=model, ref_model=built(scenario), args=options, train_dataset=data, **common)
+LONGEST_SECONDS = 90.0
+"""A run is ended after so long."""
 
 
 def generated(scenario: Scenario) -> dict[str, float]:
@@ -209,19 +34,12 @@ def generated(scenario: Scenario) -> dict[str, float]:
 
     model = built(scenario).eval()
     batch, new = scenario["concurrency"], scenario["output_tokens"]
-    tokens = torch.randint(3, model.config.vocab_size, (batch, scenario["prompt"]), device="cuda")
+    tokens = torch.randint(3, model.config.vocab_size, (batch, scenario["prompt"]), device=model.device)
 
     def seconds(count: int) -> float:
-        torch.cuda.synchronize()
         start = time.perf_counter()
-        model.generate(
-            tokens,
-            attention_mask=torch.ones_like(tokens),
-            min_new_tokens=count,
-            max_new_tokens=count,
-            do_sample=False,
-        )
-        torch.cuda.synchronize()
+        mask = torch.ones_like(tokens)
+        model.generate(tokens, attention_mask=mask, min_new_tokens=count, max_new_tokens=count, do_sample=False).cpu()
         return time.perf_counter() - start
 
     seconds(8)
@@ -230,36 +48,127 @@ def generated(scenario: Scenario) -> dict[str, float]:
     return {"decode_tokens_per_second": batch * (new - 1) / (min(seconds(new) for _ in range(2)) - first)}
 
 
+def with_fla() -> None:
+    """Let this process alone see flash-linear-attention, and compile what its kernels are tuned over side by side."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import triton
+    from triton.runtime.autotuner import Autotuner
+
+    sys.path.insert(0, os.environ["STEPS_FLA"])
+    workers, prune = ThreadPoolExecutor(os.cpu_count()), Autotuner.prune_configs
+
+    def compiled(self: Any, options: dict[str, Any]) -> Any:
+        kept = prune(self, options)
+        with triton.AsyncCompileMode(workers, ignore_errors=True):
+            for each in kept:
+                self.fn.run(*self.nargs.values(), **{**options, **each.all_kwargs(), "warmup": True})
+        return kept
+
+    Autotuner.prune_configs = compiled
+
+
 def measured(scenario: Scenario) -> dict[str, Any]:
     import torch
 
     torch.manual_seed(0)
+    if scenario["engine"] == "pytorch-fla":
+        with_fla()
     if scenario["task"] == "inference":
         found: dict[str, Any] = generated(scenario)
     else:
-        clock = Clock()
+        clock = Clock(1 if scenario["task"] == "grpo" else WARM)
         made = trainer(scenario, clock)
+        gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         made.train()
-        found = {"step_seconds": statistics.median(clock.seconds()), "steps": clock.seconds()}
-    return {**found, "peak_bytes": torch.cuda.max_memory_allocated(), "device": torch.cuda.get_device_name()}
+        found = {"step_seconds": statistics.median(clock.seconds()), "steps": clock.seconds(), **clock.kernels}
+    free, total = torch.cuda.mem_get_info()
+    return {
+        **found,
+        "peak_bytes": torch.cuda.max_memory_allocated(),
+        "device_bytes": total - free,
+        "device": torch.cuda.get_device_name(),
+    }
+
+
+def in_a_process(name: str, scenario: Scenario) -> None:
+    """Run one scenario in a copy of this process, which has the libraries loaded and no device yet."""
+    started = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        try:
+            said: dict[str, Any] = measured(scenario)
+        except BaseException as error:
+            traceback.print_exc()
+            said = {"error": f"{type(error).__name__}: {error}"[:300]}
+        said["seconds"] = round(time.perf_counter() - started, 1)
+        print(name, json.dumps(said), flush=True)
+        os._exit(0)
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        time.sleep(0.05)
+        if time.perf_counter() - started > LONGEST_SECONDS:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            print(name, json.dumps({"error": f"ended after {LONGEST_SECONDS:.0f} s"}), flush=True)
+            return
+
+
+def scenarios(path: Path, ids: list[str]) -> dict[str, Scenario]:
+    from llmfeas.evidence.measurements import read_measurements, settings_of
+
+    rows, _ = read_measurements([path])
+    found = {row.id: dict(settings_of(row)) for row in rows if not ids or row.id in ids}
+    for each in found.values():
+        if str(each["model"]).endswith(".json"):
+            each["model"] = os.path.relpath(str(each["model"]), Path(__file__).parent.parent)
+    return found
+
+
+def load_libraries() -> dict[str, str]:
+    """Import what all runs need without opening the device, which a fork would lose; their releases.
+
+    bitsandbytes asks the device for its generation when it is imported: the driver's tool says it instead.
+    """
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    import torch
+
+    query = ["nvidia-smi", "--query-gpu=compute_cap,name,driver_version", "--format=csv,noheader"]
+    generation, *card = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().split(", ")
+    asked = torch.cuda.get_device_capability
+    torch.cuda.get_device_capability = lambda *_: tuple(map(int, generation.split(".")))
+    import accelerate
+    import peft
+    import sentence_transformers
+    import transformers
+    import trl
+
+    torch.cuda.get_device_capability = asked
+    if torch.cuda.is_initialized():
+        raise SystemExit("a library opened the device when it was imported")
+    used = (torch, accelerate, peft, sentence_transformers, transformers, trl)
+    return {"card": " ".join(card), **{each.__name__: str(each.__version__) for each in used}}
+
+
+def run(asked: dict[str, Scenario], limit_seconds: float) -> None:
+    start = time.perf_counter()
+    print("libraries", json.dumps(load_libraries()), round(time.perf_counter() - start, 1), flush=True)
+    for name, scenario in asked.items():
+        if time.perf_counter() - start < limit_seconds:
+            in_a_process(name, scenario)
+        else:
+            print(name, json.dumps({"error": "no time"}), flush=True)
 
 
 def main() -> None:
-    if sys.argv[1] == "--one":
-        print(json.dumps(measured(json.loads(sys.argv[2]))))
-        return
-    from llmfeas.evidence.measurements import read_measurements, settings_of
-
-    rows, _ = read_measurements([Path(sys.argv[1])])
-    for row in rows:
-        if len(sys.argv) > 2 and row.id not in sys.argv[2:]:
-            continue
-        command = [sys.executable, __file__, "--one", json.dumps(settings_of(row))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        said = done.stdout.splitlines() or done.stderr.splitlines() or [""]
-        print(row.id, said[-1], flush=True)
+    match sys.argv[1:]:
+        case ["--write", out, path, *ids]:
+            Path(out).write_text(json.dumps(scenarios(Path(path), ids)), encoding="utf-8")
+        case ["--read", path, *limit]:
+            run(json.loads(Path(path).read_text(encoding="utf-8")), float(limit[0]) if limit else float("inf"))
+        case [path, *ids]:
+            run(scenarios(Path(path), ids), float("inf"))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ TRAINING: Mapping[str, Centre] = {
     "training.stream.tuned": (1.0, 0.3),
     "training.stream.native": (0.8, 0.4),
     "training.host.plain": (0.005, 0.3),
+    "training.host.launch": (3e-5, 0.3),
     "training.host.sharded": (1.2, 0.5),
     "training.host.hooks": (1.5, 0.5),
     "training.host.routing": (0.004, 0.5),

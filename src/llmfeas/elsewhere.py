@@ -87,6 +87,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("max-steps steps train-iters iterations iters num-train-steps", STEPS),
     ("num-tokens train-tokens total-tokens dataset-tokens", "--tokens"),
     ("num-train-epochs num-epochs n-epochs epoch train-epochs passes", "--epochs"),
+    ("use-vllm vllm-mode rollout rollout-name rollout-backend inference-engine", "--rollout-engine"),
     ("vllm-enable-sleep-mode enable-sleep-mode sleep-mode free-cache-engine", "--sleep"),
     ("dataset-size data-bytes dataset-bytes corpus corpus-size text-size", DATA),
     ("chars-per-token characters-per-token tokenizer-ratio compression-ratio", "--bytes-per-token"),

@@ -92,6 +92,8 @@ class Scenario:
     """Answers to one prompt that are compared; None: one answer alone."""
     response_length: int | None = None
     """Tokens of an answer that the model writes; None where it writes none."""
+    rollout_engine: Literal["vllm", "transformers"] | None = None
+    """What writes answers: a server, or the model that trains by itself; None where none are written."""
     colocate: Literal["true", "false"] | None = None
     """Answers are written on the devices that train; false: on as many of the same kind beside them."""
     sleep: Literal["true", "false"] | None = None
@@ -285,11 +287,6 @@ class Scenario:
     def answers_a_prompt(self) -> int:
         """Answers that the model writes to one prompt."""
         return self.group_size or 1
-
-    @property
-    def colocated_bytes(self) -> float:
-        """What the server that writes answers takes of each device while the model trains."""
-        return (self.gpu_memory_utilization or 0.0) * self.memory_bytes if self.colocate == "true" else 0.0
 
     @property
     def paid_devices(self) -> int:

@@ -115,6 +115,22 @@ def test_verl_lets_its_server_sleep_and_trl_does_where_it_is_asked() -> None:
     assert "--sleep is about answers on the devices that train: ignored" in {note["message"] for note in warned}
 
 
+def test_a_model_that_writes_its_answers_itself_has_a_cache_while_it_writes_and_no_server() -> None:
+    """GRPO of Qwen3 0.6B and Qwen2.5 1.5B by TRL alone peaked at 13.6 to 24.2 GB, in the update (own_more.yaml)."""
+    served, own = (asked(task="grpo", rollout_engine=name) for name in ("vllm", "transformers"))
+    beside = asked(task="grpo", colocate="false")["result"]
+    peaks = [found["memory"]["peak_bytes"]["expected"] for found in (own["result"], beside, served["result"])]
+    assert peaks[0] == pytest.approx(peaks[1]) and peaks[1] < peaks[2]
+    writing = asked(task="grpo", rollout_engine="transformers", global_batch=512, micro_batch=1)["result"]["memory"]
+    assert writing["peak_moment"] == "decode" and writing["kv_cache_bytes"] > writing["components"]["weights_bytes"]
+    assert own["inputs"]["colocate"] == {"value": "true", "origin": "derived"}
+    assert own["inputs"]["gpu_memory_utilization"]["value"] is None
+    warned = asked(task="grpo", rollout_engine="transformers", sleep="true")["warnings"]
+    assert "--sleep is about a server that writes answers: ignored" in {note["message"] for note in warned}
+    with pytest.raises(UsageError, match="writes where it is"):
+        asked(task="grpo", rollout_engine="transformers", colocate="false")
+
+
 def test_longer_answers_take_longer_to_write() -> None:
     def seconds(**changes: Any) -> float:
         return asked(task="grpo", **changes)["result"]["time"]["step_seconds"]["expected"]

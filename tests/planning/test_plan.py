@@ -232,7 +232,7 @@ def test_time_and_money_are_won_too(limit: Ask) -> None:
     found = plan(request, catalog())
     keeps_its_promises(found, request)
     names = {name for way in found.ways for name in way.settings}
-    assert {"device", "num_devices"} & names
+    assert {"device", "num_devices", "tokens"} & names
 
 
 def test_what_was_said_of_one_device_holds_for_no_other() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import statistics
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +14,9 @@ from llmfeas.evidence.compare import published_tokens_per_second
 from llmfeas.evidence.measurements import measurement_files, read_measurements
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
+from llmfeas.timing.launches import launches_of
 from llmfeas.timing.rates import flash_of, rates_of
-from llmfeas.timing.step import ADAPTER_LAUNCHES, LAYER_LAUNCHES, host_seconds, step_parts
+from llmfeas.timing.step import host_seconds, step_parts
 from llmfeas.timing.training import training_time
 from llmfeas.timing.work import work_of
 from llmfeas.workload.kernels import widens_experts
@@ -47,15 +51,42 @@ def test_a_base_in_few_bits_and_a_framework_take_no_copies() -> None:
     assert parts(task="finetune")["adapters"] == 0
 
 
-def test_every_adapted_projection_keeps_the_host_busy_and_so_does_a_forward_pass_that_is_run_again() -> None:
-    def host(**asked: Any) -> float:
-        scenario = settled(**asked)
-        rates = rates_of(scenario)
-        return host_seconds(scenario, rates, work_of(scenario, rates.tuned), sharded=False)
+def host(scenario: Scenario) -> float:
+    rates = rates_of(scenario)
+    return host_seconds(scenario, rates, work_of(scenario, rates.tuned), sharded=False)
 
-    none = host(task="finetune", checkpointing="none")
-    assert host(checkpointing="none") == pytest.approx((1 + 7 * ADAPTER_LAUNCHES / LAYER_LAUNCHES) * none)
-    assert host(checkpointing="full") == pytest.approx(4 / 3 * host(checkpointing="none"))
+
+def test_every_kernel_keeps_the_host_busy_those_of_adapters_and_of_passes_that_are_run_again_too() -> None:
+    plain, adapted, again = (
+        settled(task=task, checkpointing=kind)
+        for task, kind in (("finetune", "none"), ("lora", "none"), ("lora", "full"))
+    )
+    each = plain.tables.efficiency.value("training.host.launch")
+    for scenario in (plain, adapted, again):
+        assert host(scenario) == pytest.approx(each * launches_of(scenario))
+    assert 1.3 < launches_of(adapted) / launches_of(plain) < 2.5
+    assert 1.2 < launches_of(again) / launches_of(adapted) < 1.5
+    columns = settled(model="bge-large-en-v1.5", task="embed", seq_len=512)
+    assert launches_of(columns) == pytest.approx(
+        2 * launches_of(replace(columns, loss=None, task="finetune")), rel=0.02
+    )
+
+
+def test_the_walk_makes_a_tensor_for_each_kernel_that_a_profile_shows() -> None:
+    """But for those that sort tokens to experts, and of loops, a tenth to a fifth fewer."""
+    named = [path for path in measurement_files() if path.name.startswith("own_")]
+    ratios: dict[str, float] = {}
+    for row in read_measurements(named)[0]:
+        kernels = re.search(r"(\d+) kernels of", row.notes or "")
+        settings = {**row.scenario, "model": str(row.folder / str(row.scenario["model"]))}
+        settings = settings if str(row.scenario["model"]).endswith(".json") else row.scenario
+        scenario = resolution(settings, catalog()).scenario
+        sums = work_of(scenario, tuned=False).sums
+        if kernels and not row.variant and not sums.experts and not sums.loop_tokens and not scenario.response_length:
+            ratios[row.id] = launches_of(scenario) / int(kernels[1])
+    assert len(ratios) > 15
+    assert 0.8 < statistics.median(ratios.values()) < 0.95
+    assert {name: ratio for name, ratio in ratios.items() if not 0.55 < ratio < 1.05} == {}
 
 
 def test_stacks_are_copied_twice_in_each_forward_pass_where_adapters_are_merged_into_them() -> None:

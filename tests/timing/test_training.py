@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.device import Device, Link, Rates
-from llmfeas.catalog.efficiency import Own
+from llmfeas.catalog.efficiency import Own, Regime
 from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 from llmfeas.timing.adapters import CLONED_FORWARD, output_bytes
+from llmfeas.timing.launches import launches_of
 from llmfeas.timing.rates import training_rates
 from llmfeas.timing.regimes import HOST_SHARE, paced
 from llmfeas.timing.step import host_seconds, step_parts
@@ -262,7 +263,8 @@ def test_what_nobody_measured_is_another_thing_than_few() -> None:
         ({"model": "llama-3-8b", "task": "lora"}, True),
         ({"model": "llama-3-8b", "task": "lora", "engine": "axolotl"}, True),  # public code, whoever drives it
         ({"model": "llama-3-8b", "task": "lora", "engine": "pytorch-fla"}, True),  # no recurrence: public code
-        ({"model": "qwen3.5-4b", "task": "lora", "engine": "pytorch-fla"}, False),
+        ({"model": "qwen3.5-4b", "task": "lora", "engine": "pytorch-fla"}, True),
+        ({"model": "qwen3.5-4b", "task": "finetune", "engine": "pytorch-fla"}, False),
         ({"model": "llama-3-8b", "task": "lora", "engine": "torchtune"}, False),
         ({"model": "llama-3-8b", "task": "lora", "engine": "one-of-mine"}, False),
         ({"model": "llama-3-8b", "task": "lora", "device": "mi300x"}, False),
@@ -300,18 +302,24 @@ def test_own_measurements_speak_for_software_that_nobody_else_measured() -> None
 
 def test_a_host_that_sets_the_pace_has_a_range_of_its_own() -> None:
     """One short sequence of a small model waits for Python; a long one of a large model for the device."""
-    numbers = catalog().tables.efficiency.regimes["training"]
+    numbers = catalog().tables.efficiency
+    alike = "finetune-datacenter"
+    wider = Regime(sigma=0.3, sources=6, groups=6, rows=53, width=1.6)
+    both = {**numbers.regimes["training"], f"{alike}, host paced": wider}
+    split = replace(numbers, regimes={**numbers.regimes, "training": both})
     asked = {"device": "h100-sxm", "task": "finetune", "micro_batch": 1}
     waits, works = (
-        bare_answer({**asked, "model": model, "seq_len": tokens}).time
+        bare_answer({**asked, "model": model, "seq_len": tokens}).scenario
         for model, tokens in (("qwen3-0.6b", 128), ("qwen3-4b", 8192))
     )
-    assert isinstance(waits, TrainingTime)
-    assert isinstance(works, TrainingTime)
-    assert waits.parts["host"] >= HOST_SHARE * sum(waits.parts.values())
-    assert waits.regime == f"{works.regime}, host paced"
-    assert numbers[waits.regime].width > numbers[works.regime].width
-    assert paced(catalog().tables.efficiency, "pytorch-16bit", by_host=True) == "pytorch-16bit"
+    parts = step_parts(waits)
+    assert parts["host"] >= HOST_SHARE * sum(parts.values())
+    found = [
+        training_time(replace(each, tables=replace(each.tables, efficiency=split))).regime for each in (waits, works)
+    ]
+    assert found == [f"{alike}, host paced", alike]
+    assert training_time(waits).regime == training_time(works).regime == alike
+    assert paced(split, "pytorch-16bit", by_host=True) == "pytorch-16bit"
 
 
 def test_a_regime_of_one_source_says_so() -> None:
@@ -334,7 +342,7 @@ def test_experts_that_run_one_after_the_other_cost_the_host_more_than_stacks() -
     few, many = (speed(model="mixtral-8x7b", device="h200", transformers=release) for release in ("5", "4"))
     assert few == pytest.approx(many, rel=0.5)
     on_experts = {**ask, "lora_targets": "all-linear"}
-    assert speed(**on_experts, transformers="5") < 0.8 * speed(**ask, transformers="5")
+    assert speed(**on_experts, transformers="5") < 0.9 * speed(**ask, transformers="5")
     assert speed(**on_experts, transformers="4") < 0.8 * speed(**ask, transformers="4")
 
 
@@ -370,12 +378,13 @@ def test_layers_with_experts_keep_the_host_busy() -> None:
 def test_gradients_that_python_collects_one_by_one_keep_the_host_busy() -> None:
     """All weights of Qwen 1.8B under DeepSpeed take 11 ms a layer and micro-step whatever the length, adapters less."""
     ask = {"model": "qwen-1.8b", "device": "a100-sxm-80gb", "seq_len": 256, "zero": 2, "checkpointing": "full"}
-    collected, plain, adapted = (
-        host_seconds_of(bare_answer({**ask, "engine": engine, "task": task}).scenario)
-        for engine, task in (("deepspeed", "finetune"), ("pytorch", "finetune"), ("deepspeed", "lora"))
+    collected, adapted = (
+        bare_answer({**ask, "engine": "deepspeed", "task": task}).scenario for task in ("finetune", "lora")
     )
-    assert collected == pytest.approx(catalog().tables.efficiency.value("training.host.hooks") * plain)
-    assert adapted < collected
+    value = catalog().tables.efficiency.value
+    plain = value("training.host.launch") * launches_of(collected)
+    assert host_seconds_of(collected) == pytest.approx(value("training.host.hooks") * plain)
+    assert host_seconds_of(adapted) < host_seconds_of(collected)
 
 
 @pytest.mark.parametrize("engine", ["unsloth", "pytorch-liger"])

@@ -72,6 +72,9 @@ def test_the_fold_agrees_with_the_plain_walk_within_a_hundredth_of_a_percent(mod
     peak = moments.peak(b, s, held)
     folded = max(peak.bytes, plain if peak.moment == "optimizer" else 0)
     assert folded == pytest.approx(plain, rel=1e-4)
+    back = sum(made for (moment, _), made in walked.made.items() if moment == "backward")
+    assert moments.backward == pytest.approx(back, rel=0.01)
+    assert moments.forward == pytest.approx(sum(walked.made.values()) - back, rel=0.01)
 
 
 @pytest.mark.parametrize("model", ["gpt2", "gemma-3-1b", "deepseek-v2-lite", "qwen3-next-80b-a3b"])

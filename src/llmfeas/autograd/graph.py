@@ -75,6 +75,7 @@ def tensor_of(ledger: Ledger, n: int, width: int, component: int, node: Node | A
     storage = Storage()
     storage.ledger = ledger
     storage.component = component
+    ledger.count += 1
     storage.size = size = size << component
     ledger.level += size
     ledger.rising = True

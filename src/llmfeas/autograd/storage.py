@@ -89,7 +89,7 @@ def packed_fields(packed: int, component: int) -> Polynomial:
 class Ledger:
     """The level of all live storages, and a mark (level, moment, place) at each local maximum."""
 
-    __slots__ = ("entered", "here", "last", "level", "marks", "rising")
+    __slots__ = ("count", "entered", "here", "last", "level", "made", "marks", "rising", "told")
 
     def __init__(self) -> None:
         self.level = 0
@@ -101,13 +101,31 @@ class Ledger:
         self.entered: dict[int, int] = {}
         """The level when each place was first entered."""
         self.marks: list[tuple[int, str, int]] = []
+        self.count = self.told = 0
+        """Tensors made so far, and those before the place was entered."""
+        self.made: dict[tuple[str, int], int] = {}
+        """The same by moment and place, once these were left."""
+
+    def start(self) -> int:
+        """Forget what was marked while weights were made; the level where the step begins."""
+        self.marks.clear()
+        self.made.clear()
+        self.told, self.rising = self.count, False
+        return self.level
 
     def begin(self, moment: str) -> None:
         """Go on to a moment."""
+        self.leave()
         self.here = moment, self.here[1]
+
+    def leave(self) -> None:
+        """Note what was made here since the place was entered."""
+        self.made[self.here] = self.made.get(self.here, 0) + self.count - self.told
+        self.told = self.count
 
     def enter(self, place: int) -> None:
         """Go to a place."""
+        self.leave()
         self.here = self.here[0], place
         self.entered.setdefault(place, self.level)
 

@@ -9,6 +9,7 @@ from ..optimizers import OPTIMIZERS, Optimizer
 from ..scenario import Scenario
 from ..timing.experts import fill_tokens, fullest, product_rate
 from ..timing.host import memory_bytes_per_s, products_flop_per_s
+from ..timing.launches import launches_of
 from ..timing.links import Links
 from ..timing.offload import (
     activation_seconds,
@@ -32,7 +33,7 @@ from ..timing.step import (
     shared_weights,
 )
 from ..timing.work import ADAPTER_TASKS, Work, work_of
-from ..workload.kernels import multiplies_integers
+from ..workload.kernels import launched_singly, multiplies_integers
 from .explain_adapters import adapters, merging
 from .explain_experts import Written, expert_parallel, routing
 from .result import Term, TermInput
@@ -241,15 +242,16 @@ class _Step:
         return merging(self)
 
     def host(self) -> Written:
-        scenario, sharded = self.scenario, self.scenario.zero >= 3 and self.ranks > 1
-        host = host_seconds(scenario, self.rates, self.work, sharded=sharded)
+        scenario = self.scenario
+        host = host_seconds(scenario, self.rates, self.work, sharded=scenario.zero >= 3 and self.ranks > 1)
         inputs = (
             self.steps,
             number("device_seconds", self._seconds(DEVICE), "s", "derived"),
             number("host_seconds", host, "s", EFFICIENCY),
         )
         formula = "micro_steps * ((device_seconds ** 4 + host_seconds ** 4) ** 0.25 - device_seconds)"
-        return "the program's own work between kernels, as far as the device has to wait for it", formula, inputs
+        many = f"{launches_of(scenario):,.0f} kernels" if self.rates.eager and launched_singly(scenario) else "kernels"
+        return f"the host launches {many}, as far as the device has to wait for that", formula, inputs
 
     def tensor_parallel(self) -> Written:
         scenario, work = self.scenario, self.work

@@ -1,4 +1,4 @@
-"""What the server that writes answers for a training takes of the devices, where it runs on the same ones."""
+"""What writing answers for a training takes of the devices: a server on the same ones, or the model's own cache."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ AT_REST = ("weights_bytes", "optimizer_bytes")
 """Components that a training holds between two steps."""
 
 
+def writes_itself(scenario: Scenario) -> bool:
+    """Whether the model that trains writes the answers, without a server."""
+    return scenario.rollout_engine == "transformers"
+
+
+def colocated_bytes(scenario: Scenario) -> float:
+    """What the server that writes answers takes of each device while the model trains."""
+    serves = scenario.colocate == "true" and not writes_itself(scenario)
+    return (scenario.gpu_memory_utilization or 0.0) * scenario.memory_bytes if serves else 0.0
+
+
 def least_share(model: Architecture, memory_bytes: float, devices: int, usual: float) -> float | None:
     """The share of each device in which a server has room for weights and a cache: the usual one if that is enough,
     else the least tenth; None where all of the device is too little."""
@@ -35,7 +46,9 @@ def least_share(model: Architecture, memory_bytes: float, devices: int, usual: f
 
 def rollout_tp(scenario: Scenario) -> int:
     """Devices over which the server divides its weights: the fewest, in powers of two, that leave room for a cache."""
-    share = scenario.colocated_bytes or scenario.memory_bytes
+    if writes_itself(scenario):
+        return scenario.tp
+    share = colocated_bytes(scenario) or scenario.memory_bytes
     devices = 1
     while _weights(scenario) / devices > ROOM_FOR_WEIGHTS * share and 2 * devices <= scenario.num_devices:
         devices *= 2
@@ -44,8 +57,10 @@ def rollout_tp(scenario: Scenario) -> int:
 
 def answers_at_once(scenario: Scenario) -> int:
     """Answers, with their prompts, for which all devices together have room in their caches; 1 at least each server."""
+    if writes_itself(scenario):
+        return scenario.micro_steps * scenario.sequences * scenario.dp
     tp = rollout_tp(scenario)
-    share = scenario.colocated_bytes or SHARE_BESIDE * scenario.memory_bytes
+    share = colocated_bytes(scenario) or SHARE_BESIDE * scenario.memory_bytes
     each = kv_cache_bytes(scenario.model.architecture, scenario.seq_len)
     servers = max(1, scenario.num_devices // tp)
     return servers * max(1, int((tp * share - _weights(scenario)) / each))
@@ -62,7 +77,7 @@ def _weights(scenario: Scenario) -> float:
 
 def sleeps(scenario: Scenario) -> bool:
     """Whether the server holds nothing while weights train (vLLM's sleep mode: weights and cache go)."""
-    return scenario.sleep == "true" and scenario.colocated_bytes > 0
+    return scenario.sleep == "true" and colocated_bytes(scenario) > 0
 
 
 def while_writing(tensors: TensorMemory) -> TensorMemory:
@@ -74,12 +89,24 @@ def while_writing(tensors: TensorMemory) -> TensorMemory:
 def fullest(
     scenario: Scenario, tensors: TensorMemory, server: dict[str, float]
 ) -> tuple[TensorMemory, dict[str, float]]:
-    """The fuller of both moments where the server sleeps between: tensors of the training, and those of the server."""
-    if not sleeps(scenario):
+    """The fuller of both moments where the server sleeps between, or where there is none and the model writes itself:
+    tensors of the training, and those of the writing.
+    """
+    if writes_itself(scenario):
+        server, asleep = {"kv_cache_bytes": _own_cache(scenario)}, {}
+    elif sleeps(scenario):
+        asleep = {"workspace_bytes": _graphs(scenario)}
+    else:
         return tensors, server
-    writing, asleep = while_writing(tensors), {"workspace_bytes": _graphs(scenario)}
+    writing = while_writing(tensors)
     fuller = writing.bytes + sum(server.values()) > tensors.bytes + sum(asleep.values())
     return (writing, server) if fuller else (tensors, asleep)
+
+
+def _own_cache(scenario: Scenario) -> float:
+    """Bytes of the cache of a model that writes all answers of a step at once (trl 1.16: one call of generate)."""
+    answers = scenario.micro_steps * scenario.sequences
+    return kv_cache_bytes(scenario.model.architecture, scenario.seq_len, answers) / (scenario.tp * scenario.pp)
 
 
 def _graphs(scenario: Scenario) -> float:
@@ -92,7 +119,7 @@ def _graphs(scenario: Scenario) -> float:
 
 def beside_training(scenario: Scenario) -> dict[str, float]:
     """Bytes by component of the server's share of each device, its weights first; none where it runs elsewhere."""
-    share = scenario.colocated_bytes
+    share = colocated_bytes(scenario)
     if not share:
         return {}
     weights = _weights(scenario) / rollout_tp(scenario)
@@ -101,7 +128,7 @@ def beside_training(scenario: Scenario) -> dict[str, float]:
 
 def writer_refuses(scenario: Scenario) -> Note | None:
     """Say when the server that writes answers does not start: its share has no room for weights and a cache."""
-    share = scenario.colocated_bytes
+    share = colocated_bytes(scenario)
     if not share or _weights(scenario) / rollout_tp(scenario) <= ROOM_FOR_WEIGHTS * share:
         return None
     least = least_share(scenario.model.architecture, scenario.memory_bytes, scenario.num_devices, 0.0)

@@ -9,6 +9,7 @@ from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate
 from ..memory.inference import pads_experts
+from ..memory.rollouts import colocated_bytes
 from ..scenario import Scenario
 from ..workload.serving import replicas, shares_memory
 from .change import AUTO, Change, Source, change
@@ -250,8 +251,11 @@ SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
 
 
 def writer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield a server that holds nothing while weights train, where one stays awake on their devices."""
+    """Yield a server that holds nothing while weights train, where one stays awake on their devices, and none."""
     scenario = estimate.scenario
     if scenario.sleep == "false":
         text = "the server that writes answers gives its memory back while weights train, and has to wake for each step"
         yield change(scenario, "server-sleeps", {"sleep": "true"}, text)
+    if colocated_bytes(scenario):
+        text = "the model that trains writes the answers by its own generate, without a server, and takes longer"
+        yield change(scenario, "writes-itself", {"rollout_engine": "transformers"}, text)

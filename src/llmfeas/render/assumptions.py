@@ -45,6 +45,14 @@ def _adapters(value: Any) -> str:
     return f"rank {value('lora_rank')}, {value('lora_targets')}"
 
 
+def _writer(value: Any) -> str:
+    if value("rollout_engine") == "transformers":
+        return "by its own generate"
+    if value("colocate") != "true":
+        return "on as many devices beside"
+    return "by a server that sleeps between" if value("sleep") == "true" else "on the same devices"
+
+
 def _training(value: Any, total: float) -> Iterator[str]:
     several = _sequences(value)
     of = {1: "sequences", 2: "pairs"}.get(several, "examples")
@@ -56,8 +64,7 @@ def _training(value: Any, total: float) -> Iterator[str]:
     if value("response_length"):
         several = value("group_size") or 1
         yield f"{several} answer{'s' * (several > 1)} of {value('response_length')} tokens a prompt"
-        where = "by a server that sleeps between" if value("sleep") == "true" else "on the same devices"
-        yield f"written {where if value('colocate') == 'true' else 'on as many devices beside'}"
+        yield f"written {_writer(value)}"
     if value("loss"):
         yield from ("reference computed before",) if value("reference") == "precomputed" else ()
         yield from (

@@ -26,7 +26,7 @@ def page() -> Report:
 
 
 def _row(option: Option) -> tuple[Phrase, ...]:
-    flags = [*([option.short] if option.short else []), *(*option.flags, *map(flag_of, option.switches))]
+    flags = dict.fromkeys((*([option.short] if option.short else []), *option.flags, *map(flag_of, option.switches)))
     texts = (", ".join(flags), option.help, _values(option), option.default, _tasks(option))
     return tuple(Phrase(text) for text in texts)
 

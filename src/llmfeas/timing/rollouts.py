@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps
+import math
+
+from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps, writes_itself
 from ..model.sums import architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario
-from .decode import cached_tokens, readers, sequences_per_replica, writers
+from .decode import cached_tokens, decode_parts, readers, sequences_per_replica, writers
 from .inference import inference_time
+from .launches import forward_launches
 from .links import device_links
 from .serving_floor import least_decode_seconds, least_prompt_seconds
 
@@ -34,7 +37,7 @@ class Rollout:
 
     @property
     def seconds(self) -> float:
-        """Prompts are read once a group (vLLM keeps what they share), answers written to their full length."""
+        """Prompts are read once a group by vLLM, which keeps what they share; answers are written to their end."""
         return self._seconds(self.read, self.written) + self.waking + self.renewing
 
     @property
@@ -58,21 +61,35 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
     together = min(answers, answers_at_once(scenario))
     writing = _writing(scenario, together, length)
     time, sequences, prompt = inference_time(writing), sequences_per_replica(writing), float(scenario.seq_len - length)
+    slower = _slowdown(scenario, writing) if writes_itself(scenario) else 1.0
     reading = least_prompt_seconds(writing, prompt * sequences, prompt) / (prompt * sequences)
     step = least_decode_seconds(writing, cached_tokens(writing), sequences)
     return Rollout(
         answers=answers,
         length=length,
-        prompts=max(1, answers // scenario.answers_a_prompt),
+        prompts=answers if writes_itself(scenario) else max(1, answers // scenario.answers_a_prompt),
         prompt=scenario.seq_len - length,
         at_once=together,
         read=time.prefill_tokens_per_second.expected,
-        written=time.decode_tokens_per_second.expected,
+        written=time.decode_tokens_per_second.expected / slower,
         most_read=readers(writing) / reading,
         most_written=writers(writing) * sequences / step,
         waking=scenario.tables.efficiency.value("rollout.waking") if sleeps(scenario) else 0.0,
         renewing=renewing_seconds(scenario),
     )
+
+
+def _slowdown(scenario: Scenario, writing: Scenario) -> float:
+    """How much longer a token takes as the model trains than as it serves: kernels of autocast and of adapters, which
+    are not merged, keep the host busy too.
+    """
+    bare = replace(scenario, task="finetune", loss=None, adapters=None, precision="bf16", checkpointing="none")
+    more = forward_launches(scenario) / forward_launches(bare)
+    parts = decode_parts(writing, cached_tokens(writing), sequences_per_replica(writing))
+    whole, host = sum(parts.values()), parts["fixed"]
+    device = whole - host
+    launching = math.sqrt(whole**2 - device**2)
+    return math.hypot(device, more * launching) / whole
 
 
 def renewing_seconds(scenario: Scenario) -> float:
@@ -81,7 +98,7 @@ def renewing_seconds(scenario: Scenario) -> float:
     Formula: 2 x weights x (devices - 1) / devices / link.
     """
     devices = scenario.num_devices
-    if devices == 1 or scenario.method in ("lora", "qlora"):
+    if devices == 1 or writes_itself(scenario) or scenario.method in ("lora", "qlora"):
         return 0.0
     links = device_links(
         scenario.tables.efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s
@@ -110,7 +127,7 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         task="inference",
         loss=None,
         adapters=None,
-        engine=WRITER,
+        engine=scenario.rollout_engine or WRITER,
         precision=sixteen,
         quant="none",
         kv_dtype=sixteen,
@@ -126,6 +143,7 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         attention="flash",
         mfu=None,
         response_length=None,
+        rollout_engine=None,
         colocate=None,
         sleep=None,
         origins={"prompt": "given", "output": "given"},

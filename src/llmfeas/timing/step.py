@@ -15,11 +15,12 @@ from ..model.sums import Sums, trained_sums
 from ..optimizers import OPTIMIZERS
 from ..record import replace
 from ..scenario import Scenario
-from ..workload.kernels import multiplies_integers
+from ..workload.kernels import launched_singly, multiplies_integers
 from ..workload.parameters import decodes_base
 from .adapters import adapter_seconds, merging_seconds
 from .experts import expert_parallel_seconds, fill_tokens, fullest, product_rate, routing_seconds
 from .host import memory_bytes_per_s, products_flop_per_s
+from .launches import launches_of
 from .links import Links, device_links
 from .offload import (
     activation_seconds,
@@ -156,19 +157,10 @@ def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> f
     return decoding_seconds(work, rates, scenario.quant)
 
 
-LAYER_LAUNCHES = 120
-"""Kernels of a layer in public code, a third of them forward."""
-ADAPTER_LAUNCHES = 10
-"""Kernels more of an adapted projection: 4 forward and 6 backward. Casts that autocast adds, 8, come from no module and
-are cheap beside these."""
-MAGNITUDE_LAUNCHES = 30
-"""Kernels more of one with magnitudes: identity, product of the pair, its copy, both added and scaled, the norm, the
-base's output scaled and added; backward the same (peft 0.21, dora.py)."""
-
-
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
-    """Launches and bookkeeping of a micro-step on the host, by layer; plain engines do more where weights are sharded,
-    and where each weight's gradient is collected in a bucket by Python (DeepSpeed).
+    """Launches and bookkeeping of a micro-step on the host: of public code by kernel, of other code by layer; plain
+    engines do more where weights are sharded, and where each weight's gradient is collected in a bucket by Python
+    (DeepSpeed).
 
     Experts that run one after the other each cost some more, whatever they compute.
     """
@@ -177,27 +169,25 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     if scenario.engine_record.training.scheme.bucket and scenario.method not in ADAPTER_TASKS:
         factor *= value("training.host.hooks")
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
-    factor *= (1 + 2 * work.graded + work.replayed) / 3
-    calls = factor * rates.experts.host_seconds_each * work.expert_calls * work.stage / scenario.pp
-    layer = (
-        factor * rates.host_seconds_per_layer * (1 + more_launches(work, rates) / (LAYER_LAUNCHES * work.sums.blocks))
-    )
+    passes = (1 + 2 * work.graded + work.replayed) / 3
+    calls = rates.experts.host_seconds_each * work.expert_calls
+    routing = rates.experts.host_seconds_per_layer * work.sums.moe_layers
+    inside = passes * (calls + routing)
+    inside += value("training.host.launch") * work.turns * work.sums.loop_launches * 3 * passes
+    singly = rates.eager and launched_singly(scenario)
+    inside += 0.0 if singly else passes * rates.host_seconds_per_layer * work.sums.blocks
+    launches = value("training.host.launch") * launches_of(scenario) if singly else 0.0
+    unpacking = unpacking_launch_seconds(scenario, rates, work) * work.sums.blocks
+    return factor * launches + (factor * inside + unpacking) * work.stage / scenario.pp
+
+
+def unpacking_launch_seconds(scenario: Scenario, rates: TrainingRates, work: Work) -> float:
+    """What the host does more for a layer in a micro-step where the base is in few bits."""
     if multiplies_integers(scenario):
-        layer += (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
-    elif decodes_base(scenario) and rates.eager:
-        layer += (1 + work.graded + work.replayed) * decoding_launch_seconds(scenario, work)
-    routing = factor * rates.experts.host_seconds_per_layer * work.sums.moe_layers
-    return calls + (layer * work.sums.blocks + routing) * work.stage / scenario.pp
-
-
-def more_launches(work: Work, rates: TrainingRates) -> float:
-    """Kernels that public code launches beside those of its layers, forward and backward: of adapted projections, and
-    of loops over a sequence, whose backward pass has two for each one forward.
-    """
-    if not rates.eager:
-        return 0.0
-    adapted = ADAPTER_LAUNCHES + (MAGNITUDE_LAUNCHES if work.normed else 0)
-    return adapted * work.adapters.matrices + 3 * work.turns * work.sums.loop_launches
+        return (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
+    if decodes_base(scenario) and rates.eager:
+        return (1 + work.graded + work.replayed) * decoding_launch_seconds(scenario, work)
+    return 0.0
 
 
 def decoding_launch_seconds(scenario: Scenario, work: Work) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ..contract import Published, hidden
+from ..memory.rollouts import writes_itself
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
@@ -41,7 +42,6 @@ KINDS: Mapping[str, BoundBy] = {
     "adapters": "bandwidth",
     "merging": "bandwidth",
     "optimizer": "bandwidth",
-    "rollout": "bandwidth",
     "host": "host",
     "tensor_parallel": "communication",
     "expert_parallel": "communication",
@@ -72,11 +72,11 @@ class TrainingTime(Published):
     """What it were if data were always there."""
 
 
-def bound_by(parts: Mapping[str, float]) -> BoundBy:
-    """What the largest share of a step waits for."""
+def bound_by(parts: Mapping[str, float], writes: BoundBy = "bandwidth") -> BoundBy:
+    """What the largest share of a step waits for; `writes`: what writing answers does."""
     shares: dict[BoundBy, float] = {}
     for name, seconds in parts.items():
-        kind = KINDS[name]
+        kind = writes if name == "rollout" else KINDS[name]
         shares[kind] = shares.get(kind, 0.0) + seconds
     return max(shares, key=lambda kind: shares[kind])
 
@@ -145,7 +145,7 @@ def training_time(scenario: Scenario) -> TrainingTime:
         tokens_per_second=speed,
         mfu=speed.scaled(flop / peak),
         total_seconds=speed.inverted(scenario.tokens or tokens),
-        bound_by="data" if loading > unwaited else bound_by(parts),
+        bound_by="data" if loading > unwaited else bound_by(parts, "host" if writes_itself(scenario) else "bandwidth"),
         parts=parts,
         regime=found.regime,
         evidence=weakest(found),

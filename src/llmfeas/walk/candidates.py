@@ -89,6 +89,10 @@ class PeakCandidates:
     """Layers that were walked for it."""
     streamed: Polynomial = (0, 0, 0, 0, 0, 0)
     """Bytes in the memory of the host after forward."""
+    forward: int = 0
+    """Tensors that a forward pass and the loss make, each by a kernel."""
+    backward: int = 0
+    """The same of a backward pass, with what checkpointing runs again."""
     envelopes: dict[tuple[int, float], tuple[MomentLines, ...]] = field(default_factory=dict, repr=False, compare=False)
     """The fullest levels found so far, by length and share of the gradients."""
 

@@ -81,6 +81,9 @@ class _Folded:
     weights: list[RankWeight]
     layers: tuple[int, ...]
     """How many layers each of the walked ones stands for."""
+    forward: int
+    """How many tensors a forward pass and the loss make."""
+    backward: int
 
     def candidates(self, experts: int) -> PeakCandidates:
         """The candidates of a rank with so many experts."""
@@ -100,6 +103,8 @@ class _Folded:
             inventory=inventory_of(self.weights, self.layers, experts),
             walked=len(self.layers),
             streamed=packed_fields(with_experts(self.kept, experts), HOST),
+            forward=self.forward,
+            backward=self.backward,
         )
 
 
@@ -110,7 +115,18 @@ def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
     end -= sum(walk.stays[at + 1] for at in outline.like) - sum(walk.stays)
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
-    return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts)
+    passes = _made(walk, counts, "forward", "loss"), _made(walk, counts, "backward")
+    return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts, *passes)
+
+
+def _made(walk: Walked, counts: tuple[int, ...], *moments: str) -> int:
+    """How many tensors a pass makes, those of a layer as often as it stands for others."""
+    tensors = 0
+    for (moment, place), count in walk.made.items():
+        if moment in moments:
+            layer = ~place if moment == "backward" else place
+            tensors += count * (counts[layer - 1] if 0 < layer <= len(counts) else 1)
+    return tensors
 
 
 class _Sums:

@@ -39,6 +39,8 @@ class Walked:
     """What modules hold beyond the backward pass, packed, by the layer."""
     stays: list[int]
     """Packed levels that a layer's backward leaves behind, beside gradients of weights, until the pass has ended."""
+    made: dict[tuple[str, int], int]
+    """How many tensors were made, by moment and place."""
 
 
 def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
@@ -66,9 +68,7 @@ def walked_step(
     model = Decoder(context, setup.span if layers is None else layers)
     ids = recorder.new(sizes.bs, 8)
     ledger = recorder.ledger
-    start = ledger.level
-    ledger.marks.clear()
-    ledger.rising = False
+    start = ledger.start()
     recorder.enter_autocast()
     loss = model.loss(ids)
     recorder.leave_autocast()
@@ -83,6 +83,7 @@ def walked_step(
     depth, reached = len(model.layers), ledger.level  # what needs no gradient is not entered
     stays = [sum(held.size for at, held in set(recorder.held) if at == place) for place in range(depth + 1)]
     recorder.held.clear()
+    ledger.leave()
     return Walked(
         ledger.marks,
         start,
@@ -94,6 +95,7 @@ def walked_step(
         [reached := ledger.entered.get(~place, reached) for place in range(depth + 1)],
         {place: _outlived(kept.values()) for place, kept in recorder.outliving.items()},
         stays,
+        ledger.made,
     )
 
 

@@ -88,6 +88,16 @@ def runs_public_code(scenario: Scenario) -> bool:
     return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
 
 
+def launched_singly(scenario: Scenario) -> bool:
+    """Whether the host launches the kernels of public code one by one: as it is, or with some operators replaced.
+
+    What is compiled runs through other code between its kernels, and Gaudi gathers graphs.
+    """
+    kernels = kernels_of(scenario)
+    public = not kernels or scenario.tables.implementations.lies_over(kernels)
+    return public and not traits_of(scenario).compiled and scenario.device.backend != "hpu"
+
+
 def runs_wide(scenario: Scenario) -> bool:
     """Whether the stream between products is in fp32 because the base in few bits was prepared for training."""
     return scenario.method == "qlora" and traits_of(scenario).prepared

@@ -248,6 +248,8 @@ def test_who_judges_answers_stands_in_the_recipe() -> None:
     assert contents(ruled)["grpo.yaml"]["reward_funcs"] == ["REWARD"] and "vllm" in ruled.notes[0]
     assert any("in place of REWARD" in note for note in ruled.notes)
     assert any("trl vllm-serve --model Qwen/Qwen2.5-0.5B" in note for note in ruled.notes)
+    own = launched("trl", **asked, task="grpo", rollout_engine="transformers")
+    assert "vllm" not in own.command + "".join(own.notes) + str(contents(own))
     taught = contents(launched("trl", **asked, task="distill", teacher="qwen2.5-3b"))["distillation.yaml"]
     assert (taught["teacher_model_name_or_path"], taught["max_completion_length"]) == ("Qwen/Qwen2.5-3B", 256)
     assert "num_generations" not in taught

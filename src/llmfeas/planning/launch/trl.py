@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...memory.rollouts import rollout_tp
+from ...memory.rollouts import rollout_tp, writes_itself
 from ...scenario import Scenario
 from . import accelerate, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
@@ -77,6 +77,10 @@ def _rollouts(scenario: Scenario) -> dict[str, object]:
     settings: dict[str, object] = {
         "max_completion_length": scenario.response_length,
         **_judged(scenario),
+    }
+    if writes_itself(scenario):
+        return settings
+    settings |= {
         "use_vllm": True,
         "vllm_mode": "colocate" if scenario.colocate == "true" else "server",
     }
@@ -102,7 +106,7 @@ def _judged(scenario: Scenario) -> dict[str, object]:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe takes beyond transformers: an engine where the model writes."""
-    return (*trainer.needs(scenario), *(("vllm",) if scenario.response_length else ()))
+    return (*trainer.needs(scenario), *(("vllm",) if scenario.response_length and not writes_itself(scenario) else ()))
 
 
 def write(scenario: Scenario) -> Launch:
