@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import gcd, isqrt
+from typing import Any
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.engine import Engine
@@ -330,12 +331,13 @@ def _with_fewer(scenario: Scenario) -> Scenario:
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     scenario = _with_cp(scenario, draft, batch)
+    settled: dict[str, Any] = {}
     if not draft.was_given("interleave"):
-        scenario = replace(scenario, interleave=default_interleave(scenario))
+        settled["interleave"] = default_interleave(scenario)
     # Nor does public code that is fine-tuned spread experts: each device runs all of them on its own tokens.
-    if draft.was_given("ep") or not runs_fused(scenario):
-        return scenario
-    return replace(scenario, ep=default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp))
+    if not draft.was_given("ep") and runs_fused(scenario):
+        settled["ep"] = default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp)
+    return replace(scenario, **settled)
 
 
 def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:
