@@ -8,6 +8,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.planning.compare import chosen_devices, comparison
+from llmfeas.planning.needed import Needed
 from llmfeas.ranges import Range
 from llmfeas.settle import resolution
 
@@ -49,6 +50,20 @@ def test_devices_needed_is_what_fits() -> None:
     assert estimate(resolution(request, catalog())).memory.verdict != "exceeds"
     (one,) = comparison({}, ["gpt2"], ["h100-sxm"], catalog()).rows
     assert one.needed is not None and one.needed.num_devices == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "task"), [("gemma-3-27b", "pretrain"), ("deepseek-v3", "inference"), ("llama-3.1-8b", "lora")]
+)
+def test_processors_that_share_a_count_would_each_find_it(model: str, task: str) -> None:
+    """One in seven of them; a fresh search has nothing to share."""
+    shared, names = Needed(catalog()), [name for name in catalog().devices if catalog().devices[name].kind == "cpu"]
+    for name in names[::7]:
+        asked = {"model": model, "task": task, "device": name}
+        found = estimate(resolution(asked, catalog()))
+        one, own = shared(asked, found), Needed(catalog())(asked, found)
+        assert (one and (one.num_devices, one.dp, one.pp)) == (own and (own.num_devices, own.dp, own.pp)), name
+    assert 0 < len(shared.counts) < len(names[::7]) / 2, "some share"
 
 
 def test_devices_are_chosen_by_name_backend_or_class() -> None:

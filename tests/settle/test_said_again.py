@@ -6,6 +6,8 @@ import pytest
 
 import llmfeas
 from fuzz.agreement import _said
+from llmfeas import settle
+from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.planning.answer import bare_answer
@@ -38,6 +40,38 @@ def test_what_was_chosen_may_be_said(ask: dict[str, object]) -> None:
         assert said.memory.peak_bytes == found.memory.peak_bytes, name
         assert (said.verdict.status, said.speed) == (found.verdict.status, found.speed), name
     assert list(_said(ask)) == []
+
+
+SPREADS = (
+    {"tp": 2, "pp": 2},
+    {"tp": 8, "micro_batch": 2},
+    {"pp": 3, "interleave": 2},
+    {"zero": 3, "micro_batch": 1, "global_batch": 64},
+    {"tp": 1, "pp": 1, "micro_batch": 4},
+    {"ep": 2, "global_batch": 512},
+    {"micro_batch": 3},
+    {"pp": 64},
+)
+
+
+@pytest.mark.parametrize("spread", SPREADS, ids=str)
+@pytest.mark.parametrize("model", ["llama-3-8b", "mixtral-8x7b"])
+@pytest.mark.parametrize("ask", [{"num_devices": 12, "task": "finetune"}, {"num_devices": 128, "task": "pretrain"}])
+def test_what_cannot_come_out_is_not_weighed_and_nothing_else(
+    ask: dict[str, object], model: str, spread: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {**ask, **spread, "model": model, "device": "h100-sxm"}
+    quick = _settled(asked)
+    monkeypatch.setattr(settle.said, "may_choose", lambda *_: True)
+    assert _settled(asked) == quick
+
+
+def _settled(asked: dict[str, object]) -> object:
+    try:
+        found = settle.resolution(asked, catalog())
+    except LlmfeasError as error:
+        return error.message
+    return inputs(found.scenario), found.warnings
 
 
 @pytest.mark.parametrize("tp", [1, 2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 from ..errors import UsageError
@@ -175,11 +175,7 @@ class Quantization:
 
     def encoded_bits(self, quant: str) -> tuple[float, ...]:
         """Bits of a weight in each encoding of a format, the common one first; 16 where nothing is quantized."""
-        if quant == "none":
-            return (16.0,)
-        form = self.formats[quant]
-        names = (form.base, *(rule.encoding for rule in form.rules))
-        return tuple(self.encodings[name].bits for name in names if name in self.encodings) or (16.0,)
+        return _encoded_bits(self, quant)
 
     def fitting(self, encoding: str, columns: int) -> str:
         """The encoding, or its fallbacks, whose block divides rows of this many columns."""
@@ -188,6 +184,15 @@ class Quantization:
             encoding = entry.fallback
             entry = self.encodings.get(encoding)
         return encoding
+
+
+@lru_cache(maxsize=256)
+def _encoded_bits(quantization: Quantization, quant: str) -> tuple[float, ...]:
+    if quant == "none":
+        return (16.0,)
+    form, encodings = quantization.formats[quant], quantization.encodings
+    names = (form.base, *(rule.encoding for rule in form.rules))
+    return tuple(encodings[name].bits for name in names if name in encodings) or (16.0,)
 
 
 def _chosen(layers: Layers, layer: int, count: int) -> bool:

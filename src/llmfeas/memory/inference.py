@@ -142,9 +142,10 @@ def _memories(s: Serving, sequences: int, requests: int) -> tuple[InferenceMemor
     return tuple(_counted(s, _moments(s, part, sequences), host, requests) for part in held.parts)
 
 
+@lru_cache(maxsize=384)
 def _memory(s: Serving, sequences: int, requests: int) -> InferenceMemory:
     held = _held(s)
-    candidates = [_moments(s, part, sequences) for part in held.parts]
+    candidates = [_moments(s, part, sequences) for part in dict.fromkeys(held.parts)]
     worst = max(candidates, key=lambda moments: max(sum(found.values()) for found in moments.values()))
     return _counted(s, worst, held.host_bytes(sequences), requests)
 

@@ -180,14 +180,15 @@ def laid_out(architecture: Architecture, traits: Implementation | None) -> Tape:
 
 
 @lru_cache(maxsize=1024)
-def _on_rank(architecture: Architecture, traits: Implementation, tp: int, expert_tp: int) -> Tape:
+def rank_tape(architecture: Architecture, traits: Implementation, tp: int, expert_tp: int) -> Tape:
+    """The tape of one rank's part, laid out as an implementation does."""
     tape = laid_out(architecture, traits)
     return tape.on_rank(tp, expert_tp) if tp > 1 else tape
 
 
 def tape_of(setup: Setup) -> Tape:
     """The tape of what a setup runs: laid out as its implementation does, one rank's part."""
-    return _on_rank(setup.architecture, setup.implementation, setup.recipe.tp, setup.recipe.expert_tp)
+    return rank_tape(setup.architecture, setup.implementation, setup.recipe.tp, setup.recipe.expert_tp)
 
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:

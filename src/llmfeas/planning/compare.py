@@ -12,25 +12,23 @@ from ..catalog.device import Device
 from ..catalog.store import Catalog
 from ..contract import Added, Json, Published, envelope, given
 from ..errors import UsageError
-from ..feasibility.bounds import memory_lower_bound
 from ..feasibility.core import estimate
 from ..feasibility.result import Cost, Estimate, Note, Verdict
 from ..feasibility.verdict import why
 from ..memory.peak import Memory
-from ..memory.peak import memory as memory_of
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from ..settle import as_said, hardware_named, resolution
+from ..settle import hardware_named, resolution
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
 from .asked import REFUSALS, skipped
+from .needed import Needed
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
-MOST_DEVICES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,47 +200,6 @@ def _empty(devices: Sequence[str], wanted: Sequence[str], catalog: Catalog) -> U
     return UsageError("empty-selection", message, "See 'llmfeas devices list'.")
 
 
-def scenario_needed(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> Scenario | None:
-    """The scenario on as many devices as memory takes: the count asked for, else doubled until it does."""
-    if estimated.memory.verdict != "exceeds":
-        return estimated.scenario
-    open_layout = {key: value for key, value in request.items() if key not in ("tp", "pp", "ep", "num_devices")}
-    open_layout["device"] = estimated.scenario.device.id
-    if estimated.scenario.is_training:
-        open_layout["micro_batch"] = 1
-    counts = list(_doubled(estimated.scenario))
-    try:
-        hopeless = _hopeless_engine(as_said({**open_layout, "num_devices": counts[-1]}, catalog)) if counts else ""
-        for count in counts:
-            tried = {**open_layout, "num_devices": count}
-            settled = as_said(tried, catalog)
-            if settled.engine == hopeless:
-                return None
-            if memory_of(settled).memory.verdict != "exceeds":
-                return resolution(tried, catalog).scenario
-    except UsageError:
-        pass
-    return None
-
-
-def _doubled(scenario: Scenario) -> Iterator[int]:
-    """Yield the counts to try: doubles of the one asked for, without those that weights alone are too much for."""
-    count = scenario.num_devices * 2
-    while count <= MOST_DEVICES:
-        if memory_lower_bound({"num_devices": count}, scenario) <= scenario.memory_bytes:
-            yield count
-        count *= 2
-
-
-def _hopeless_engine(most: Scenario) -> str:
-    """The engine of so many devices where fewer cannot do under it: what divides their number divides this one too, so
-    that their tensors are no smaller. Empty where they might, as buffers of communication may be.
-    """
-    held = memory_of(most).memory
-    tensors = held.peak_bytes.expected - held.components["runtime_bytes"] - held.components["workspace_bytes"]
-    return most.engine if tensors > held.usable_bytes else ""
-
-
 def _key(estimated: Estimate, sort: Sort) -> tuple[Any, ...]:
     place = STATUS_ORDER.index(estimated.verdict.status)
     speed = -estimated.speed.expected
@@ -290,7 +247,8 @@ def comparison(
         answers = [(one, each) for one in asked if (each := _answered(one, catalog, refused)) is not None]
         requests, estimates = [one for one, _ in answers], [each for _, each in answers]
         base = _baseline(request, model, baseline, catalog, notes) if baseline and estimates else _best(estimates, sort)
-        needed = [scenario_needed(one, each, catalog) for one, each in zip(requests, estimates, strict=True)]
+        find = Needed(catalog)
+        needed = [find(one, each) for one, each in zip(requests, estimates, strict=True)]
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
     if refused:
         notes.append(_skipped(refused, rows))

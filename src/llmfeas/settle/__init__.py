@@ -211,7 +211,11 @@ def _as_chosen(
     """
     for rest, chosen in said.left_out(given, recorded, known.scenario, is_open=known.open_draft is not None):
         try:
-            found = _of_batch(rest, recorded, _known(rest, recorded, catalog))
+            open_known, wanted = _known(rest, recorded, catalog), {name: given[name] for name in chosen}
+            weighed = open_known.open_draft if open_known.scenario.is_training else None
+            if weighed and not said.may_choose(open_known.scenario, weighed, rest, recorded, wanted):
+                continue
+            found = _of_batch(rest, recorded, open_known)
         except LlmfeasError:
             continue
         if all(getattr(found.scenario, name) == given[name] for name in chosen):

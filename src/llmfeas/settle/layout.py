@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import gcd, isqrt
+from typing import Any
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.engine import Engine
@@ -215,14 +216,11 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     """
     if scenario.num_devices == 1:
         return scenario
-    staged = [replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft)]
-    if draft.was_given("tp") and draft.was_given("pp") and len(staged) == 1:
+    if _is_said(scenario, draft):
         return _chunked(_completed(scenario, draft, batch), draft, judge)
-    laid_out = [
-        _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
-    ] or [_completed(scenario, draft, batch)]
+    laid_out, zeros = layouts(scenario, draft, batch), _zero_stages(scenario, draft)
     # A quantized base is divided only where it must be: few programs can.
-    searches = (judge.fastest and scenario.zero < 3) or (len(staged) > 1 and scenario.method != "qlora")
+    searches = (judge.fastest and scenario.zero < 3) or (len(zeros) > 1 and scenario.method != "qlora")
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
     fitting: list[tuple[Scenario, bool]] = []
@@ -243,6 +241,30 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     if not fitting:
         return peaks[min(peaks)]
     return _worthiest(fitting, judge) if searches else fitting[0][0]
+
+
+def _is_said(scenario: Scenario, draft: Draft) -> bool:
+    """Whether somebody said the whole layout."""
+    return draft.was_given("tp") and draft.was_given("pp") and len(_zero_stages(scenario, draft)) == 1
+
+
+def layouts(scenario: Scenario, draft: Draft, batch: int) -> list[Scenario]:
+    """The layouts to choose among, the least splitting first, before one does with fewer chunks."""
+    completed = [_completed(scenario, draft, batch)]
+    if _is_said(scenario, draft):
+        return completed
+    staged = (replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft))
+    return [
+        _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
+    ] or completed
+
+
+def with_fewer_chunks(scenario: Scenario, draft: Draft) -> Iterator[Scenario]:
+    """Yield a layout, then those that are taken instead where it does not fit."""
+    yield scenario
+    while _may_have_fewer(scenario, draft):
+        scenario = _with_fewer(scenario)
+        yield scenario
 
 
 def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
@@ -294,23 +316,28 @@ def default_interleave(scenario: Scenario, most: int = 3) -> int:
 
 def _chunked(scenario: Scenario, draft: Draft, judge: Judge) -> Scenario:
     """Fewer chunks where nobody said how many and they do not fit: each more keeps micro-batches for longer."""
-    while (
-        scenario.interleave > 1
-        and not draft.was_given("interleave")
-        and judge.peak_bytes(scenario).expected > judge.usable_bytes
-    ):
-        scenario = replace(scenario, interleave=default_interleave(scenario, scenario.interleave - 1))
+    while _may_have_fewer(scenario, draft) and judge.peak_bytes(scenario).expected > judge.usable_bytes:
+        scenario = _with_fewer(scenario)
     return scenario
+
+
+def _may_have_fewer(scenario: Scenario, draft: Draft) -> bool:
+    return scenario.interleave > 1 and not draft.was_given("interleave")
+
+
+def _with_fewer(scenario: Scenario) -> Scenario:
+    return replace(scenario, interleave=default_interleave(scenario, scenario.interleave - 1))
 
 
 def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     scenario = _with_cp(scenario, draft, batch)
+    settled: dict[str, Any] = {}
     if not draft.was_given("interleave"):
-        scenario = replace(scenario, interleave=default_interleave(scenario))
+        settled["interleave"] = default_interleave(scenario)
     # Nor does public code that is fine-tuned spread experts: each device runs all of them on its own tokens.
-    if draft.was_given("ep") or not runs_fused(scenario):
-        return scenario
-    return replace(scenario, ep=default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp))
+    if not draft.was_given("ep") and runs_fused(scenario):
+        settled["ep"] = default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp)
+    return replace(scenario, **settled)
 
 
 def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:

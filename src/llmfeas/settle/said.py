@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors import LlmfeasError
 from ..scenario import Origin, Scenario
+from . import layout, lengths
+from .draft import Draft
 
-SPREAD = ("tp", "pp", "cp", "ep", "interleave", "zero", "micro_batch", "global_batch")
+BATCHES = ("micro_batch", "global_batch")
+SPREAD = ("tp", "pp", "cp", "ep", "interleave", "zero", *BATCHES)
 """Of a training over several devices."""
 PLACED = ("gpu_layers", "n_cpu_moe")
 """Of a server; on a desk its engine decides over the format too."""
@@ -27,3 +31,36 @@ def left_out(
     for kept in (None, *said) if len(said) > 1 else said and (None,):
         chosen = [name for name in said if name != kept]
         yield {name: value for name, value in given.items() if name not in chosen}, chosen
+
+
+def may_choose(
+    scenario: Scenario,
+    draft: Draft,
+    rest: Mapping[str, Any],
+    recorded: Mapping[str, Origin],
+    wanted: Mapping[str, Any],
+) -> bool:
+    """Whether what is `wanted` can come out of a question whose layout is open: spares weighing the others.
+
+    Some layout to choose among has to have it, with the batch that would be taken for that one.
+    """
+    batch = {"micro_batch": rest.get("micro_batch", 0) or 1, "global_batch": lengths.MANY}
+    probe = scenario.with_batch(batch, {})
+    for laid_out in layout.layouts(probe, draft, rest.get("global_batch", 0)):
+        for each in layout.with_fewer_chunks(laid_out, draft):
+            if all(getattr(each, name) == value for name, value in wanted.items() if name not in BATCHES):
+                batches = _batches(each, rest, recorded)
+                if all(batches.get(name) == wanted[name] for name in BATCHES if name in wanted):
+                    return True
+    return False
+
+
+def _batches(scenario: Scenario, rest: Mapping[str, Any], recorded: Mapping[str, Origin]) -> Mapping[str, Any]:
+    """The batch that a layout would get; none where it is refused."""
+    draft = Draft(rest, recorded)
+    try:
+        layout.check_layout(scenario)
+        lengths.settle_batches(draft, scenario)
+    except LlmfeasError:
+        return {}
+    return draft.values

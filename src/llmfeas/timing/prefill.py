@@ -72,12 +72,13 @@ def _llama_cuda_rate(
     return half * value("prefill.half") * geforce, "prefill.half"
 
 
-def _cpu_format(efficiency: Efficiency, path: Path, quant: str) -> float:
+@lru_cache(maxsize=256)
+def _cpu_format(efficiency: Efficiency, products: str, quant: str) -> float:
     """How much slower or faster products of a format are on a CPU than of q4_0: few types have kernels that unpack a
     block for many columns at once, in one engine other ones than in another.
     """
     name = quant.removeprefix("ud-")
-    for prefix in (f"prefill.cpu_format.{path.products}.", "prefill.cpu_format."):
+    for prefix in (f"prefill.cpu_format.{products}.", "prefill.cpu_format."):
         known = [key for key in efficiency.parameters if key.startswith(prefix) and name.startswith(key[len(prefix) :])]
         if known:
             return efficiency.value(max(known, key=len))
@@ -90,7 +91,7 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     if path.backend == "cpu":
         if quantized and device.tflop_per_s.int8 is not None:
             scale: float = (device.tflop_per_s.int8 / CPU_INTEGER_TOP_PER_S) ** value("prefill.cpu_power")
-            scale *= _cpu_format(efficiency, path, quant)
+            scale *= _cpu_format(efficiency, path.products, quant)
             return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
         return half * value("prefill.cpu"), "prefill.cpu"
     if path.family in ("server", "compiled") and quant in NARROW_PRODUCTS:

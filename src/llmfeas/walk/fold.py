@@ -25,7 +25,7 @@ from ..autograd.storage import (
 )
 from ..catalog.architecture import Architecture
 from ..model.setup import Setup
-from ..record import dataclass, replace
+from ..record import dataclass, field, replace
 from .candidates import Candidate, PeakCandidates
 from .inventory import RankWeight, inventory_of
 from .pattern import Outline, outline_of
@@ -42,6 +42,9 @@ the gradients up to the one that counts experts.
 
 MOST_TRIES = 16
 """With how many others a level is compared: one too many does less harm than the search for what hides it."""
+
+MOST_COUNTED = 16
+"""Numbers of experts for which the candidates of a stage are kept."""
 
 Levels = dict[int, int]
 """Packed levels by what decides of each of them."""
@@ -84,9 +87,19 @@ class _Folded:
     forward: int
     """How many tensors a forward pass and the loss make."""
     backward: int
+    counted: dict[int, PeakCandidates] = field(default_factory=dict, repr=False, compare=False)
+    """The candidates by the experts of a rank, whose number takes few values."""
 
     def candidates(self, experts: int) -> PeakCandidates:
-        """The candidates of a rank with so many experts."""
+        """The candidates of a rank with so many experts, counted once."""
+        found = self.counted.get(experts)
+        if found is None:
+            if len(self.counted) >= MOST_COUNTED:
+                self.counted.clear()
+            found = self.counted[experts] = self._candidates(experts)
+        return found
+
+    def _candidates(self, experts: int) -> PeakCandidates:
         candidates: list[Candidate] = []
         for moment, levels in self.levels:
             found = {_total(with_experts(level, experts)): level for level in levels}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..model.build import tape_of
+from ..catalog.architecture import Architecture
+from ..catalog.implementation import Implementation
+from ..model.build import rank_tape
 from ..model.setup import Setup
 from ..record import dataclass
 
@@ -37,18 +39,33 @@ def layer_kinds(setup: Setup, *, gradients: bool = True) -> list[int]:
     With `gradients` a layer that shares weights is like no other: they arrive at the same ones from all that do. So is
     one that lends its keys and values. Without, whose weights it runs tells none apart.
     """
-    tape = tape_of(setup)
+    recipe, traits = setup.recipe, setup.implementation
     # Windowed layers also differ where they have masks or rotation tables of their own.
-    windowed = setup.recipe.windowed or setup.recipe.eager or setup.implementation.rotary_tables > 1
+    windowed = recipe.windowed or recipe.eager or traits.rotary_tables > 1
+    rank = recipe.tp, recipe.expert_tp
+    found = _kinds(setup.architecture, traits, rank, recipe.bare_layers, windowed=windowed, gradients=gradients)
+    return [found[layer] for layer in setup.span]
+
+
+@lru_cache(maxsize=256)
+def _kinds(
+    architecture: Architecture,
+    traits: Implementation,
+    rank: tuple[int, int],
+    bare: int,
+    *,
+    windowed: bool,
+    gradients: bool,
+) -> tuple[int, ...]:
+    """The same for each layer of the model, of which stages are parts."""
+    tape, lenders = rank_tape(architecture, traits, *rank), architecture.lenders
     kinds = [layer if windowed else layer.changed(lambda op: op.without_window()) for layer, _ in tape.kinds]
     alike = kinds if gradients else [layer.apart() for layer in kinds]
     same = [alike.index(kind) for kind in alike]
-    bare = setup.recipe.bare_layers
     shares = [gradients and layer.weight_set > 0 for layer in kinds]
-    lenders = setup.architecture.lenders
-    alone = (shares[tape.layers[i]] or i in lenders for i in setup.span)
-    found = [len(kinds) + i if apart else same[tape.layers[i]] for i, apart in zip(setup.span, alone, strict=True)]
-    return [~kind if layer < bare else kind for kind, layer in zip(found, setup.span, strict=True)]
+    alone = [shares[kind] or layer in lenders for layer, kind in enumerate(tape.layers)]
+    found = [len(kinds) + i if alone[i] else same[kind] for i, kind in enumerate(tape.layers)]
+    return tuple(~kind if layer < bare else kind for layer, kind in enumerate(found))
 
 
 @dataclass(frozen=True, slots=True)
