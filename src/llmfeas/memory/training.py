@@ -282,7 +282,10 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
         return "no step with a critic was measured; it is taken to be at its peak together with the model"
     if not recipe.loss:
         return f"no step with the {scenario.loss} loss was measured; its logits are taken to be held as for plain text"
-    if kernels_of(scenario):
+    known, program = scenario.tables.implementations, scenario.model.architecture.implementation
+    public = known.public(program)
+    # What replaces the loss of plain text alone (TRL's tiles) changes nothing here.
+    if replace(known.under(program, kernels_of(scenario)), loss=public.loss) != public:
         return f"no step with the {scenario.loss} loss was measured under this engine; those of public code were"
     return ""
 

@@ -146,7 +146,6 @@ def global_batch(scenario: Scenario, micro_batch: int) -> int:
         wanted = PRETRAIN_BATCH_TOKENS / scenario.seq_len
         batch *= max(1, -int(-wanted // batch))
     return max(batch, scenario.answers_a_prompt * scenario.dp) if scenario.task == "grpo" else batch
-    return batch
 
 
 def _filling(scenario: Scenario, micro_batch: int) -> int:
