@@ -141,8 +141,9 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))
     near = near if here is None else []
     said = None if near else ours(text)
-    choices = dict.fromkeys((*option.choices, *(spellings.values() if option.extensible else ())))
-    what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(choices)}."
+    others = len({*spellings.values()} - {*option.choices}) if option.extensible else 0
+    more = f", nor of {others} that files are named by" if others else ""
+    what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(option.choices)}{more}."
     if here is not None:
         raise UsageError("bad-choice", what, f"Here it is {here}.", near)
     raise UsageError("bad-choice", what, f"See {said.text}." if said else _did_you_mean(near), near)
