@@ -135,6 +135,13 @@ def test_users_who_read_are_taken_where_no_target_is_said() -> None:
     assert "--tpot 100ms was taken" in found.notes[0] and not said.notes
 
 
+def test_there_are_no_more_users_than_requests() -> None:
+    found = solved(
+        "max-users", {"model": "llama-3.1-8b", "device": "h100-sxm", "requests": 40, "tpot": "10s"}, catalog()
+    )
+    assert found.answer == {"concurrency": 40}
+
+
 def test_all_users_run_at_once_where_layouts_are_compared() -> None:
     """Requests that wait cost no time per token: counted, eight stages seem to serve the most."""
     asked = {"model": "llama-3-8b", "device": "8xh100-sxm", "tpot": "100ms"}

@@ -34,7 +34,8 @@ STEP = 1.01
 
 
 def max_users(request: Request, catalog: Catalog) -> Answer:
-    """The most users, each with one request under way, that keep to the targets; to `READ` where none is said.
+    """The most users, each with one request under way, that keep to the targets; to `READ` where none is said. There
+    are no more than requests.
 
     Raises:
         UsageError: with a rate.
@@ -45,7 +46,9 @@ def max_users(request: Request, catalog: Catalog) -> Answer:
         request = {**request, "tpot": READ}
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-users has no --rate", "Ask solve max-rate.")
-    search = SearchedSetting("concurrency", 1, MOST_USERS)
+    alone = estimated({**request, "concurrency": 1}, catalog)
+    requests = None if alone is None else alone.scenario.requests
+    search = SearchedSetting("concurrency", 1, min(MOST_USERS, requests or MOST_USERS))
     ways = _ways(request, _users, catalog)
     found = _told(inverted("max-users", search, _laid_out(request, ways), catalog), "concurrency", ways)
     return replace(found, notes=(TAKEN, *found.notes)) if unsaid else found
