@@ -17,9 +17,11 @@ def written_notes(scenario: Scenario) -> tuple[Note, ...]:
     packages = next((operator.packages for operator in operators if operator.packages), "")
     if not packages:
         return ()
+    by_token = any(operator.loop_tokens == 1 for operator, _ in build(scenario.model.architecture).operators)
+    times = "hundreds of times" if by_token else "several times"  # each token's gradient is as long as the sequence
     text = (
         f"its recurrent layers are counted as transformers writes them out in plain PyTorch; with {packages} "
-        f"installed they run as kernels, which keep far less and are several times faster: --engine pytorch-fla"
+        f"installed they run as kernels, which keep far less and are {times} faster: --engine pytorch-fla"
     )
     return (Note("recurrence-written-out", text),)
 
