@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .basic import cast, copied_weight
-from .graph import Node, Parameter, Tensor
+from .graph import Node, Parameter, Tensor, view
 from .recorder import Recorder
-from .rules import amid, made
+from .rules import amid, fresh, made
 
 
 def short_convolution(
@@ -25,6 +25,27 @@ def short_convolution(
 def padded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
     """Filled up to whole chunks: a tensor of its own, forward and backward, even where nothing is missing."""
     return recorder.new(n, x.width, recorder.open(made, (x,)))
+
+
+def _spread_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """The gradient of a sum is read for every part of it."""
+    edge = node.edges[0]
+    assert edge is not None
+    spread = view(g.storage, edge[2], g.width)
+    spread.plain = False
+    return [spread]
+
+
+def summed(recorder: Recorder, x: Tensor, n: int) -> Tensor:
+    """Sums of parts of x; keeps nothing."""
+    return recorder.new(n, x.width, recorder.open(_spread_back, (x,)))
+
+
+def outer(recorder: Recorder, a: Tensor, b: Tensor, n: int) -> Tensor:
+    """Products of elements of two tensors that are each repeated for the other; both are kept."""
+    node = recorder.open(fresh, (a, b))
+    recorder.keep(node, a, b)
+    return recorder.new(n, max(a.width, b.width), node)
 
 
 def _sum_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:

@@ -65,7 +65,7 @@ class Implementation:
     copies_query: bool = False
     repeats_heads: bool = False
     gate_up: Literal["separate", "joint", "clamped", "kernel", "compiled"] = "separate"
-    recurrence: Literal["written", "kernel"] = "written"
+    recurrence: Literal["written", "summed", "kernel"] = "written"
     router: RouterKind = "softmax"
     tempers_query: bool = False
     every_expert: bool = False

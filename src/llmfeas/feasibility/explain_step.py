@@ -157,7 +157,7 @@ class _Step:
             self.steps,
             number("element_bytes", work.width, "bytes", "derived"),
             self.tokens,
-            number("stream_width", self.sums.stream_width * work.stage, "", "model"),
+            number("stream_width", work.stream_width * work.stage, "", "model"),
             self.again,
             number("logits", self.sums.logits * work.head, "a token", "model"),
             self.bandwidth_term(),

@@ -13,16 +13,20 @@ def written_notes(scenario: Scenario) -> tuple[Note, ...]:
     """Say that the step is that of code without kernels, and what to install; nothing where it was never compared."""
     if not runs_public_code(scenario) or traits_of(scenario).approximate:
         return ()
-    operators = (operator for operator, _ in build(scenario.model.architecture).operators)
+    operators = [operator for operator, _ in build(scenario.model.architecture).operators]
     packages = next((operator.packages for operator in operators if operator.packages), "")
     if not packages:
         return ()
-    by_token = any(operator.loop_tokens == 1 for operator, _ in build(scenario.model.architecture).operators)
+    by_token = any(operator.loop_tokens == 1 for operator in operators)
     times = "hundreds of times" if by_token else "several times"  # each token's gradient is as long as the sequence
     text = (
         f"its recurrent layers are counted as transformers writes them out in plain PyTorch; with {packages} "
         f"installed they run as kernels, which keep far less and are {times} faster: --engine pytorch-fla"
     )
+    if any(operator.broadcast_width for operator in operators) and scenario.transformers == "5":
+        text += (
+            "; releases of transformers before 5.18 write out far more and take several times as long: --transformers 4"
+        )
     return (Note("recurrence-written-out", text),)
 
 

@@ -121,6 +121,11 @@ class Operator:
         return 0.0
 
     @property
+    def broadcast_width(self) -> float:
+        """Elements a token of products that code before transformers 5.18 wrote out to sum them up."""
+        return 0.0
+
+    @property
     def rotary_width(self) -> int:
         """Elements of a head that are rotated by position."""
         return 0

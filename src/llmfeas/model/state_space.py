@@ -144,6 +144,13 @@ class SelectiveStateSpace(Operator):
         return 2.0 * self.inner * self.state if self.step_rank else 0.0
 
     @property
+    def broadcast_width(self) -> float:
+        """Scores of a chunk for each number of state, these times the values, states as they are written and read."""
+        if self.step_rank:
+            return 0.0
+        return self.chunk * (self.heads * self.state + self.inner) + 2.0 * self.inner * self.state
+
+    @property
     def stream_width(self) -> float:
         """3 of what is projected, and what a scan in chunks hands from kernel to kernel."""
         return 3 * (self.inner + self.channels) + self._handed

@@ -100,6 +100,8 @@ class Sums:
     """Tokens of one turn of the loops that public code runs over a sequence; 0: there are none."""
     loop_launches: int
     """Kernels that one turn of all layers launches in a forward pass."""
+    broadcast_width: float
+    """Elements a token of products that older public code wrote out to sum them up, over the layers."""
     loop_width: float
     """Elements a token of the tensors that turns take parts of, over the layers."""
     matrices: int
@@ -179,6 +181,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         state_bytes=sum(n * operator.state_bytes for operator, n in tape.operators),
         loop_tokens=max(operator.loop_tokens for operator, _ in tape.operators),
         loop_launches=sum(n * operator.loop_launches for operator, n in tape.operators),
+        broadcast_width=sum(n * operator.broadcast_width for operator, n in tape.operators),
         loop_width=sum(n * operator.loop_width for operator, n in tape.operators),
         matrices=sum(n * w.copies for w, n in products if w.split != "expert" and w.name != "head"),
         tensors=sum(n * len(operator.weights) for operator, n in tape.held),

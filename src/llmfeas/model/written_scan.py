@@ -21,7 +21,7 @@ from ..autograd.basic import (
 )
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import linear, matmul
-from ..autograd.recurrent import padded, running_sum, short_convolution, state_loop
+from ..autograd.recurrent import outer, padded, running_sum, short_convolution, state_loop, summed
 from ..autograd.rules import passed
 from ..autograd.views import copy, joined, repeated, sliced, split, spread_heads
 from .context import Context
@@ -112,10 +112,12 @@ class _WrittenProgram:
 class ChunkScanProgram(_WrittenProgram):
     """Mamba 2 as transformers writes it where mamba_ssm is not installed: over chunks of tokens, in fp32."""
 
-    __slots__ = ("norm",)
+    __slots__ = ("named", "norm")
 
     def __init__(self, context: Context, operator: Scan) -> None:
         super().__init__(context, operator)
+        self.named: list[Tensor] = []
+        """What the code has names for until it returns."""
         weight = self.made.get("out_norm")
         group = operator.inner // operator.groups
         self.norm = NormProgram(group, weight, None, "cast-scale") if weight is not None else None
@@ -172,23 +174,53 @@ class ChunkScanProgram(_WrittenProgram):
         total = running_sum(recorder, decay)
         pairs = bs * operator.heads * operator.chunk
         pairwise = unary_of_output(recorder, self._segments(decay))
-        scores = self._product(leaves, enters, pairs)
+        scores = self._contracted(leaves, enters, pairs, pairs * operator.state)
         weights = mul(recorder, scores, pairwise)
-        within = self._product(weights, values, values.n, turned=False)
+        if self._sums:
+            self.named.append(weights)
+            weights = summed(recorder, weights, pairs)
+        within = self._contracted(weights, values, values.n, inner * operator.chunk, turned=False, named=False)
         left = unary_of_output(recorder, less(recorder, sliced(recorder, total, self._each_chunk), total))
         decayed = mul(recorder, enters, left)
-        states = self._product(decayed, values, bs * operator.chunk_states)
+        each = inner * operator.state
+        states = self._contracted(decayed, values, bs * operator.chunk_states, each, named=False)
         first = recorder.new(self.context.sizes.b * operator.inner * operator.state, states.width)
         states = joined(recorder, first, states)
         handed = unary_of_output(recorder, sliced(recorder, total, self._each_chunk))
-        handed_on = self._product(handed, states, states.n, turned=False)
+        handed_on = self._contracted(handed, states, states.n, self._chunk_pairs, turned=False, named=False)
         states = sliced(recorder, handed_on, bs * operator.chunk_states)
         since = unary_of_output(recorder, total)
-        read = self._product(leaves, states, values.n)
+        read = self._contracted(leaves, states, values.n, each)
         across = mul(recorder, read, since)
         out = copied(recorder, add(recorder, within, across))
         out = add(recorder, out, passed_by)
+        self.named.clear()
         return out if out.n == n else sliced(recorder, out, n)
+
+    @property
+    def _sums(self) -> bool:
+        """Whether products are sums over broadcast ones (transformers before 5.18; torch_forward, without einsums)."""
+        return self.context.traits.recurrence == "summed"
+
+    @property
+    def _chunk_pairs(self) -> int:
+        """Elements of the states of all chunks, once for each chunk that they are handed on to."""
+        operator, sizes = self.operator, self.context.sizes
+        squared = sizes.bss * -(-operator.inner * operator.state // operator.chunk**2)
+        return (
+            squared + 2 * self.context.whole_chunks * operator.chunk_states + sizes.b * operator.inner * operator.state
+        )
+
+    def _contracted(
+        self, a: Tensor, b: Tensor, n: int, wide: int, *, turned: bool = True, named: bool = True
+    ) -> Tensor:
+        """A product of two activations; `wide`: elements where it is a sum, `named`: alive until the scan is done."""
+        if not self._sums:
+            return self._product(a, b, n, turned=turned)
+        products = outer(self.context.recorder, a, b, wide)
+        if named:
+            self.named.append(products)
+        return summed(self.context.recorder, products, n)
 
     @property
     def _each_chunk(self) -> int:

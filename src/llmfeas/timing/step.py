@@ -103,7 +103,7 @@ def streaming_seconds(work: Work, rates: TrainingRates) -> float:
     turn makes a gradient of all that it took a part of, fills it and adds it up.
     """
     passes = 1 + 2 * work.graded + work.replayed
-    width = work.sums.stream_width * work.stage * passes + 10 * work.sums.logits * work.head
+    width = work.stream_width * work.stage * passes + 10 * work.sums.logits * work.head
     head = work.head_bytes * work.head / rates.memory
     loops = work.turns * work.tokens * work.sums.loop_width * work.stage * TURN_BYTES * work.graded / rates.memory
     return (work.width * work.tokens * width / rates.stream + head + loops) / work.divisor

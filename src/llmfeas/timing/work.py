@@ -16,6 +16,7 @@ from ..workload.kernels import (
     runs_compiled,
     runs_fused,
     runs_wide,
+    sums_products,
     traits_of,
     widens_experts,
 )
@@ -81,8 +82,17 @@ class Work:
     """Times that what lies between an expert's products is moved in a pass."""
     wide_experts: bool = False
     """Routed experts are held and multiplied in fp32."""
+    broadcast: float = 0.0
+    """Elements a token of products that are written out, in fp32, and summed up."""
     turns: float = 0.0
     """Turns of the loops that public code runs over a sequence; 0: there are none, or kernels in their place."""
+
+    @property
+    def stream_width(self) -> float:
+        """Elements of two bytes a token that pointwise parts read and write in a pass; each product is written in four,
+        and read.
+        """
+        return self.sums.stream_width + 4 * self.broadcast
 
 
 def forwards_beside(scenario: Scenario) -> float:
@@ -161,6 +171,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         expert_calls=calls * (1 + adapts_experts(scenario) * adapted) if looped else 0.0,
         inside_moves=CLAMPED_MOVES if traits is not None and traits.gate_up == "clamped" else 2.0,
         wide_experts=sums.experts > 0 and widens_experts(scenario),
+        broadcast=sums.broadcast_width if sums_products(scenario) else 0.0,
         turns=_turns(scenario, sums),
     )
 

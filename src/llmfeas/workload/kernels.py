@@ -125,6 +125,8 @@ def traits_of(scenario: Scenario) -> Implementation:
         traits = replace(traits, expert_adapters="none")
     if scenario.method in ("lora", "qlora"):
         traits = _adapted(scenario, traits)
+    if scenario.transformers == "4" and traits.recurrence == "written" and scenario.model.architecture.state_space:
+        traits = replace(traits, recurrence="summed")
     return traits if has_host(scenario) or not traits.streams_inputs else replace(traits, streams_inputs=False)
 
 
@@ -182,6 +184,11 @@ def widens_experts(scenario: Scenario) -> bool:
 def loops_over_sequences(scenario: Scenario) -> bool:
     """Whether recurrences run as public code writes them out, one part of a sequence after the other."""
     return not (runs_fused(scenario) or runs_compiled(scenario) or traits_of(scenario).recurrence == "kernel")
+
+
+def sums_products(scenario: Scenario) -> bool:
+    """Whether contractions of state spaces are sums over broadcast products, as transformers wrote them before 5.18."""
+    return loops_over_sequences(scenario) and traits_of(scenario).recurrence == "summed"
 
 
 def adapts_experts(scenario: Scenario) -> bool:
