@@ -131,6 +131,13 @@ def test_a_model_that_writes_its_answers_itself_has_a_cache_while_it_writes_and_
         asked(task="grpo", rollout_engine="transformers", colocate="false")
 
 
+def test_ranks_that_write_themselves_gather_what_is_divided() -> None:
+    ask = {"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "grpo", "zero": 3, "rollout_engine": "transformers"}
+    memory = asked(**ask)["result"]["memory"]
+    assert memory["peak_moment"] == "decode"
+    assert memory["components"]["weights_bytes"] == pytest.approx(4 * 8.03e9, rel=0.01)
+
+
 def test_longer_answers_take_longer_to_write() -> None:
     def seconds(**changes: Any) -> float:
         return asked(task="grpo", **changes)["result"]["time"]["step_seconds"]["expected"]

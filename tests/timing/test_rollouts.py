@@ -82,6 +82,9 @@ def test_a_model_that_writes_itself_takes_longer_the_more_so_with_adapters() -> 
     assert 2.5 < small.seconds < 5.5 and 5 < adapted.seconds < 9
     assert small.seconds > 5 * served.seconds
     assert (small.prompts, served.prompts) == (8, 1)
+    own = {**asked, "model": "qwen2.5-7b", "rollout_engine": "transformers"}
+    packed, whole = (rollout(**own, adapters=kind) for kind in ("qlora", "lora"))
+    assert packed.seconds > 1.2 * whole.seconds
 
 
 @pytest.mark.parametrize("task", ["finetune", "dpo"])

@@ -93,7 +93,7 @@ def fullest(
     tensors of the training, and those of the writing.
     """
     if writes_itself(scenario):
-        server, asleep = {"kv_cache_bytes": _own_cache(scenario)}, {}
+        server, asleep = {"kv_cache_bytes": _own_cache(scenario), **_gathered(scenario, tensors)}, {}
     elif sleeps(scenario):
         asleep = {"workspace_bytes": _graphs(scenario)}
     else:
@@ -101,6 +101,12 @@ def fullest(
     writing = while_writing(tensors)
     fuller = writing.bytes + sum(server.values()) > tensors.bytes + sum(asleep.values())
     return (writing, server) if fuller else (tensors, asleep)
+
+
+def _gathered(scenario: Scenario, tensors: TensorMemory) -> dict[str, float]:
+    """Bytes of the other ranks' shards, which each one gathers to write with (trl 1.16, ds3_gather_for_generation)."""
+    others = scenario.dp * scenario.cp - 1 if scenario.zero >= 3 else 0
+    return {"weights_bytes": others * tensors.components["weights_bytes"]} if others else {}
 
 
 def _own_cache(scenario: Scenario) -> float:

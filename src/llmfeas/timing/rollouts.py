@@ -129,7 +129,7 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         adapters=None,
         engine=scenario.rollout_engine or WRITER,
         precision=sixteen,
-        quant="none",
+        quant=scenario.quant if writes_itself(scenario) and scenario.method == "qlora" else "none",
         kv_dtype=sixteen,
         context=scenario.seq_len,
         prompt=scenario.seq_len - length,
