@@ -175,6 +175,10 @@ EVIDENCE = {
         "unmeasured-speed",
         "nobody has published the speed of such a run ({}): its range is judgement, and no share of runs is claimed",
     ),
+    "judged": (
+        "unmeasured-speed",
+        "no measured speed sets the range of such a run ({}): it is judgement, and no share of runs is claimed",
+    ),
     "single-source": (
         "single-source-speed",
         "one source alone has published the speed of such runs ({}): another machine may lie outside of the range",

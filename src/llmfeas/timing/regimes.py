@@ -14,7 +14,7 @@ from ..catalog.limited import Limited
 from ..record import dataclass, replace
 from .paths import Path, inference_path
 
-Evidence = Literal["enough", "few", "single-source", "none"]
+Evidence = Literal["enough", "few", "single-source", "judged", "none"]
 """What stands behind a range: measurements of several sources, of two or beside judgement, of one, of nobody."""
 
 PRIOR_FACTOR = 1.15
@@ -136,12 +136,13 @@ version 0.6 on H100 and GB200, asked with the longest answers that they allow, t
 
 
 def unmeasured(found: Interval, task: str, *, written: bool) -> Interval:
-    """The interval of a task that nobody published a speed of: that of fine-tuning, widened by judgement.
+    """The interval of a task with an objective, whose speeds, where any are known, are not fitted: that of fine-tuning,
+    widened by judgement.
 
     `written`: what is learned from is written before, at the speed of a server that does nothing else.
     """
     width = math.exp(math.hypot(math.log(found.width), math.log(WRITTEN_FACTOR if written else PRIOR_FACTOR)))
-    return Interval(f"{task}, {found.regime}", width, "none", found.factor)
+    return Interval(f"{task}, {found.regime}", width, "judged", found.factor)
 
 
 def _with_judgement(evidence: Evidence) -> Evidence:
