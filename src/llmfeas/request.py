@@ -141,12 +141,18 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
     near = list(dict.fromkeys(spellings[name] for name in get_close_matches(text[:60], spellings, n=3)))
     near = near if here is None else []
     said = None if near else ours(text)
-    others = len({*spellings.values()} - {*option.choices}) if option.extensible else 0
-    more = f", nor of {others} that files are named by" if others else ""
-    what = f"{option.flag}: {printable(raw, 40)!r} is not one of {', '.join(option.choices)}{more}."
+    what = f"{option.flag}: {printable(raw, 40)!r} is {_not_one_of(option, spellings, bool(near))}."
     if here is not None:
         raise UsageError("bad-choice", what, f"Here it is {here}.", near)
     raise UsageError("bad-choice", what, f"See {said.text}." if said else _did_you_mean(near), near)
+
+
+def _not_one_of(option: Option, spellings: Mapping[str, str], hinted: bool) -> str:
+    """What a value is not: one of the choices, of which a catalog may have too many to list."""
+    more = len(set(spellings.values()) - set(option.choices))
+    if hinted and more:
+        return f"none of the {len(option.choices) + more} that are known"
+    return f"not one of {', '.join(option.choices)}" + (f" or {more} more" if more else "")
 
 
 def _text(option: Option, raw: Value) -> str:

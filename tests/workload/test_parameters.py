@@ -114,6 +114,8 @@ OF_A_TABLE = {
     "eurollm-1.7b",
     "exaone-3.0-7.8b",
     "falcon-h1-1.5b-deep",
+    "foundation-sec-8b",
+    "llm-jp-4-8b",
     "falcon-h1r-7b",
     "falcon2-11b",
     "glm-4.5-air-reap-82b",

@@ -161,6 +161,9 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
     found = index.exact.get(joined(tokens)) or index.defaults.get(tokens)
     if found is not None or not by_words:
         return found
+    bare = index.exact.get(joined(tokens_of(_provider_and_rest(reading.text, catalog)[1])))
+    if bare is not None and offers.peek(bare, "provider") == whose:
+        return bare
     wanted = tuple(word for word in tokens if word not in FILLERS)
     if joined(wanted) in index.exact:
         return index.exact[joined(wanted)]

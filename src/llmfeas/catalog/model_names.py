@@ -30,6 +30,7 @@ _WORD: Final = re.compile(
     r"\d+x\d+(?:\.\d+)?[bmt]?(?![a-z0-9])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
     r"|\d+(?:\.\d+)?[bmtk](?![a-z0-9])|[a-z]+|\d+(?:\.\d+)?"
 )
+_SPELLED: Final = {"distil": "distill", "distilled": "distill"}
 _SIZE: Final = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
 _PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
 _NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
@@ -126,7 +127,7 @@ def typed(text: str) -> TypedName:
 def _words(plain: str) -> Iterator[str]:
     before = ""
     for word in _WORD.findall(plain):
-        word = word.removesuffix(".0") if _NUMBER.fullmatch(word) else word
+        word = _SPELLED.get(word, word.removesuffix(".0") if _NUMBER.fullmatch(word) else word)
         if word != before:
             yield word
         before = word
