@@ -1,4 +1,4 @@
-"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper."""
+"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper, T5Gemma."""
 
 from __future__ import annotations
 
@@ -51,6 +51,33 @@ def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = Fal
     rate = config.rate("dropout")
     dropout = Dropout(embedding=rate, attention=config.rate("attention_dropout"), residual=rate)
     return {"source": source, "dropout": dropout}
+
+
+@reader
+def stack_beside(config: Config, parts: Parts) -> Parts:
+    """Read T5Gemma's encoder: a stack of its own sizes, with a token table of its own, windows on both sides."""
+    stack = config.nested("encoder", config.defaults)
+    if stack is None:
+        raise config.wrong("encoder", "is missing")
+    layers, size = (
+        stack.count("num_hidden_layers", "layers"),
+        stack.optional_count("sliding_window", "tokens", zero=True),
+    )
+    kinds = stack.words("layer_types", 10_000) or ("sliding_attention", "full_attention") * layers
+    if any(kinds[i] != ("sliding_attention", "full_attention")[i % 2] for i in range(min(layers, len(kinds)))):
+        raise stack.wrong("layer_types", "is no turn of windows and whole layers, which is not supported")
+    source = SourceEncoder(
+        layers=layers,
+        heads=stack.count("num_attention_heads", "heads"),
+        kv_heads=stack.count("num_key_value_heads", "heads"),
+        head_dim=stack.count("head_dim"),
+        hidden=stack.count("hidden_size"),
+        ffn=stack.count("intermediate_size"),
+        window=2 * size - 1 if size else 0,
+        whole_every=2,
+        own_table=True,
+    )
+    return {"source": source}
 
 
 @reader
