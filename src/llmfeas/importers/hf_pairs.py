@@ -1,11 +1,13 @@
-"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper, T5Gemma."""
+"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper, T5Gemma, LED and the Longformer in it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ..catalog.parts import Dropout, SideWeights, SourceEncoder
+from ..catalog.parts import Dropout, SideWeights, SourceEncoder, Window
+from ..record import replace
 from .config_file import Config
+from .hf_encoder import square
 from .hf_parts import Parts, reader
 
 _T5_ACTIVATIONS: Final = {"gated-gelu": (True, "gelu_new"), "gated-silu": (True, "silu"), "relu": (False, "relu")}
@@ -78,6 +80,40 @@ def stack_beside(config: Config, parts: Parts) -> Parts:
         own_table=True,
     )
     return {"source": source}
+
+
+@reader
+def long_source(config: Config, parts: Parts) -> Parts:
+    """Read LED: an encoder with positions of its own, whose tokens see those near to them, a few of them all."""
+    source = replace(
+        parts["source"],
+        learned_positions=config.count("max_encoder_position_embeddings", "tokens"),
+        window=nearby(config),
+        beside=for_all(parts["hidden"]),
+    )
+    return {"source": source}
+
+
+def nearby(config: Config) -> int:
+    """The tokens that Longformer's layers see: one number, or one a layer."""
+    value = config.raw("attention_window")
+    if isinstance(value, list) and len(set(map(str, value))) == 1:
+        config = config.with_defaults({"nearby": value[0]})
+        return config.count("nearby", "tokens")
+    return config.count("attention_window", "tokens")
+
+
+def for_all(hidden: int) -> SideWeights:
+    """Longformer's second projections, for those few tokens that all see and that see all: held, and hardly used."""
+    return SideWeights(vectors=3 * square(hidden))
+
+
+@reader
+def near_and_global(config: Config, parts: Parts) -> Parts:
+    """Read Longformer: BERT whose tokens see those near to them, with second projections in each layer."""
+    layers: int = parts["layers"]
+    window, beside = Window(size=nearby(config)), for_all(parts["hidden"])
+    return {"window": window, "windowed": [True] * layers, "beside": [beside] * layers}
 
 
 @reader
