@@ -44,9 +44,11 @@ def test_parameters_and_work_equal_those_of_the_class(tmp_path: Path, row: dict[
     model = read(tmp_path, row["config"])
     assert parameters(model).total == row["parameters"]
     found = step_flop(model.architecture, 1, row["tokens"], kernel="eager", dropout=0.0)
-    assert found.forward == row["forward"]
+    # LED multiplies values in blocks of half as many tokens more than its window has
+    assert found.forward == pytest.approx(row["forward"], rel=0.004 if kind(row) == "led" else 1e-12)
     # the first convolution over sound has no input that a gradient goes to
-    assert found.backward == pytest.approx(row["backward"], rel=0.015 if kind(row) == "whisper" else 1e-12)
+    loose = {"whisper": 0.015, "led": 0.004}
+    assert found.backward == pytest.approx(row["backward"], rel=loose.get(kind(row), 1e-12))
 
 
 @pytest.mark.parametrize("row", DATA["catalog"], ids=lambda row: str(row["id"]))
@@ -110,6 +112,13 @@ def test_what_an_encoder_reads_is_its_prompt() -> None:
         llmfeas.estimate(model="whisper-large-v3", device="rtx-4090", task="inference", prompt=300)
 
 
+def test_an_encoder_may_read_more_than_its_decoder_writes() -> None:
+    found = llmfeas.estimate(model="led-large", device="rtx-4090", task="inference", prompt=16000)
+    assert (found.scenario.prompt, found.scenario.context) == (16000, 512)
+    with pytest.raises(UsageError, match="beyond the 16384 learned positions"):
+        llmfeas.estimate(model="led-large", device="rtx-4090", task="inference", prompt=16385)
+
+
 def test_engines_without_them_are_refused() -> None:
     found = llmfeas.estimate(model="whisper-large-v3", device="rtx-4090", task="inference", engine="llama.cpp")
     assert found.verdict.status == "unsupported"
@@ -117,8 +126,8 @@ def test_engines_without_them_are_refused() -> None:
 
 
 def test_what_is_not_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"of encoder-decoders t5, .* are known, not led"):
-        read(tmp_path, {"model_type": "led"})
+    with pytest.raises(DataError, match=r"of encoder-decoders t5, .* are known, not fsmt"):
+        read(tmp_path, {"model_type": "fsmt"})
     with pytest.raises(DataError, match="two vocabularies"):
         read(tmp_path, {"model_type": "marian", "decoder_vocab_size": 77})
     with pytest.raises(DataError, match="feed_forward_proj"):

@@ -281,18 +281,18 @@ class Architecture:
         if cached is None:
             source = self.source
             rows = source.learned_positions or self.learned_positions
+            beside = source.beside or self.layer_kinds[-1].beside
+            runs = tuple(LayerKind(times=times, windowed=windowed, beside=beside) for times, windowed in source.runs)
             cached = replace(
                 self,
                 encoder=True,
                 layers=source.layers,
-                layer_runs=(LayerKind(times=source.layers, beside=self.layer_kinds[-1].beside),),
-                heads=source.heads or self.heads,
-                kv_heads=source.heads or self.kv_heads,
-                ffn=source.ffn or self.ffn,
+                layer_runs=runs,
+                **source.widths(self.hidden, self.heads, self.kv_heads, self.head_dim, self.ffn),
                 positions="learned" if rows else self.positions,
                 learned_positions=rows,
-                tied=True,
-                source=replace(source, layers=self.layers, heads=self.heads),
+                tied=not source.own_table,
+                source=source.turned(self.layers, self.heads, self.kv_heads, self.head_dim),
             )
             object.__setattr__(self, "_reader", cached)
         return cached

@@ -183,7 +183,8 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False, coun
     With `effective` an effective size may stand for a size (`4b` for `e4b`). `count`: the parameters of a model whose
     names say no size; one that says about as many is its (`bge-m3:567m`).
     """
-    if _other_version(asked.needed, name.needed):
+    built = _MADE_OF in name.needed and _MADE_OF not in asked.needed  # `gemma 5` is no T5Gemma
+    if built or _other_version(asked.needed, name.needed):
         return None
     left = Counter((*name.needed, *name.optional))
     before = ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ..record import dataclass
+from ..record import dataclass, replace
 from .types import STRICT, Count, CountOrZero, Few, Fraction, Layers, Positive
 
 
@@ -175,7 +175,19 @@ class SourceEncoder:
     """Positions that it makes of any input (Whisper: 1500 of 30 s); 0: one a token of the text."""
     heads: CountOrZero = 0
     ffn: CountOrZero = 0
-    """Its heads and the width of its feed-forward; 0: the decoder's."""
+    hidden: CountOrZero = 0
+    kv_heads: CountOrZero = 0
+    head_dim: CountOrZero = 0
+    """Its heads, the width of its feed-forward, that of its stream, its heads of keys and their width; 0: the
+    decoder's."""
+    window: CountOrZero = 0
+    """Tokens, on both sides together, that its layers see; 0: all of them."""
+    whole_every: CountOrZero = 0
+    """With a window: every so manyth layer sees all tokens; 0: none does."""
+    own_table: bool = False
+    """It has a token table of its own."""
+    beside: SideWeights | None = None
+    """Small weights beside the operators of each of its layers; None: those of the decoder's."""
     learned_positions: CountOrZero = 0
     """Rows of its own table of positions; 0: as the decoder, where that has one."""
     bands: CountOrZero = 0
@@ -183,6 +195,30 @@ class SourceEncoder:
     decoder's token table."""
     still: bool = False
     """Both tables of positions are waves, held and not trained; that of an encoder of sound is anyway."""
+
+    @property
+    def runs(self) -> tuple[tuple[int, bool], ...]:
+        """Its layers in order: how many beside each other, and whether they see a window."""
+        if not self.window or not self.whole_every:
+            return ((self.layers, self.window > 0),)
+        turns, rest = divmod(self.layers, self.whole_every)
+        found = ((self.whole_every - 1, True), (1, False)) * turns + ((rest, True),)
+        return tuple(run for run in found if run[0])
+
+    def widths(self, hidden: int, heads: int, kv_heads: int, head_dim: int, ffn: int | None) -> dict[str, Any]:
+        """Its own widths and window by their names in an architecture; the widths that it has not are the decoder's."""
+        return {
+            "hidden": self.hidden or hidden,
+            "heads": self.heads or heads,
+            "kv_heads": self.kv_heads or self.heads or kv_heads,
+            "head_dim": self.head_dim or head_dim,
+            "ffn": self.ffn or ffn,
+            "window": Window(size=self.window) if self.window else None,
+        }
+
+    def turned(self, layers: int, heads: int, kv_heads: int, head_dim: int) -> SourceEncoder:
+        """The same seen from the encoder, for which it is the decoder that has sizes of its own."""
+        return replace(self, layers=layers, heads=heads, kv_heads=kv_heads, head_dim=head_dim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,12 +139,14 @@ def _encoder_decoders() -> list[str]:
     return [kind for kind in table()["families"] if (found := family(kind)) and found.encoder_decoder]
 
 
-_NESTED: Final = ("text_config", "llm_config", "language_config")
-"""Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's."""
+_NESTED: Final = ("text_config", "llm_config", "language_config", "decoder")
+"""Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's, T5Gemma's."""
 
 
 def _tied_as(whole: Config, text: Config, kind: str) -> Config:
-    """The inner configuration with what both together say of the embedding and the head."""
+    """The inner configuration with what both say of embedding and head, and with the encoder that stands beside it."""
+    if whole.raw("encoder") is not None:
+        text = replace(text, fields={**text.fields, "encoder": whole.raw("encoder")})
     said = [place.fields.get("tie_word_embeddings") for place in (whole, text)]
     if said[0] is None or (kind in table()["tied_by_either"] and said[1] is True):
         return text

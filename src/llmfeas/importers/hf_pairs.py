@@ -1,11 +1,13 @@
-"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper."""
+"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper, T5Gemma, LED and the Longformer in it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ..catalog.parts import Dropout, SideWeights, SourceEncoder
+from ..catalog.parts import Dropout, SideWeights, SourceEncoder, Window
+from ..record import replace
 from .config_file import Config
+from .hf_encoder import square
 from .hf_parts import Parts, reader
 
 _T5_ACTIVATIONS: Final = {"gated-gelu": (True, "gelu_new"), "gated-silu": (True, "silu"), "relu": (False, "relu")}
@@ -51,6 +53,67 @@ def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = Fal
     rate = config.rate("dropout")
     dropout = Dropout(embedding=rate, attention=config.rate("attention_dropout"), residual=rate)
     return {"source": source, "dropout": dropout}
+
+
+@reader
+def stack_beside(config: Config, parts: Parts) -> Parts:
+    """Read T5Gemma's encoder: a stack of its own sizes, with a token table of its own, windows on both sides."""
+    stack = config.nested("encoder", config.defaults)
+    if stack is None:
+        raise config.wrong("encoder", "is missing")
+    layers, size = (
+        stack.count("num_hidden_layers", "layers"),
+        stack.optional_count("sliding_window", "tokens", zero=True),
+    )
+    kinds = stack.words("layer_types", 10_000) or ("sliding_attention", "full_attention") * layers
+    if any(kinds[i] != ("sliding_attention", "full_attention")[i % 2] for i in range(min(layers, len(kinds)))):
+        raise stack.wrong("layer_types", "is no turn of windows and whole layers, which is not supported")
+    source = SourceEncoder(
+        layers=layers,
+        heads=stack.count("num_attention_heads", "heads"),
+        kv_heads=stack.count("num_key_value_heads", "heads"),
+        head_dim=stack.count("head_dim"),
+        hidden=stack.count("hidden_size"),
+        ffn=stack.count("intermediate_size"),
+        window=2 * size - 1 if size else 0,
+        whole_every=2,
+        own_table=True,
+    )
+    return {"source": source}
+
+
+@reader
+def long_source(config: Config, parts: Parts) -> Parts:
+    """Read LED: an encoder with positions of its own, whose tokens see those near to them, a few of them all."""
+    source = replace(
+        parts["source"],
+        learned_positions=config.count("max_encoder_position_embeddings", "tokens"),
+        window=nearby(config),
+        beside=for_all(parts["hidden"]),
+    )
+    return {"source": source}
+
+
+def nearby(config: Config) -> int:
+    """The tokens that Longformer's layers see: one number, or one a layer."""
+    value = config.raw("attention_window")
+    if isinstance(value, list) and len(set(map(str, value))) == 1:
+        config = config.with_defaults({"nearby": value[0]})
+        return config.count("nearby", "tokens")
+    return config.count("attention_window", "tokens")
+
+
+def for_all(hidden: int) -> SideWeights:
+    """Longformer's second projections, for those few tokens that all see and that see all: held, and hardly used."""
+    return SideWeights(vectors=3 * square(hidden))
+
+
+@reader
+def near_and_global(config: Config, parts: Parts) -> Parts:
+    """Read Longformer: BERT whose tokens see those near to them, with second projections in each layer."""
+    layers: int = parts["layers"]
+    window, beside = Window(size=nearby(config)), for_all(parts["hidden"])
+    return {"window": window, "windowed": [True] * layers, "beside": [beside] * layers}
 
 
 @reader

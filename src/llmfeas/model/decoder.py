@@ -273,7 +273,7 @@ class Decoder:
             stream = self.reader.body(recorder.new(inner.sizes.bs, 8))
         else:
             bs = context.sizes.b * tokens if tokens else context.sizes.bs
-            stream = recorder.new(bs * self.tape.embedding.hidden, context.recipe.weight_bytes)
+            stream = recorder.new(bs * (source.hidden or self.tape.embedding.hidden), context.recipe.weight_bytes)
             stream.node = context.input_leaf(stream) if recorder.recording else None
         bias: Tensor | None = None
         if context.setup.architecture.positions == "distances":

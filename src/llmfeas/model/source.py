@@ -12,7 +12,7 @@ from ..autograd.basic import scaled, unary_of_input
 from ..autograd.graph import Tensor
 from ..autograd.products import linear
 from ..autograd.storage import Sizes
-from ..autograd.views import copy
+from ..autograd.views import copy, repeated
 from ..catalog.architecture import Architecture
 from ..catalog.parts import SourceEncoder
 from ..record import dataclass, replace
@@ -77,7 +77,10 @@ class CrossAttention(Operator):
     is_common: ClassVar[bool] = False
     hidden: int
     heads: int
+    kv_heads: int
     head_dim: int
+    read: int
+    """Width of the encoder's stream."""
     source: int
     bias: bool = False
     key_bias: bool = True
@@ -91,7 +94,7 @@ class CrossAttention(Operator):
     @property
     def keys(self) -> SourceKeys:
         """What makes its keys and values, which counts as the encoder's."""
-        return SourceKeys(self.hidden, self.width, 1, self.bias, self.key_bias)
+        return SourceKeys(self.read, self.kv_heads * self.head_dim, 1, self.bias, self.key_bias)
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -121,12 +124,12 @@ class CrossAttention(Operator):
     @property
     def source_values(self) -> int:
         """Keys and values of all positions."""
-        return 2 * self.width * self.source
+        return 2 * self.kv_heads * self.head_dim * self.source
 
     @property
     def cache_parts(self) -> int:
         """Heads."""
-        return self.heads
+        return self.kv_heads
 
     @property
     def stream_width(self) -> float:
@@ -135,7 +138,7 @@ class CrossAttention(Operator):
 
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """Its heads."""
-        return replace(self, heads=-(-self.heads // tp))
+        return replace(self, heads=-(-self.heads // tp), kv_heads=-(-self.kv_heads // tp))
 
     def program(self, context: Context) -> CrossAttentionProgram:
         """Attention of every token to every position of the source."""
@@ -157,6 +160,7 @@ class CrossAttentionProgram:
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
         """What it attends to, and the scores that eager code returns."""
         context, recorder, heads = self.context, self.context.recorder, self.operator.heads
+        groups = heads // self.operator.kv_heads
         source = around.source
         assert source is not None
         query = context.apply(self.q, x)
@@ -171,8 +175,11 @@ class CrossAttentionProgram:
         key, value = context.cached(key), context.cached(value)
         weights: Tensor | None = None
         if context.recipe.eager:
-            out, weights = eager(context, query, key, value, groups=1, heads=heads, around=source.around, out=query.n)
+            out, weights = eager(
+                context, query, key, value, groups=groups, heads=heads, around=source.around, out=query.n
+            )
         else:
+            key, value = (repeated(recorder, each, groups) for each in (key, value))
             out = fused_alike(context, query, key, value, heads, source.around.bias)
         return context.apply(self.o, out), weights
 
@@ -213,7 +220,15 @@ def cross_attention(architecture: Architecture, source: SourceEncoder) -> CrossA
     """The attention of a decoder's layer to its encoder."""
     a = architecture
     return CrossAttention(
-        a.hidden, a.heads, a.head_dim, source.tokens, bias=a.qkv_bias, key_bias=a.key_bias, out_bias=a.out_bias
+        a.hidden,
+        a.heads,
+        a.kv_heads,
+        a.head_dim,
+        source.hidden or a.hidden,
+        source.tokens,
+        bias=a.qkv_bias,
+        key_bias=a.key_bias,
+        out_bias=a.out_bias,
     )
 
 
@@ -223,5 +238,5 @@ def made_for_decoder(architecture: Architecture, source: SourceEncoder) -> tuple
     `source`: of the encoder, which says what its decoder is.
     """
     a = architecture
-    keys = SourceKeys(a.hidden, source.heads * a.head_dim, source.layers, a.qkv_bias, a.key_bias)
+    keys = SourceKeys(a.hidden, source.kv_heads * source.head_dim, source.layers, a.qkv_bias, a.key_bias)
     return (keys, Convolutions(source.bands, a.hidden)) if source.bands else (keys,)

@@ -30,21 +30,23 @@ MANY = 10**9
 """A global batch that feeds all ranks, where none is settled yet."""
 
 
-def within_positions(draft: Draft, model: Model, length: int, option: str) -> None:
+def within_positions(draft: Draft, model: Model, length: int, option: str, rows: int = 0) -> None:
     """Refuse what a learned position table has no row for, warn beyond the trained context.
+
+    `rows`: of the encoder's own table, where that is what the length is about.
 
     Raises:
         UsageError: beyond a learned position table.
     """
     table = model.architecture.learned_positions
-    if table is not None and length > min(table, model.context):
-        limit = min(table, model.context)
+    limit = rows or (model.context if table is None else min(table, model.context))
+    if (rows or table is not None) and length > limit:
         raise UsageError(
             "beyond-positions",
             f"{option} {length} is beyond the {limit} learned positions of {model.name}",
             f"use at most {limit}",
         )
-    if length > model.context:
+    if length > limit:
         draft.warn("beyond-context", f"{option} {length} is beyond the context of {model.name}, {model.context} tokens")
 
 

@@ -129,7 +129,7 @@ def _settle_translating(draft: Draft, model: Model, source: SourceEncoder) -> No
             "leave --prompt out",
         )
     if source.learned_positions and not source.tokens:
-        within_positions(draft, model, prompt, "--prompt")
+        within_positions(draft, model, prompt, "--prompt", source.learned_positions)
     context = draft.given.get("context")
     usual = min(model.context, context or CHAT_ANSWER_TOKENS)
     output = draft.settle("output", usual, "model" if usual == model.context else "default")
