@@ -131,8 +131,7 @@ WRITTEN_FACTOR = 2.0
 """Widening for trainings that write their answers first. Three runs of NeMo RL 0.4 on H100, which nothing was fitted to
 (docs/about/performance-summary.md: Llama 3.1 8B, Qwen3 32B and 30B-A3B, with the lengths that answers had on average),
 took 2.1, 0.96 and 1.9 times as long as computed: steps wait for their longest answer, and for weights to arrive. Ten of
-version 0.6 on H100 and GB200, asked with the longest answers that they allow, took 0.96 to 1.35 times as long for Qwen3
-30B-A3B and 235B-A22B (one 1.9) and 2.2 to 3.2 times for DeepSeek V3: seven inside."""
+version 0.6 on H100 and GB200 with their longest answers had seven inside; data/measurements/rl.yaml has them."""
 
 
 def unmeasured(found: Interval, task: str, *, written: bool) -> Interval:

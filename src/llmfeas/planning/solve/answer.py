@@ -102,7 +102,11 @@ def is_feasible(request: Request, catalog: Catalog, *, on_host: bool = False) ->
     """Whether a request works, be it tightly; on the device alone unless layers on the host are asked for, or allowed
     with `on_host`.
     """
-    result = estimated(request, catalog)
+    return works(estimated(request, catalog), on_host=on_host)
+
+
+def works(result: Estimate | None, *, on_host: bool) -> bool:
+    """Whether a request that was estimated works, as `is_feasible` asks."""
     return result is not None and result.verdict.status in FEASIBLE and (on_host or not spills(result))
 
 

@@ -6,14 +6,14 @@ import math
 
 from ...catalog.joined import Joined
 from ...catalog.store import Catalog
-from ...errors import UsageError
+from ...errors import LlmfeasError, UsageError
 from ...feasibility.result import Estimate
 from ...feasibility.served_load import server_of
 from ...load.targets import largest_rate, most_users
 from ...memory.peak import memory
 from ...record import replace
 from ...scenario import Scenario
-from ...settle import hardware_named
+from ...settle import before_layout, hardware_named
 from ...units import digits
 from ...workload.serving import replicas
 from .answer import FEASIBLE, Answer, Request, estimated, outcome, without
@@ -46,9 +46,7 @@ def max_users(request: Request, catalog: Catalog) -> Answer:
         request = {**request, "tpot": READ}
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-users has no --rate", "Ask solve max-rate.")
-    alone = estimated({**request, "concurrency": 1}, catalog)
-    requests = None if alone is None else alone.scenario.requests
-    search = SearchedSetting("concurrency", 1, min(MOST_USERS, requests or MOST_USERS))
+    search = SearchedSetting("concurrency", 1, min(MOST_USERS, _requests(request, catalog) or MOST_USERS))
     ways = _ways(request, _users, catalog)
     found = _told(inverted("max-users", search, _laid_out(request, ways), catalog), "concurrency", ways)
     return replace(found, notes=(TAKEN, *found.notes)) if unsaid else found
@@ -85,6 +83,14 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
     more = max(high, low * STEP)
     beyond = {"rate": more, **outcome({**request, "rate": more}, catalog)}
     return _told(Answer("max-rate", {"rate": low}, best, beyond), "rate", ways)
+
+
+def _requests(request: Request, catalog: Catalog) -> int | None:
+    """How many requests are to be answered, if that is said; of a refused one the search tells."""
+    try:
+        return before_layout({**request, "concurrency": 1}, catalog).scenario.requests
+    except LlmfeasError:
+        return None
 
 
 def _users(scenario: Scenario) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound
+from ...feasibility.result import Estimate
 from ...feasibility.verdict import host_exceeds
 from ...memory.peak import memory
 from ...options import GROUPED
@@ -16,7 +18,7 @@ from ...settle import resolution
 from ...workload.parameters import parameters
 from ..asked import REFUSALS, skipped
 from ..bisection import largest, smallest
-from .answer import Answer, Request, estimated, is_feasible, lies_on_host, may_run, outcome, without
+from .answer import Answer, Request, estimated, is_feasible, lies_on_host, may_run, outcome, without, works
 
 MEBIBYTE = 2**20
 ON_HOST = "the model does not fit on the device alone: what is more takes room from its layers, and speed with them"
@@ -41,13 +43,17 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
     def request_at(value: int) -> dict[str, object]:
         return {**request, search.setting: value * search.unit}
 
+    @cache
+    def asked(value: int) -> Estimate | None:
+        return estimated(request_at(value), catalog)
+
     if request.get(search.setting) is not None:
         flag = "--" + search.setting.replace("_", "-")
         raise UsageError("contradiction", f"solve {question} searches {flag}", f"Leave {flag} out.")
 
     def found(*, on_host: bool) -> int | None:
         def holds(value: int) -> bool:
-            return is_feasible(request_at(value), catalog, on_host=on_host)
+            return works(asked(value), on_host=on_host)
 
         if not search.grows_harder:
             return smallest(holds, search.low, search.high)
@@ -58,7 +64,7 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
     # requests at once may choose another engine, no other setting does
     if search.setting == "concurrency" or may_run(request_at(search.low), catalog):
         value = found(on_host=False)
-        if value is None and search.grows_harder and is_feasible(request_at(search.low), catalog, on_host=True):
+        if value is None and search.grows_harder and works(asked(search.low), on_host=True):
             value, notes = found(on_host=True), (ON_HOST,)
     if value is None:
         edge = search.low if search.grows_harder else search.high
@@ -68,8 +74,7 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
     beyond: dict[str, object] | None = None
     if search.low <= step <= search.high:
         beyond = {search.setting: step * search.unit, **outcome(request_at(step), catalog)}
-    there = estimated(request_at(value), catalog)
-    return Answer(question, {search.setting: value * search.unit}, there, beyond, notes)
+    return Answer(question, {search.setting: value * search.unit}, asked(value), beyond, notes)
 
 
 def _largest(search: SearchedSetting, holds: Callable[[int], bool], fits: Callable[[int], bool]) -> int | None:
@@ -173,21 +178,21 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         each for each in catalog.models.values() if each.has_weights and (read or not each.architecture.encoder)
     )
     ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
-    works = [model for model in ordered if _works(model, fixed, catalog, refused)]
+    working = [model for model in ordered if _works(model, fixed, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
     notes = (skipped(list(refused.values()), "models"),) if refused else ()
-    if not works:
+    if not working:
         smallest = ordered[0].id if ordered else next(iter(refused))
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
         return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works", *notes))
-    best = works[-1]
+    best = working[-1]
     limit = parameters(best).total
     answer = {
         "model": best.id,
         "parameters": limit,
-        "works": len(works),
+        "works": len(working),
         "of": len(ordered),
-        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(works[-SHOWN:])],
+        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(working[-SHOWN:])],
     }
     larger = [model for model in ordered if parameters(model).total > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
