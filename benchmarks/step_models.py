@@ -14,11 +14,15 @@ READS_AND_WRITES = ("t5", "whisper", "bart")
 Scenario = dict[str, Any]
 
 
-def device() -> str:
-    """The GPU; a processor does for trying a change of these files out."""
+def on_a_gpu() -> bool:
     import torch
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.cuda.is_available()
+
+
+def device() -> str:
+    """The GPU, else the processor."""
+    return "cuda" if on_a_gpu() else "cpu"
 
 
 def configuration(scenario: Scenario) -> Any:
@@ -49,7 +53,7 @@ def model_class(scenario: Scenario, config: Any) -> Any:
         return transformers.AutoModelForSpeechSeq2Seq
     if config.model_type in READS_AND_WRITES:
         return transformers.AutoModelForSeq2SeqLM
-    if scenario["task"] == "embed":
+    if scenario["task"] == "embed" or scenario["engine"] == "sentence-transformers":
         return transformers.AutoModel
     if scenario["task"] == "reward" or config.model_type in ("bert", "modernbert"):
         config.num_labels = 1 if scenario["task"] == "reward" else 2

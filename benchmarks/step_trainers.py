@@ -16,6 +16,7 @@ from step_models import (
     built,
     configuration,
     device,
+    on_a_gpu,
     tokenizer,
     words,
 )
@@ -92,6 +93,7 @@ def arguments(scenario: Scenario) -> dict[str, Any]:
         "gradient_accumulation_steps": scenario["global_batch"] // scenario["micro_batch"],
         "max_steps": 200,
         "bf16": scenario["precision"] == "bf16-mixed",
+        "use_cpu": not on_a_gpu(),
         "optim": OPTIMIZERS[scenario["optimizer"]],
         "gradient_checkpointing": full,
         "gradient_checkpointing_kwargs": {"use_reentrant": False} if full else None,
@@ -204,20 +206,28 @@ def of_groups(scenario: Scenario, common: dict[str, Any]) -> Any:
     return trl.GRPOTrainer(model=model, args=options, train_dataset=data, **more, **common)
 
 
-def of_embeddings(scenario: Scenario, common: dict[str, Any]) -> Any:
-    """sentence-transformers on pairs of texts, each against all others of the batch."""
-    import datasets
+def reader(scenario: Scenario, length: int) -> tuple[Any, int]:
+    """A model of sentence-transformers that makes a vector of a text, and how many words it knows."""
     import sentence_transformers as sentences
-    from sentence_transformers.sentence_transformer import losses, modules, training_args
+    from sentence_transformers.sentence_transformer import modules
 
     with tempfile.TemporaryDirectory() as folder:
         model, vocab = built(scenario), configuration(scenario).vocab_size
         model.save_pretrained(folder)
         tokenizer(vocab).save_pretrained(folder)
         del model
-        reader = modules.Transformer(folder, max_seq_length=scenario["seq_len"])
-    pooled = modules.Pooling(reader.get_word_embedding_dimension())
-    model = sentences.SentenceTransformer(modules=[reader, pooled], device=device())
+        encoder = modules.Transformer(folder, max_seq_length=length)
+    pooled = modules.Pooling(encoder.get_embedding_dimension())
+    return sentences.SentenceTransformer(modules=[encoder, pooled], device=device()), vocab
+
+
+def of_embeddings(scenario: Scenario, common: dict[str, Any]) -> Any:
+    """sentence-transformers on pairs of texts, each against all others of the batch."""
+    import datasets
+    import sentence_transformers as sentences
+    from sentence_transformers.sentence_transformer import losses, training_args
+
+    model, vocab = reader(scenario, scenario["seq_len"])
     data = datasets.Dataset.from_dict({name: words(512, scenario["seq_len"], vocab) for name in ("anchor", "positive")})
     options = training_args.SentenceTransformerTrainingArguments(**arguments(scenario))
     loss = losses.MultipleNegativesRankingLoss(model)

@@ -2,17 +2,20 @@
 
 `python benchmarks/steps.py FILE [ID...]` runs each row's scenario through the libraries that people use (transformers,
 peft, trl, sentence-transformers, bitsandbytes, liger-kernel), each in a process of its own, and prints what it measured
-as JSON. Weights and tokens are random: nothing is downloaded, and a step takes as long. Tied tables come untied unless
-a configuration ties them. Where llmfeas is not installed: `--write OUT FILE [ID...]` beside one that is, then
-`--read OUT [SECONDS]`, which starts no run after so many seconds. Rows of the engine pytorch-fla alone see the folder
-that STEPS_FLA names, in which flash-linear-attention is installed.
+as JSON; where there is no GPU the processor does the work. Weights and tokens are random: nothing is downloaded, and a
+step takes as long. Tied tables come untied unless a configuration ties them. Where llmfeas is not installed: `--write
+OUT FILE [ID...]` beside one that is, then `--read OUT [SECONDS]`, which starts no run after so many seconds. Rows of
+the engine pytorch-fla alone see the folder that STEPS_FLA names, in which flash-linear-attention is installed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,9 +24,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from step_models import Scenario, built
-from step_trainers import WARM, Clock, trainer
+from step_models import Scenario, built, on_a_gpu, words
+from step_trainers import WARM, Clock, reader, trainer
 
+LIBRARIES = ("accelerate", "peft", "sentence_transformers", "transformers", "trl")
 LONGEST_SECONDS = 90.0
 """A run is ended after so long."""
 
@@ -46,6 +50,36 @@ def generated(scenario: Scenario) -> dict[str, float]:
     torch.cuda.reset_peak_memory_stats()
     first = statistics.median(seconds(1) for _ in range(3))
     return {"decode_tokens_per_second": batch * (new - 1) / (min(seconds(new) for _ in range(2)) - first)}
+
+
+LEAST_SECONDS = 1.0
+"""Texts are read anew until so much time has passed."""
+
+
+def read(scenario: Scenario) -> dict[str, float]:
+    """Tokens a second that sentence-transformers' `encode` makes vectors of, texts of one length in batches; alone is
+    one batch of them.
+    """
+    batch, length = scenario["concurrency"], scenario["prompt"]
+    model, vocab = reader(scenario, length)
+    texts = words(max(batch, min(2048, 16 * batch)), length, vocab)
+
+    def seconds(some: list[str]) -> float:
+        start = time.perf_counter()
+        model.encode(some, batch_size=batch, convert_to_numpy=True, show_progress_bar=False)
+        return time.perf_counter() - start
+
+    for _ in range(2):
+        seconds(texts[:batch])
+    if on_a_gpu():
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+    alone = statistics.median(seconds(texts[:batch]) for _ in range(5))
+    texts = texts[: batch * max(1, round(min(16.0, 3 * LEAST_SECONDS / alone)))]
+    rounds = max(2, min(20, int(LEAST_SECONDS / (alone * len(texts) / batch))))
+    taken = statistics.median(seconds(texts) for _ in range(rounds))
+    return {"prefill_tokens_per_second": len(texts) * length / taken, "alone_seconds": alone}
 
 
 def with_fla() -> None:
@@ -75,15 +109,18 @@ def measured(scenario: Scenario) -> dict[str, Any]:
     if scenario["engine"] == "pytorch-fla":
         with_fla()
     if scenario["task"] == "inference":
-        found: dict[str, Any] = generated(scenario)
+        found: dict[str, Any] = read(scenario) if scenario["engine"] == "sentence-transformers" else generated(scenario)
     else:
         clock = Clock(1 if scenario["task"] == "grpo" else WARM)
         made = trainer(scenario, clock)
         gc.collect()
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+        if on_a_gpu():
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
         made.train()
         found = {"step_seconds": statistics.median(clock.seconds()), "steps": clock.seconds(), **clock.kernels}
+    if not on_a_gpu():
+        return {**found, "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
     free, total = torch.cuda.mem_get_info()
     return {
         **found,
@@ -134,21 +171,19 @@ def load_libraries() -> dict[str, str]:
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     import torch
 
-    query = ["nvidia-smi", "--query-gpu=compute_cap,name,driver_version", "--format=csv,noheader"]
-    generation, *card = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().split(", ")
-    asked = torch.cuda.get_device_capability
-    torch.cuda.get_device_capability = lambda *_: tuple(map(int, generation.split(".")))
-    import accelerate
-    import peft
-    import sentence_transformers
-    import transformers
-    import trl
-
+    asked, card = torch.cuda.get_device_capability, ["none"]
+    if on_a_gpu():
+        query = ["nvidia-smi", "--query-gpu=compute_cap,name,driver_version", "--format=csv,noheader"]
+        generation, *card = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().split(", ")
+        torch.cuda.get_device_capability = lambda *_: tuple(map(int, generation.split(".")))
+    found = {"card": " ".join(card), "torch": str(torch.__version__)}
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            found[name] = str(importlib.import_module(name).__version__)
     torch.cuda.get_device_capability = asked
     if torch.cuda.is_initialized():
         raise SystemExit("a library opened the device when it was imported")
-    used = (torch, accelerate, peft, sentence_transformers, transformers, trl)
-    return {"card": " ".join(card), **{each.__name__: str(each.__version__) for each in used}}
+    return found
 
 
 def run(asked: dict[str, Scenario], limit_seconds: float) -> None:

@@ -165,6 +165,10 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.stream": (0.7, 0.5),
     "prefill.fixed": (2e-4, 0.5),
     "prefill.pipeline_power": (0.8, 0.2),
+    "prefill.eager_launch": (2e-5, 0.4),
+    "prefill.eager_moves": (2.25, 0.15),
+    "prefill.batch": (2e-3, 0.7),
+    "prefill.words": (1e-6, 0.5),
 }
 
 PLANS: Mapping[str, Mapping[str, Centre]] = {"training": TRAINING, "decode": DECODE, "prefill": PREFILL}

@@ -39,6 +39,8 @@ TASKS = (
 )
 INFERENCE = frozenset({"inference"})
 TRAINING = frozenset(TASKS) - INFERENCE
+OF_A_JOB = ("tokens", "deadline", "budget")
+"""Of a training, and of texts that are read by a model which writes nothing: other inference has no end."""
 ADAPTERS = frozenset({"lora", "qlora"}) | GUIDED
 FINETUNING = ADAPTERS | {"finetune"}
 READING = TRAINING - WRITING
@@ -167,7 +169,7 @@ OPTIONS: tuple[Option, ...] = (
            "function; needed with a critic", GROUPED, kind="text", added=True),
     Option("critic", WORKLOAD, "Model that foresees rewards and trains beside (PPO).",
            "the model itself", GROUPED, kind="text", added=True),
-    Option("tokens", WORKLOAD, "Tokens to train on, such as 10B.",
+    Option("tokens", WORKLOAD, "Tokens to train on, such as 10B, or to make vectors of.",
            "pretrain: as published, else 20 a parameter; fine-tuning: 10M", TRAINING, kind="count", maximum=1e18),
     Option("examples", WORKLOAD, "Examples to fine-tune on, such as 5k: instead of --tokens.",
            "tokens are counted", FINETUNING, kind="count", maximum=1e15),

@@ -349,7 +349,7 @@ class Scenario:
         targets = self.ttft_seconds is not None or self.tpot_seconds is not None
         many = targets or bool(self.rate or self.requests) or self.concurrency > 1
         architecture = self.model.architecture
-        return many and not (self.is_training or architecture.encoder or architecture.source)
+        return many and architecture.writes and not (self.is_training or architecture.source)
 
     @property
     def states_on_host(self) -> bool:

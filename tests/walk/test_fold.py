@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, WEIGHTS, numeric_sizes
+from llmfeas.autograd.storage import COMPONENT_BITS, COMPONENTS, FIELD_MASK, ONE_TENSOR, WEIGHTS, numeric_sizes
 from llmfeas.catalog.architecture import Architecture, LayerKind, runs_of
 from llmfeas.catalog.parts import Experts, LinearAttention, Window
 from llmfeas.catalog.store import catalog
@@ -72,9 +72,11 @@ def test_the_fold_agrees_with_the_plain_walk_within_a_hundredth_of_a_percent(mod
     peak = moments.peak(b, s, held)
     folded = max(peak.bytes, plain if peak.moment == "optimizer" else 0)
     assert folded == pytest.approx(plain, rel=1e-4)
-    back = sum(made for (moment, _), made in walked.made.items() if moment == "backward")
+    back = sum(made for (moment, _), made in walked.made.items() if moment == "backward") // ONE_TENSOR
     assert moments.backward == pytest.approx(back, rel=0.01)
-    assert moments.forward == pytest.approx(sum(walked.made.values()) - back, rel=0.01)
+    assert moments.forward == pytest.approx(sum(walked.made.values()) // ONE_TENSOR - back, rel=0.01)
+    written = sum(made for (moment, _), made in walked.made.items() if moment == "forward") % ONE_TENSOR
+    assert moments.written_bytes(b, s) == pytest.approx(written, rel=0.001)
 
 
 @pytest.mark.parametrize("model", ["gpt2", "gemma-3-1b", "deepseek-v2-lite", "qwen3-next-80b-a3b"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .storage import BLOCK_BYTES, FIELD_MASK, Ledger, Storage
+from .storage import BLOCK_BYTES, FIELD_MASK, ONE_TENSOR, Ledger, Storage
 
 Rule = Callable[..., "Sequence[Tensor | None]"]
 """A node's backward: recorder, node and incoming gradient (of the first output that has one) to those of its inputs."""
@@ -75,7 +75,7 @@ def tensor_of(ledger: Ledger, n: int, width: int, component: int, node: Node | A
     storage = Storage()
     storage.ledger = ledger
     storage.component = component
-    ledger.count += 1
+    ledger.tally += size + ONE_TENSOR
     storage.size = size = size << component
     ledger.level += size
     ledger.rising = True

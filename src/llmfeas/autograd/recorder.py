@@ -94,6 +94,7 @@ class Recorder:
             storage = self.replay.products.pop(self.produced, None)
             return self.new(n, width, node, component) if storage is None else view(storage, n, width, node)
         out = self.new(n, width, node, component)
+        self.ledger.tally -= out.storage.size >> out.storage.component
         if self.selective and self.frame is not None and (always or self.produced % 2):
             self.frame.products[self.produced] = out.storage
         return out

@@ -33,6 +33,8 @@ HOST: Final = COMPONENT_BITS * 6
 
 EXPERTS: Final = 1 << FIELD_BITS * MONOMIALS
 """Any number of routed experts of a layer on this rank."""
+ONE_TENSOR: Final = 1 << COMPONENT_BITS
+"""In a tally of what was made: a tensor, beside the fields of its bytes."""
 _TIMES_EXPERTS: Final = sum(
     ((1 << COMPONENT_BITS) - EXPERTS) << COMPONENT_BITS * i for i in range(HOST // COMPONENT_BITS + 1)
 )
@@ -89,7 +91,7 @@ def packed_fields(packed: int, component: int) -> Polynomial:
 class Ledger:
     """The level of all live storages, and a mark (level, moment, place) at each local maximum."""
 
-    __slots__ = ("count", "entered", "here", "last", "level", "made", "marks", "rising", "told")
+    __slots__ = ("entered", "here", "last", "level", "made", "marks", "rising", "tally", "told")
 
     def __init__(self) -> None:
         self.level = 0
@@ -101,16 +103,16 @@ class Ledger:
         self.entered: dict[int, int] = {}
         """The level when each place was first entered."""
         self.marks: list[tuple[int, str, int]] = []
-        self.count = self.told = 0
-        """Tensors made so far, and those before the place was entered."""
+        self.tally = self.told = 0
+        """Tensors made so far with the bytes of those that no product made, now and before the place was entered."""
         self.made: dict[tuple[str, int], int] = {}
-        """The same by moment and place, once these were left."""
+        """Such tallies by moment and place, once these were left."""
 
     def start(self) -> int:
         """Forget what was marked while weights were made; the level where the step begins."""
         self.marks.clear()
         self.made.clear()
-        self.told, self.rising = self.count, False
+        self.told, self.rising = self.tally, False
         return self.level
 
     def begin(self, moment: str) -> None:
@@ -120,8 +122,8 @@ class Ledger:
 
     def leave(self) -> None:
         """Note what was made here since the place was entered."""
-        self.made[self.here] = self.made.get(self.here, 0) + self.count - self.told
-        self.told = self.count
+        self.made[self.here] = self.made.get(self.here, 0) + self.tally - self.told
+        self.told = self.tally
 
     def enter(self, place: int) -> None:
         """Go to a place."""

@@ -172,6 +172,8 @@ class Architecture:
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
     no cache and no projection to the vocabulary. `tied` means that its token table is another's."""
+    embeds: bool = False
+    """A decoder that is asked for vectors or scores of texts, and writes none."""
     masked: bool = False
     """Its class predicts masked tokens by a product, a norm and a bias a token, all of which stand in `beside`."""
     predicts: bool = False
@@ -271,6 +273,11 @@ class Architecture:
     def __getstate__(self) -> dict[str, Any]:
         # A hash of strings holds in one process only.
         return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_kinds", "_reader")}
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes tokens."""
+        return not (self.encoder or self.embeds)
 
     @property
     def reader(self) -> Architecture | None:

@@ -118,6 +118,8 @@ class ServingSpeed:
     """Whose fixed cost a layer it has, where that differs from its family's."""
     launches_experts: bool = False
     """Products of packed routed experts are launched one after the other, whichever a token reaches."""
+    texts: CountOrZero = 0
+    """Of a batch where nobody says how many, of one that is given texts and makes tokens of them; 0: of tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

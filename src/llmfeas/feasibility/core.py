@@ -19,7 +19,7 @@ from ..units import format_count, format_percent
 from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.parameters import Parameters, bare_layers, lifts_input, parameters_of
 from ..workload.serving import answer_tokens
-from .cost import serving_cost, training_cost
+from .cost import job_cost, serving_cost
 from .load_verdict import load_verdict
 from .long_run import long_run
 from .result import Cost, Estimate, Note, ServedLoad
@@ -88,23 +88,13 @@ class Once(Generic[R]):
 
 def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estimate:
     """Answer one settled question, whose memory may have been counted already."""
-    scenario, total = settled.scenario, None
+    scenario = settled.scenario
     counted = counted or memory(scenario)
     under_load = Once(partial(_load, scenario)) if scenario.has_load else None
-    time: TrainingTime | InferenceTime
-    priced: Callable[[], Cost]
-    usd, failing = None, None
-    if scenario.is_training:
-        time = training_time(scenario)
-        total = time.total_seconds
-        cost = training_cost(scenario, total, time.bound_by)
-        usd, priced = cost.usd, partial(_known, cost)
-        failing = Once(partial(long_run, scenario, total))
-    else:
-        time = inference_time(scenario)
-        if under_load is not None:
-            time = replace(time, served=partial(_output_speed, under_load))
-        priced = Once(partial(_serving_cost, scenario, time))
+    time = training_time(scenario) if scenario.is_training else _served(scenario, under_load)
+    total = time.total_seconds
+    cost = None if total is None else job_cost(scenario, total, _bound_by(time))
+    failing = Once(partial(long_run, scenario, total)) if scenario.is_training and total is not None else None
     software, reasons = software_support(scenario, settled.backend)
     load = load_verdict(scenario, under_load)
     return Estimate(
@@ -114,7 +104,7 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         flops=flops(scenario),
         memory=counted.memory,
         time=time,
-        verdict=verdict(scenario, counted, total, usd, software, reasons, load),
+        verdict=verdict(scenario, counted, total, None if cost is None else cost.usd, software, reasons, load),
         serving=counted.serving,
         warnings=(
             *settled.warnings,
@@ -124,7 +114,7 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         ),
         under_load=under_load,
         failing=failing,
-        priced=priced,
+        priced=Once(partial(_serving_cost, scenario, time)) if cost is None else partial(_known, cost),
     )
 
 
@@ -139,6 +129,16 @@ def _speed_notes(scenario: Scenario, time: TrainingTime | InferenceTime) -> tupl
     return *notes, Note("waits-for-data", f"{text} {format_count(goes)}: the devices wait for {share} of the time")
 
 
+def _served(scenario: Scenario, under_load: Callable[[], ServedLoad] | None) -> InferenceTime:
+    time = inference_time(scenario)
+    return time if under_load is None else replace(time, served=partial(_output_speed, under_load))
+
+
+def _bound_by(time: TrainingTime | InferenceTime) -> str:
+    """What a job that ends waits for."""
+    return time.bound_by if isinstance(time, TrainingTime) else time.prefill_bound_by
+
+
 def _load(scenario: Scenario) -> ServedLoad:
     from .served_load import served_load
 
@@ -149,9 +149,10 @@ def _output_speed(under_load: Callable[[], ServedLoad]) -> Range:
     return under_load().output_tokens_per_second
 
 
-def _serving_cost(scenario: Scenario, time: InferenceTime) -> Cost:
+def _serving_cost(scenario: Scenario, time: TrainingTime | InferenceTime) -> Cost:
     """The cost of a million tokens: an encoder's are those that it reads."""
-    reads = scenario.model.architecture.encoder
+    assert isinstance(time, InferenceTime)
+    reads = not scenario.model.architecture.writes
     made = time.prefill_tokens_per_second if reads else time.output_tokens_per_second
     return serving_cost(scenario, made, time.decode_bound_by)
 

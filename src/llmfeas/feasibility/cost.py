@@ -46,8 +46,8 @@ def _sum(a: Range, b: Range) -> Range:
     return Range(a.low + b.low, a.expected + b.expected, a.high + b.high)
 
 
-def training_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:
-    """The cost of the whole training job; what a device draws depends on what binds it."""
+def job_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:
+    """The cost of a job that ends: a training, texts that are read; what a device draws depends on what binds it."""
     power_share = drawn_share(scenario.device, scenario.tables.power_shares[bound_by])
     energy = energy_kwh(scenario, total_seconds, power_share)
     money = usd(scenario, total_seconds, energy)

@@ -33,6 +33,7 @@ from ..timing.host import (
     weights_read_bytes,
 )
 from ..timing.inference import InferenceTime, reader_of
+from ..timing.paths import EAGER, inference_path
 from ..timing.prefill import (
     prefill_parts,
     prompt_tokens,
@@ -41,6 +42,7 @@ from ..timing.prefill import (
     worth_stages,
 )
 from .explain_prompt import Prefill, Written
+from .explain_reading import EagerPrefill
 from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, number, setting, term
 
@@ -88,7 +90,8 @@ def _of_prefill(scenario: Scenario, serving: InferenceTime) -> Callable[[str], W
     waiting = prompt * sequences_per_replica(scenario)
     unequal = unequal_read_parts(scenario, waiting, prompt)
     if not unequal:
-        return partial(_part, Prefill(scenario, serving))
+        family = inference_path(scenario.device, scenario.engine_record.serving.speed).family
+        return partial(_part, (EagerPrefill if family in EAGER else Prefill)(scenario, serving))
     gain = split_gain(scenario, waiting, worth_stages(unequal))
     parts = [part for part, _ in parts_with_shares(scenario)]
     return partial(_on_unequal, [(part, *found) for part, found in zip(parts, unequal, strict=True)], gain)

@@ -18,17 +18,13 @@ from ..timing.offload import (
     swapped_bytes,
     weight_bytes_gathered,
 )
+from ..timing.products import CAST_BYTES, TURN_BYTES, WRITTEN_OUT_BYTES, casts_base, matrix_passes
 from ..timing.rates import TrainingRates, peak_flop_per_s, rates_of
 from ..timing.rollouts import rollout_of
 from ..timing.step import (
-    CAST_BYTES,
-    TURN_BYTES,
-    WRITTEN_OUT_BYTES,
-    casts_base,
     device_links_of,
     gathered_weights,
     host_seconds,
-    matrix_passes,
     shard_weights,
     shared_weights,
 )

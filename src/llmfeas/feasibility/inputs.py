@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 from ..adapters import OF_ADAPTERS
 from ..contract import Keys
-from ..options import OPTIONS
+from ..options import OF_A_JOB, OPTIONS
 from ..scenario import Origin, Scenario
 from ..timing.links import card_bytes_per_s
 from ..units import GB
@@ -89,7 +89,8 @@ def value_and_origin(scenario: Scenario, name: str) -> tuple[Any, Origin]:
     """A setting other than model, device and network as `inputs` shows it."""
     field, tasks = _PLAIN[name]
     origin = scenario.origins.get(name, "default")
-    if scenario.task not in tasks or (origin == "default" and _means_nothing(scenario, name)):
+    ends = name in OF_A_JOB and not scenario.model.architecture.writes
+    if (scenario.task not in tasks and not ends) or (origin == "default" and _means_nothing(scenario, name)):
         return None, origin
     return getattr(scenario, field), origin
 

@@ -267,14 +267,14 @@ class Estimate(Published):
 
     @property
     def total_seconds(self) -> Range | None:
-        """Time of the whole job; None in inference."""
-        return self.time.total_seconds if isinstance(self.time, TrainingTime) else None
+        """Time of the whole job; None in inference without an end."""
+        return self.time.total_seconds
 
     @property
     def speed(self) -> Range:
         """Tokens a second: of the training, or of all requests together: written, or read where none are written."""
         time = self.time
-        if isinstance(time, InferenceTime) and self.scenario.model.architecture.encoder:
+        if isinstance(time, InferenceTime) and not self.scenario.model.architecture.writes:
             return time.prefill_tokens_per_second
         return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
 

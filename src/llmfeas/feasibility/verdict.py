@@ -95,7 +95,7 @@ def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, 
 
 def budget_verdict(scenario: Scenario, usd: Range | None) -> tuple[str, list[Note]]:
     """Compare the expected cost with the budget."""
-    if scenario.budget_usd is None or not scenario.is_training:
+    if scenario.budget_usd is None or not scenario.tokens:
         return "not_asked", []
     if usd is None:
         text = "no price is known for this device, so the budget could not be checked (--price gives one)"

@@ -298,7 +298,7 @@ def _moments(s: Serving, part: Part, sequences: int) -> dict[str, dict[str, floa
     value = behaviour.value_bytes or s.native
     logit = (
         (behaviour.logit_bytes or value) * s.architecture.vocab / s.tp
-        if part.makes_logits and not s.architecture.encoder
+        if part.makes_logits and s.architecture.writes
         else 0.0
     )
     layers, logits = _prompt_pass(s, value, logit, part.copied, sequences)
@@ -309,7 +309,7 @@ def _moments(s: Serving, part: Part, sequences: int) -> dict[str, dict[str, floa
         "activations_bytes": layers,
         "logits_bytes": logits,
     }
-    if s.architecture.encoder:
+    if not s.architecture.writes:
         # Nothing is written: there is no other moment, and what there is of one is never the fullest.
         return {"prefill": prefill, "decode": {"weights_bytes": part.weights, "kv_cache_bytes": 0.0}}
     decode = {

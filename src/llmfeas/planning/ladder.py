@@ -38,7 +38,7 @@ def rungs(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung
     cannot be asked at all is left out.
     """
     scenario = estimated.scenario
-    own, reads = scenario.task, scenario.model.architecture.encoder
+    own, reads = scenario.task, not scenario.model.architecture.writes
     for label, task in TRAININGS:
         if reads and task not in (*READERS_TRAIN, own):
             continue

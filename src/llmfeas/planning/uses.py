@@ -58,7 +58,7 @@ def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -
     that cannot be asked at all is left out.
     """
     architecture = estimated.scenario.model.architecture
-    for label, task in READING if architecture.encoder else USES:
+    for label, task in USES if architecture.writes else READING:
         asked = _asked(request, task)
         found = estimated if task == estimated.scenario.task else beside.estimate(asked)
         if found is None:

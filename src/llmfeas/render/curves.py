@@ -122,7 +122,7 @@ def over_length(points: Sequence[tuple[float, Memory]], asked: float, label: str
 
 
 def _at_once(request: Mapping[str, object], found: Estimate, catalog: Catalog, sheet: Sheet) -> Iterator[Picture]:
-    if found.scenario.model.architecture.encoder:
+    if not found.scenario.model.architecture.writes:
         return
     name, answers = speed_over_batch(request, found, catalog)
     asked = getattr(found.scenario, name)

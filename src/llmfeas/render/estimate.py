@@ -172,6 +172,8 @@ def _condition(verdict: Json) -> str:
 
 def _time(inputs: Json, result: Json) -> list[Topic]:
     time, condition = result["time"], _condition(result["verdict"])
+    if not writes(time):
+        return [*_corpus(time, condition), _reading(inputs, time, condition)]
     if time.get("total_seconds"):
         share = f" at {_share_of_peak(time['mfu'])}" if time.get("mfu") else ""
         bound = _limited(inputs, time, "bound_by")
@@ -183,6 +185,23 @@ def _time(inputs: Json, result: Json) -> list[Topic]:
         lines = ((Phrase(first, "figure"),), *((Phrase(line),) for line in others))
         return [Topic(label="Speed", paragraphs=lines, apart=False)]
     return []
+
+
+def _corpus(time: Json, condition: str) -> Iterator[Topic]:
+    """How long all texts take that are to be read, where somebody said how many."""
+    if total := time.get("total_seconds"):
+        text = f"{figure(total, format_duration)}{condition}"
+        yield Topic(label="Time", paragraphs=((Phrase(text, "figure"),),), apart=False)
+
+
+def _reading(inputs: Json, time: Json, condition: str) -> Topic:
+    """The speed of a model that writes nothing: of all texts of a batch, and of one that is alone."""
+    speed, length = time["prefill_tokens_per_second"], inputs["prompt"]["value"]
+    texts = {end: value / length for end, value in speed.items()}
+    read = f"reads {rate(speed)}{_limited(inputs, time, 'prefill_bound_by')}{condition}"
+    alone = figure(time["time_to_first_token_seconds"], format_duration)
+    each = f"{rate(texts, 'texts/s')}; one alone is read in {alone}"
+    return Topic(label="Speed", paragraphs=((Phrase(read, "figure"),), (Phrase(each),)), apart=False)
 
 
 def _share_of_peak(mfu: Json) -> str:
@@ -209,9 +228,6 @@ def writes(time: Json) -> bool:
 
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
     written = _limited(inputs, time, "decode_bound_by")
-    if not writes(time):
-        read = f"reads {rate(time['prefill_tokens_per_second'])}{_limited(inputs, time, 'prefill_bound_by')}{condition}"
-        return [read, f"a text is read in {figure(time['time_to_first_token_seconds'], format_duration)}"]
     requests = inputs.get("concurrency", {}).get("value") or 1
     single = time.get("tokens_per_second_per_sequence") if requests > 1 else None
     alone = f" to all {requests} together, {rate(single)} to each" if single else ""

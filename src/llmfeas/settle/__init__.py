@@ -16,7 +16,7 @@ from ..catalog.named import find_model, find_published_file
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import LlmfeasError, UsageError
-from ..options import BY_NAME
+from ..options import BY_NAME, OF_A_JOB
 from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
@@ -172,10 +172,11 @@ def hardware_named(text: str, catalog: Catalog) -> Hardware:
     return this_hardware(catalog)
 
 
-def _unused(draft: Draft, asked: Iterable[str]) -> None:
+def _unused(draft: Draft, asked: Iterable[str], model: Model) -> None:
     """Warn of options that have no meaning for the task, and forget them."""
     task = draft.values["task"]
-    unused = [name for name in asked if task not in BY_NAME[name].tasks and name != "quant"]
+    ends = OF_A_JOB if task == "inference" and not model.architecture.writes else ()
+    unused = [name for name in asked if task not in BY_NAME[name].tasks and name not in ("quant", *ends)]
     for name in unused:
         draft.warn("option-unused", f"{BY_NAME[name].flag} has no meaning for --task {task} and was ignored")
     draft.given = {name: value for name, value in draft.given.items() if name not in unused}
@@ -231,14 +232,14 @@ def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: R
     if known.open_draft is not None and scenario.is_training:
         scenario, work = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
     elif known.open_draft is not None:
-        scenario = _for_requests(known, _at_once(given))
+        scenario = _for_requests(known, _together(given, scenario)[0])
     draft = Draft(given, recorded)
     if scenario.interleave > scenario.pp == 1:
         draft.warn("option-unused", "--interleave has no meaning without pipeline stages (--pp) and was ignored")
     if scenario.is_training:
         lengths.settle_batches(draft, scenario)
     else:
-        draft.settle("concurrency", _at_once(given), "derived" if _at_once(given) > 1 else "default")
+        draft.settle("concurrency", *_together(given, scenario))
         widen_server(scenario, draft)
         settle_uneven(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
@@ -250,6 +251,12 @@ def _at_once(given: Mapping[str, Any]) -> int:
     """Requests that are sent at once: as said, else all of a number of requests that no rate spreads."""
     begin = 1 if "rate" in given else given.get("requests", 1)
     return int(given.get("concurrency", begin))
+
+
+def _together(given: Mapping[str, Any], scenario: Scenario) -> tuple[int, Origin]:
+    """Requests that are sent at once, and who says so; texts are read in batches where nobody does."""
+    said = _at_once(given)
+    return (said, "derived") if said > 1 or "concurrency" in given else (requests.texts_at_once(scenario), "default")
 
 
 def before_layout(request: Mapping[str, object], catalog: Catalog) -> Resolution:
@@ -287,7 +294,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     model = _in_context(draft, _model(draft, catalog), catalog)
     hardware = hardware_named(draft.given["device"], catalog)
     settle_task(draft, asked, hardware.device, catalog)
-    _unused(draft, asked)
+    _unused(draft, asked, model)
     model = recipe.settle_objective(draft, model)
     settle_models_beside(draft, model, catalog)
     count_pools(draft)

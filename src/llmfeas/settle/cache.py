@@ -32,7 +32,7 @@ def settle_cache(draft: Draft, model: Model, engine: Engine, catalog: Catalog, *
     """
     sixteen = "bf16" if draft.values["precision"] == "bf16" else "fp16"
     quant = draft.values["quant"]
-    follows = ((fp8 and quant == "fp8") or quant in engine.serving.fp8_caches) and not model.architecture.encoder
+    follows = ((fp8 and quant == "fp8") or quant in engine.serving.fp8_caches) and model.architecture.writes
     asked = draft.settle("kv_dtype", "fp8" if follows else sixteen, "derived")
     held = engine.serving.caches
     if held and asked in ONE_BYTE:

@@ -28,6 +28,8 @@ STREAMING = PUBLIC_CODE
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
+READING = "sentence-transformers"
+"""What people take for a model that reads texts and writes none."""
 PLACES = ("gpu_layers", "n_cpu_moe")
 """Settings of what the host computes."""
 OWN = (*PLACES, "ubatch")
@@ -141,6 +143,8 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     quant = str(draft.given.get("quant") or (model.published_quant if inference else "none"))
     if quant == "none" and inference and _is_gguf(draft):
         quant = SOME_GGUF_FORMAT
+    if inference and quant == "none" and not model.architecture.writes and _reads_there(draft, model, catalog):
+        return READING
     default = _usual(draft, backend, quant)
     if inference and quant != "none" and not draft.was_given("quant"):
         # who runs other models at a desk runs this one there too, in one of the usual formats
@@ -160,6 +164,14 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if streamed and _reads(catalog.tables.engine(STREAMING), quant, draft.values["device"], catalog):
         return STREAMING
     return SERVER if asks_for_server(draft) and not has_pool(known, draft.values["device"]) else default
+
+
+def _reads_there(draft: Draft, model: Model, catalog: Catalog) -> bool:
+    """Whether what people take for reading texts runs the model there, and nothing asks for what only others do."""
+    engine, device = catalog.tables.engine(READING), draft.values["device"]
+    others = any(map(draft.was_given, OWN)) or asks_for_server(draft) or isinstance(device, Joined)
+    runs = engine.support(catalog.backends[device.backend], device).status != "unsupported"
+    return runs and not others and engine.runs(model.architecture.implementation)
 
 
 def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:

@@ -40,7 +40,7 @@ def settle_objective(draft: Draft, model: Model) -> Model:
     losses = losses_of(draft.values["task"])
     if not losses:
         return _as_pretrained(draft, model)
-    if model.architecture.encoder and not OBJECTIVES[losses[0]].scores:
+    if not model.architecture.writes and not OBJECTIVES[losses[0]].scores:
         task = draft.values["task"]
         problem = f"{model.name} reads texts and writes none: --task {task} has no answers to learn from"
         raise UsageError("writes-nothing", problem, "use --task finetune or lora")

@@ -9,7 +9,7 @@ from ..catalog.serving_pool import step_value
 from ..errors import UsageError
 from ..options import flag_of
 from ..record import replace
-from ..scenario import Origin
+from ..scenario import Origin, Scenario
 from ..units import GIB
 from ..workload.serving import USUAL_CONTEXT
 from .draft import Draft
@@ -19,6 +19,8 @@ CHAT_ANSWER_TOKENS = 512
 """With no prompt before it the cache holds half of it on average: the short chat that speeds are calibrated for."""
 READ_TOKENS = 512
 """Of a text that an encoder reads."""
+TOGETHER_TOKENS = 16_384
+"""Of texts that are read at once where nobody says how many."""
 
 
 def _usual_context(draft: Draft, engine: Engine) -> tuple[int, Origin]:
@@ -38,7 +40,7 @@ def settle_lengths(draft: Draft, model: Model, engine: Engine) -> None:
     A value means the same whoever says it: a prompt makes a request, which fills its context; without one an answer is
     that of a short chat, however much room there is.
     """
-    if model.architecture.encoder:
+    if not model.architecture.writes:
         _settle_reading(draft, model)
         return
     if model.architecture.source is not None:
@@ -64,11 +66,18 @@ def _settle_reading(draft: Draft, model: Model) -> None:
         if draft.was_given(name):
             problem = f"{model.name} reads texts and writes none: {flag_of(name)} has no meaning"
             raise UsageError("writes-nothing", problem, "give the length of a text with --prompt")
+    if draft.was_given("tokens"):
+        draft.settle("tokens", None)
     usual = draft.given.get("context") or min(model.context, READ_TOKENS)
     prompt = draft.settle("prompt", usual, "derived")
     draft.override("context", prompt, "derived")
     draft.override("output", None, "derived")
     within_positions(draft, model, prompt, "--prompt" if draft.was_given("prompt") else "--context")
+
+
+def texts_at_once(scenario: Scenario) -> int:
+    """How many texts an engine reads at once where nobody says; one of an engine that is given tokens."""
+    return max(1, min(scenario.engine_record.serving.speed.texts, TOGETHER_TOKENS // max(1, scenario.prompt)))
 
 
 def _settle_prompt(draft: Draft, model: Model) -> int:

@@ -94,7 +94,8 @@ def _cache_name(path: Path, *, fused: bool) -> str:
     return "decode.cache.fused" if fused else "decode.cache.plain"
 
 
-def _eager_factor(efficiency: Efficiency, device: Device, quant: str) -> float:
+def eager_factor(efficiency: Efficiency, device: Device, quant: str) -> float:
+    """How much longer the host of public code takes on this kind of machine, and for weights in few bits."""
     host = efficiency.factor(f"decode.eager_host.{device.kind}")
     if quant.startswith("nf4"):
         twice = 1.0 if quant == "nf4-single" else efficiency.value("decode.eager_double")
@@ -132,7 +133,7 @@ def decode_rates(
     layer = value(fixed)
     experts = f"decode.fixed_moe.{path.family}.{path.backend}"
     if path.family == "eager":
-        layer *= _eager_factor(efficiency, device, quant)
+        layer *= eager_factor(efficiency, device, quant)
     elif path.backend == "cuda" and device.has_hbm:
         layer *= value("decode.hbm")
     links = device_links(efficiency, device, device.devices_per_node, None)

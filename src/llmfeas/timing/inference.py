@@ -44,6 +44,8 @@ class InferenceTime(Published):
     served: Callable[[], Range] = hidden(compare=False, repr=False)
     own_rows: int = hidden(default=0)
     """Measurements of the user's own that narrowed the ranges."""
+    total_seconds: Added[Range | None] = None
+    """Time in which a model that writes nothing reads all --tokens; null where they are not given."""
 
     @published
     def output_tokens_per_second(self) -> Added[Range]:
@@ -67,7 +69,7 @@ def prefill_bound_by(parts: Mapping[str, float]) -> BoundBy:
     """What the largest share of reading a prompt waits for."""
     shares: dict[BoundBy, float] = {
         "compute": parts["matrix"] + parts["attention"] + parts.get("images", 0.0),
-        "bandwidth": parts["weights"],
+        "bandwidth": parts["weights"] + parts["streaming"],
         "host": parts["fixed"],
         "communication": parts["offload"],
     }
@@ -119,8 +121,10 @@ def _reading(
     """The speed of an encoder, which writes nothing."""
     none, bound = Range(low=0.0, expected=0.0, high=0.0), prefill_bound_by(parts)
     first = Range.around(scenario.prompt * alone / found.factor, found.width)
+    speed = _prompt_speed(scenario, parts, found, sequences)
     return InferenceTime(
-        prefill_tokens_per_second=_prompt_speed(scenario, parts, found, sequences),
+        total_seconds=speed.inverted(scenario.tokens) if scenario.tokens else None,
+        prefill_tokens_per_second=speed,
         decode_tokens_per_second=none,
         served=partial(Range, 0.0, 0.0, 0.0),
         tokens_per_second_per_sequence=none,
@@ -177,7 +181,7 @@ def _of_releases(scenario: Scenario) -> InferenceTime:
 
 def _mixed(scenario: Scenario, found: InferenceTime, other: InferenceTime, share: float) -> InferenceTime:
     """Speeds whose ranges hold those of another run too, in a share of all; what was measured here says it itself."""
-    if found.own_rows or scenario.model.architecture.encoder:
+    if found.own_rows or not scenario.model.architecture.writes:
         return found
     names = (*EITHER, "time_to_first_token_seconds")
     mixed = {name: getattr(found, name).mixed(getattr(other, name), share) for name in names}
@@ -200,7 +204,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     token = sum(reading.values())
     alone = token if sequences == 1 else _seconds_alone(reader, prompt)
     found, found_prefill = _intervals(scenario, sequences)
-    if scenario.model.architecture.encoder:
+    if not scenario.model.architecture.writes:
         return _reading(scenario, reading, found_prefill, alone, sequences)
     reading_seconds = scenario.prompt * alone / found_prefill.factor
     first = reading_seconds + step / found.factor

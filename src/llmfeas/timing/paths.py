@@ -16,6 +16,10 @@ WIDE_BYTES_PER_S = 310e9
 """Bandwidth from which a chip of Apple's has that of a Max or Ultra, of which its GPU reaches a smaller share."""
 
 
+EAGER = ("eager", "autoawq")
+"""Families of engines that run a model's public code, operator by operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """How a model runs: engine family, software backend, class of memory bandwidth."""

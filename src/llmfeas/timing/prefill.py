@@ -21,8 +21,9 @@ from ..units import TERA
 from ..workload.serving import pool_of
 from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
-from .paths import Path, inference_path
+from .paths import EAGER, Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
+from .reading import pass_seconds
 
 BATCH_TOKENS = 512
 NOTIONAL_PROMPT = 512
@@ -103,8 +104,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     if path.family == "server":
         kernels = efficiency.factor(f"prefill.server.{device.generation}")
         return half * value("prefill.server") * kernels, "prefill.server"
-    if path.family in ("eager", "autoawq"):
-        return half * value("prefill.eager"), "prefill.eager"
+    if path.family in EAGER:
+        return half * value("training.matrix"), "training.matrix"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
         return _llama_cuda_rate(efficiency, device, path, half, quantized=quantized)
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
@@ -152,7 +153,8 @@ def pass_tokens(scenario: Scenario, tokens: float) -> float:
 
 def batch_tokens(scenario: Scenario, tokens: float) -> float:
     """Tokens that share one reading of the weights: a pass of servers and llama.cpp, elsewhere at most 512."""
-    if scenario.ubatch is not None or scenario.engine_record.serving.memory.cache == "paged":
+    serving = scenario.engine_record.serving
+    if scenario.ubatch is not None or serving.memory.cache == "paged" or serving.speed.family == "server":
         return pass_tokens(scenario, tokens)
     return min(tokens, float(BATCH_TOKENS))
 
@@ -210,7 +212,24 @@ def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
     return sum(seconds) / max(seconds)
 
 
+def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
+    sums = architecture_sums(scenario.model.architecture)
+    weights = weights_read_bytes(scenario, tokens) - head_bytes(scenario)
+    sent = sent_seconds(scenario, weights, tokens) / tokens + streamed_seconds(scenario, tokens) / tokens
+    parts = {name: seconds / tokens / gain for name, seconds in pass_seconds(scenario, tokens, length).items()}
+    return {**parts, "weights": 0.0, "offload": sent, "link": sum_seconds(scenario, sums)}
+
+
 def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
+    """Seconds a token by part, of the engine's own kernels or of public code."""
+    family = inference_path(scenario.device, scenario.engine_record.serving.speed).family
+    parts = (_eager_parts if family in EAGER else _compiled_parts)(scenario, tokens, length, gain)
+    if scenario.images:
+        parts["images"] = scenario.images * image_seconds(scenario) / scenario.prompt
+    return parts
+
+
+def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
     sums, rates, launch, graphed = _steady(scenario)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
@@ -232,8 +251,7 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
         fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
-    seen = {"images": scenario.images * image_seconds(scenario) / scenario.prompt} if scenario.images else {}
-    return {**parts, **seen, "fixed": fixed}
+    return {**parts, "fixed": fixed}
 
 
 def image_flop(scenario: Scenario) -> float:

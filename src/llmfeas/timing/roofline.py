@@ -44,7 +44,7 @@ def roofline(scenario: Scenario, time: TrainingTime | InferenceTime) -> Roofline
     runs: tuple[RoofPoint, ...] = ()
     if host_share(scenario) < 1:
         reading = _reading(scenario, time)
-        runs = (reading,) if scenario.model.architecture.encoder else (_decoding(scenario, time), reading)
+        runs = (_decoding(scenario, time), reading) if scenario.model.architecture.writes else (reading,)
     return Roofline(serving_peaks(scenario).work, bandwidth, runs)
 
 

@@ -212,10 +212,9 @@ def score_bytes(scenario: Scenario) -> float:
     written (2), scaled (4), masked (4), in fp32 (6) to its softmax (6) and back, read (2), 24 in all; backward 32;
     sinks are joined, the highest is taken off and they are cut away again: 18 forward, 10 backward.
     """
-    architecture = scenario.model.architecture
     if runs_fused(scenario) or runs_compiled(scenario) or scenario.device.backend == "hpu":
         return 20.0
-    forward, backward = (42.0, 42.0) if architecture.sinks else (24.0, 32.0)
+    forward, backward = (42.0, 42.0) if scenario.model.architecture.sinks else (24.0, 32.0)
     graded = graded_share(scenario)
     again = (graded if scenario.checkpointing != "none" else 0.0) + forwards_beside(scenario)
     return forward * (1 + again) + backward * graded

@@ -93,12 +93,18 @@ class PeakCandidates:
     """Tensors that a forward pass and the loss make, each by a kernel."""
     backward: int = 0
     """The same of a backward pass, with what checkpointing runs again."""
+    written: Polynomial = (0, 0, 0, 0, 0, 0)
+    """Bytes of those of the forward pass, without the loss, that no product makes."""
     envelopes: dict[tuple[int, float], tuple[MomentLines, ...]] = field(default_factory=dict, repr=False, compare=False)
     """The fullest levels found so far, by length and share of the gradients."""
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
         """The bytes that lie in the memory of the host between forward and backward."""
         return _value(self.streamed, micro_batch, seq_len)
+
+    def written_bytes(self, micro_batch: int, seq_len: int) -> int:
+        """The bytes that a forward pass writes between its products."""
+        return _value(self.written, micro_batch, seq_len)
 
     def lines(self, seq_len: int, state: RankState) -> tuple[MomentLines, ...]:
         """For each moment's name the levels that are the fullest for some micro-batch at this length.

@@ -20,6 +20,7 @@ from ..autograd.storage import (
     GRADIENTS,
     HOST,
     MONOMIALS,
+    ONE_TENSOR,
     packed_fields,
     with_experts,
 )
@@ -85,7 +86,8 @@ class _Folded:
     layers: tuple[int, ...]
     """How many layers each of the walked ones stands for."""
     forward: int
-    """How many tensors a forward pass and the loss make."""
+    """Tally of the tensors that a forward pass makes."""
+    loss: int
     backward: int
     counted: dict[int, PeakCandidates] = field(default_factory=dict, repr=False, compare=False)
     """The candidates by the experts of a rank, whose number takes few values."""
@@ -116,8 +118,9 @@ class _Folded:
             inventory=inventory_of(self.weights, self.layers, experts),
             walked=len(self.layers),
             streamed=packed_fields(with_experts(self.kept, experts), HOST),
-            forward=self.forward,
-            backward=self.backward,
+            forward=self.forward // ONE_TENSOR + self.loss // ONE_TENSOR,
+            backward=self.backward // ONE_TENSOR,
+            written=packed_fields(with_experts(self.forward, experts), 0),
         )
 
 
@@ -128,18 +131,18 @@ def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
     end -= sum(walk.stays[at + 1] for at in outline.like) - sum(walk.stays)
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
-    passes = _made(walk, counts, "forward", "loss"), _made(walk, counts, "backward")
-    return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts, *passes)
+    forward, loss, backward = (_made(walk, counts, moment) for moment in ("forward", "loss", "backward"))
+    return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts, forward, loss, backward)
 
 
-def _made(walk: Walked, counts: tuple[int, ...], *moments: str) -> int:
-    """How many tensors a pass makes, those of a layer as often as it stands for others."""
-    tensors = 0
-    for (moment, place), count in walk.made.items():
-        if moment in moments:
+def _made(walk: Walked, counts: tuple[int, ...], asked: str) -> int:
+    """Tally of what a moment makes, that of a layer as often as it stands for others."""
+    tally = 0
+    for (moment, place), made in walk.made.items():
+        if moment == asked:
             layer = ~place if moment == "backward" else place
-            tensors += count * (counts[layer - 1] if 0 < layer <= len(counts) else 1)
-    return tensors
+            tally += made * (counts[layer - 1] if 0 < layer <= len(counts) else 1)
+    return tally
 
 
 class _Sums:

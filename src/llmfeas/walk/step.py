@@ -40,7 +40,7 @@ class Walked:
     stays: list[int]
     """Packed levels that a layer's backward leaves behind, beside gradients of weights, until the pass has ended."""
     made: dict[tuple[str, int], int]
-    """How many tensors were made, by moment and place."""
+    """Tallies of the tensors that were made, by moment and place."""
 
 
 def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:

@@ -143,7 +143,7 @@ def answer_tokens(scenario: Scenario) -> int:
 def longest_request(scenario: Scenario) -> int:
     """Tokens of the longest request that a server is told to take; a length on average is no limit."""
     context, model = _context(scenario), scenario.model
-    if model.architecture.encoder or scenario.origins.get("context") != "derived":
+    if not model.architecture.writes or scenario.origins.get("context") != "derived":
         return context
     return min(model.context, max(USUAL_CONTEXT, context))
 
@@ -151,7 +151,7 @@ def longest_request(scenario: Scenario) -> int:
 def pool_of(scenario: Scenario) -> ServingPool | None:
     """How the server sizes its pool in its release; None where the engine has none here, or nothing is cached."""
     architecture = scenario.model.architecture
-    if scenario.gpu_memory_utilization is None or architecture.encoder or architecture.source:
+    if scenario.gpu_memory_utilization is None or not architecture.writes or architecture.source:
         return None
     pool = scenario.engine_record.serving.memory.pool
     return None if pool is None else pool.of(scenario.engine_version)

@@ -10,7 +10,7 @@ from ...contract import Added, Published
 from ...options import BY_NAME, flag_of
 from ...record import dataclass, field
 from ...scenario import Scenario, Task
-from ...timing.step import casts_base
+from ...timing.products import casts_base
 from .names import is_gguf
 
 SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")

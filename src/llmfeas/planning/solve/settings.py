@@ -174,9 +174,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         fixed = {"micro_batch": 1, **fixed}
     refused: dict[str, UsageError] = {}
     read = request.get("task") in ("embed", "reward")
-    published = (
-        each for each in catalog.models.values() if each.has_weights and (read or not each.architecture.encoder)
-    )
+    published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
     ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
     working = [model for model in ordered if _works(model, fixed, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]

@@ -1,0 +1,110 @@
+"""Seconds in which public code reads texts, operator by operator: the forward pass of the step that trains the model.
+
+    seconds of a pass = (device^4 + host^4)^(1/4) + batch + words x tokens
+    device = products + attention + what is written between products x moves / bandwidth
+
+Products, attention and kernels are those of training, from the same walk and the same rates; without a graph to record
+the host launches a kernel in less time. All sequences of a batch pass at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..memory.training import training_plan
+from ..record import dataclass, replace
+from ..scenario import Scenario, cached_across_batches
+from ..walk.candidates import PeakCandidates
+from .decode import eager_factor
+from .experts import routing_seconds
+from .products import SHARP, attention_seconds, decoding_seconds, matrix_seconds
+from .rates import TrainingRates, rates_of
+from .work import Work, work_of
+
+PUBLIC_TRAINING = "pytorch"
+"""The engine that trains by public code."""
+UNPACKED = ("nf4", "gptq", "awq")
+"""Formats whose weights are unpacked to 16 bits before each product."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """A forward pass of the model's public code over texts of one length: its work, rates, walk, and launches."""
+
+    work: Work
+    rates: TrainingRates
+    moments: PeakCandidates
+    host_seconds: float
+
+    def written_bytes(self, tokens: float) -> float:
+        """What a pass over so many tokens writes between its products."""
+        return self.moments.written_bytes(1, self.work.seq_len) * tokens / self.work.seq_len
+
+
+def pass_seconds(scenario: Scenario, tokens: float, length: float) -> dict[str, float]:
+    """Seconds by part of a pass that takes `tokens` in texts of `length`; they add up."""
+    value, forward = scenario.tables.efficiency.value, forward_of(scenario, max(1, math.ceil(length)))
+    work, rates = replace(forward.work, tokens=tokens), forward.rates
+    moved = value("prefill.eager_moves") * forward.written_bytes(tokens)
+    parts = {
+        "matrix": matrix_seconds(work, rates) + unpacking_seconds(scenario, work, rates),
+        "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
+        "streaming": moved / rates.memory + routing_seconds(work, rates),
+    }
+    device = sum(parts.values())
+    parts["fixed"] = (device**SHARP + forward.host_seconds**SHARP) ** (1 / SHARP) - device
+    if scenario.engine_record.serving.speed.texts:
+        parts["fixed"] += value("prefill.batch") + value("prefill.words") * tokens
+    return parts
+
+
+def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> float:
+    """Bring packed weights to 16 bits, once a pass."""
+    return decoding_seconds(work, rates, scenario.quant) if scenario.quant.startswith(UNPACKED) else 0.0
+
+
+@cached_across_batches
+def forward_of(scenario: Scenario, length: int) -> Forward:
+    """The forward pass over texts of a length on one device, without a head."""
+    architecture = scenario.model.architecture
+    if architecture.encoder and architecture.source is not None:
+        # that of an encoder-decoder, without what it makes for the decoder
+        architecture = replace(architecture, source=None)
+    step = replace(
+        scenario,
+        model=replace(scenario.model, architecture=architecture),
+        task="finetune",
+        engine=PUBLIC_TRAINING,
+        micro_batch=1,
+        global_batch=1,
+        seq_len=length,
+        num_devices=1,
+        tp=1,
+        pp=1,
+        ep=1,
+        checkpointing="none",
+        optimizer="adamw",
+        dropout=0.0,
+        tokens=float(length),
+    )
+    rates, moments = rates_of(step), training_plan(step).ranks[0].moments
+    work = replace(
+        work_of(step, rates.tuned),
+        passes=1.0,
+        graded=0.0,
+        repeated=0.0,
+        replayed=0.0,
+        attention_again=0.0,
+        forwards=0.0,
+        head=0.0,
+        score_bytes=0.0,  # what is written between the two products of attention is in the walk
+    )
+    return Forward(work, rates, moments, _host_seconds(scenario, work, rates, moments.forward))
+
+
+def _host_seconds(scenario: Scenario, work: Work, rates: TrainingRates, kernels: int) -> float:
+    """What the host needs to launch a pass: more of weights in few bits, and of experts that it visits."""
+    efficiency, experts = scenario.tables.efficiency, rates.experts
+    visits = experts.host_seconds_each * work.expert_calls + experts.host_seconds_per_layer * work.sums.moe_layers
+    launches = efficiency.value("prefill.eager_launch") * kernels
+    return (launches + visits / 3) * eager_factor(efficiency, scenario.device, scenario.quant)
