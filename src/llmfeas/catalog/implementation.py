@@ -90,6 +90,7 @@ class Implementation:
     passes_places: bool = True
     transposes_weights: bool = False
     always_masks: bool = False
+    masks_source: bool = False
     drops_embedding: bool = False
     drops_attention: bool = True
     drops_residual: bool = False

@@ -303,7 +303,7 @@ class Decoder:
         """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
         recorder, sizes = self.context.recorder, self.context.sizes
         traits, recipe = self.context.traits, self.context.recipe
-        if self.reads:
+        if self.reads and not traits.masks_source:
             # Texts of one length need none.
             return None, None
         kinds = {layer.windowed for layer in self.layers}
