@@ -91,6 +91,7 @@ class Implementation:
     transposes_weights: bool = False
     always_masks: bool = False
     masks_source: bool = False
+    norms_sum: Literal["no", "alone", "beside"] = "no"
     drops_embedding: bool = False
     drops_attention: bool = True
     drops_residual: bool = False

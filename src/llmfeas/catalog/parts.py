@@ -182,6 +182,8 @@ class SourceEncoder:
     decoder's."""
     window: CountOrZero = 0
     """Tokens, on both sides together, that its layers see; 0: all of them."""
+    blocks: bool = False
+    """With a window: code computes it in blocks (Longformer)."""
     whole_every: CountOrZero = 0
     """With a window: every so manyth layer sees all tokens; 0: none does."""
     own_table: bool = False
@@ -213,7 +215,7 @@ class SourceEncoder:
             "kv_heads": self.kv_heads or self.heads or kv_heads,
             "head_dim": self.head_dim or head_dim,
             "ffn": self.ffn or ffn,
-            "window": Window(size=self.window) if self.window else None,
+            "window": Window(size=self.window, blocks=self.blocks) if self.window else None,
         }
 
     def turned(self, layers: int, heads: int, kv_heads: int, head_dim: int) -> SourceEncoder:
@@ -254,6 +256,8 @@ class Window:
     full: CountOrZero = 0
     full_first: bool = False
     chunked: bool = False
+    blocks: bool = False
+    """Half of the window lies on each side, code computes it in blocks, and a few tokens see all (Longformer)."""
     in_cache: bool = True
     """False: the window only masks, the cache keeps every token (GPT-Neo)."""
 

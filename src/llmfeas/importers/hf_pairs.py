@@ -7,7 +7,6 @@ from typing import Final
 from ..catalog.parts import Dropout, SideWeights, SourceEncoder, Window
 from ..record import replace
 from .config_file import Config
-from .hf_encoder import square
 from .hf_parts import Parts, reader
 
 _T5_ACTIVATIONS: Final = {"gated-gelu": (True, "gelu_new"), "gated-silu": (True, "silu"), "relu": (False, "relu")}
@@ -89,7 +88,7 @@ def long_source(config: Config, parts: Parts) -> Parts:
         parts["source"],
         learned_positions=config.count("max_encoder_position_embeddings", "tokens"),
         window=nearby(config),
-        beside=for_all(parts["hidden"]),
+        blocks=True,
     )
     return {"source": source}
 
@@ -103,17 +102,11 @@ def nearby(config: Config) -> int:
     return config.count("attention_window", "tokens")
 
 
-def for_all(hidden: int) -> SideWeights:
-    """Longformer's second projections, for those few tokens that all see and that see all: held, and hardly used."""
-    return SideWeights(vectors=3 * square(hidden))
-
-
 @reader
 def near_and_global(config: Config, parts: Parts) -> Parts:
-    """Read Longformer: BERT whose tokens see those near to them, with second projections in each layer."""
+    """Read Longformer: BERT whose tokens see those near to them, and a few of them all."""
     layers: int = parts["layers"]
-    window, beside = Window(size=nearby(config)), for_all(parts["hidden"])
-    return {"window": window, "windowed": [True] * layers, "beside": [beside] * layers}
+    return {"window": Window(size=nearby(config), blocks=True), "windowed": [True] * layers}
 
 
 @reader

@@ -103,6 +103,11 @@ class Tape:
         return self.most(lambda operator: operator.chunk_tokens)
 
     @cached_property
+    def whole_tokens(self) -> int:
+        """Code fills sequences up to a multiple of so many tokens, and no lengths between give a polynomial."""
+        return self.most(lambda operator: operator.whole_tokens)
+
+    @cached_property
     def shares(self) -> bool:
         """Whether layers run weights that others run too."""
         return any(layer.weight_set for layer, _ in self.kinds)
@@ -192,6 +197,10 @@ def tape_of(setup: Setup) -> Tape:
 
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
+    if kind.windowed and architecture.window is not None and architecture.window.blocks:
+        from .near import near_attention
+
+        return near_attention(architecture, kind)
     if architecture.mla is None:
         return attention(architecture, kind)
     from .latent import latent_attention

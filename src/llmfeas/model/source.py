@@ -169,7 +169,11 @@ class CrossAttentionProgram:
         if context.traits.copies_query and not context.recipe.eager:
             query = copy(recorder, query)
             query.heads_first = True
-        key, value = context.apply(self.k, source.stream), context.apply(self.v, source.stream)
+        # A product reads a part as a copy, which a change of type makes anyway.
+        copies = source.cut and not recorder.autocast
+        key, value = (
+            context.apply(each, copy(recorder, source.stream) if copies else source.stream) for each in (self.k, self.v)
+        )
         if context.recipe.eager:
             query, key, value = turned(recorder, query), turned(recorder, key), turned(recorder, value)
         key, value = context.cached(key), context.cached(value)
