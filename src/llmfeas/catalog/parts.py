@@ -97,6 +97,14 @@ class ShortConvolution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUnit:
+    """Layers that gate what an earlier state space made of each token, and have no state of their own (SambaY)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    width: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatedRecurrence:
     """Linear recurrences of one number a channel, whose decay and input are gated by blocks of channels (Griffin)."""
 
@@ -258,6 +266,8 @@ class Window:
     chunked: bool = False
     blocks: bool = False
     """Half of the window lies on each side, code computes it in blocks, and a few tokens see all (Longformer)."""
+    every: CountOrZero = 0
+    """Of what lies before the window so manyth blocks are seen, too (Phi-3 small); 0: none."""
     in_cache: bool = True
     """False: the window only masks, the cache keeps every token (GPT-Neo)."""
 
