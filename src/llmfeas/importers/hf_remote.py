@@ -1,8 +1,10 @@
-"""Readers of models whose code stands in their own repositories: Step 3, Phi-3 small, Phi-4 mini flash."""
+"""Readers of models with a part that no other has: Step 3, Phi-3 small and Phi-4 mini flash, whose code stands in their
+own repositories, and Chameleon.
+"""
 
 from __future__ import annotations
 
-from ..catalog.parts import MemoryUnit, StateSpace, Window
+from ..catalog.parts import MemoryUnit, SideWeights, StateSpace, Window
 from .config_file import Config
 from .hf_parts import Parts, reader
 
@@ -27,6 +29,15 @@ def factored_queries(config: Config, parts: Parts) -> Parts:
         "ffn": config.count("intermediate_size"),
         "feed_forward": ["experts" if index in routed else "dense" for index in range(layers)],
     }
+
+
+@reader
+def norms_of_heads(config: Config, parts: Parts) -> Parts:
+    """Read Chameleon: norms of queries and keys with weights and biases of each head, shared by so many ranks."""
+    ranks, heads = config.count("model_parallel_size", "few"), parts["heads"]
+    width = parts["head_dim"] or parts["hidden"] // heads
+    normed = heads // ranks + (parts["kv_heads"] or heads) // ranks
+    return {"beside": [SideWeights(vectors=2 * normed * width)] * parts["layers"]}
 
 
 @reader
