@@ -196,6 +196,8 @@ class SourceEncoder:
     """With a window: every so manyth layer sees all tokens; 0: none does."""
     own_table: bool = False
     """It has a token table of its own."""
+    merged: bool = False
+    """The decoder's own attention sees what it made, through its own products (T5Gemma 2): there is no other to it."""
     beside: SideWeights | None = None
     """Small weights beside the operators of each of its layers; None: those of the decoder's."""
     learned_positions: CountOrZero = 0
@@ -224,6 +226,8 @@ class SourceEncoder:
             "head_dim": self.head_dim or head_dim,
             "ffn": self.ffn or ffn,
             "window": Window(size=self.window, blocks=self.blocks) if self.window else None,
+            # What stands beside its only table stands there once.
+            **({"beside": None} if self.merged else {}),
         }
 
     def turned(self, layers: int, heads: int, kv_heads: int, head_dim: int) -> SourceEncoder:

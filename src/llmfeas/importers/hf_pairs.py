@@ -55,17 +55,24 @@ def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = Fal
 
 
 @reader
-def stack_beside(config: Config, parts: Parts) -> Parts:
-    """Read T5Gemma's encoder: a stack of its own sizes, with a token table of its own, windows on both sides."""
+def stack_beside(config: Config, parts: Parts, *, every: int = 2, merged: bool = False) -> Parts:
+    """Read T5Gemma's encoder: a stack of its own sizes, with a token table of its own, windows on both sides.
+
+    `every`: so manyth layers see all; `merged`: it is that of T5Gemma 2, which the decoder's own attention sees, beside
+    an encoder of images.
+    """
     stack = config.nested("encoder", config.defaults)
+    if stack is not None and merged:
+        stack = stack.nested("text_config", config.defaults)
     if stack is None:
         raise config.wrong("encoder", "is missing")
     layers, size = (
         stack.count("num_hidden_layers", "layers"),
         stack.optional_count("sliding_window", "tokens", zero=True),
     )
-    kinds = stack.words("layer_types", 10_000) or ("sliding_attention", "full_attention") * layers
-    if any(kinds[i] != ("sliding_attention", "full_attention")[i % 2] for i in range(min(layers, len(kinds)))):
+    turn = ("sliding_attention",) * (every - 1) + ("full_attention",)
+    kinds = stack.words("layer_types", 10_000) or turn * layers
+    if any(kinds[i] != turn[i % every] for i in range(min(layers, len(kinds)))):
         raise stack.wrong("layer_types", "is no turn of windows and whole layers, which is not supported")
     source = SourceEncoder(
         layers=layers,
@@ -75,10 +82,12 @@ def stack_beside(config: Config, parts: Parts) -> Parts:
         hidden=stack.count("hidden_size"),
         ffn=stack.count("intermediate_size"),
         window=2 * size - 1 if size else 0,
-        whole_every=2,
-        own_table=True,
+        whole_every=every,
+        own_table=not merged,
+        merged=merged,
     )
-    return {"source": source}
+    # The row that ends an image stands beside the table.
+    return {"source": source, **({"side": SideWeights(vectors=parts["hidden"])} if merged else {})}
 
 
 @reader

@@ -335,7 +335,8 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
             branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside, weight_set=shared))
             beside = ()
         if a.source is not None and not a.encoder:
-            branches.append(Branch(_crossing(a, a.source), True, first, behind, weight_set=shared))
+            around = (None, None) if a.source.merged else (first, behind)
+            branches.append(Branch(_crossing(a, a.source), True, *around, weight_set=shared))
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
             norm_before = second if branches else first
