@@ -35,7 +35,7 @@ def test_a_name_that_is_no_models_or_several_is_not_answered(name: str, code: st
         ("llava-1.7-13b", "gpt2-xl"),
         ("funnel-base", "gpt2"),
         ("Qwen4-8B", "qwen2.5-7b"),
-        ("google/t5gemma-2-4b-4b", "gemma-2-2b"),
+        ("google/t5gemma-3-4b-4b", "gemma-3-4b"),
         ("EAGLE3-llama", "llama-3-8b"),
     ],
 )

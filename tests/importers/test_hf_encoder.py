@@ -10,13 +10,17 @@ import pytest
 
 import llmfeas
 from llmfeas.catalog.architecture import Model
+from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError, UsageError
 from llmfeas.importers.hf_config import model_from_config
 from llmfeas.importers.hf_families import family, table
+from llmfeas.memory.training import training_memory
 from llmfeas.planning.answer import answer
+from llmfeas.scenario import Scenario
 from llmfeas.workload.cache import kv_cache_bytes
 from llmfeas.workload.flops import inference_flop
 from llmfeas.workload.parameters import parameters
+from training_scenarios import CARD
 
 COUNTS = json.loads((Path(__file__).parent.parent / "data" / "encoder_counts.json").read_text())
 PUBLISHED = {
@@ -56,6 +60,28 @@ def test_work_of_a_text_equals_that_of_the_counter(tmp_path: Path, row: dict[str
     asked = row.get("config") or {key: row[key] for key in ("model_type", "num_hidden_layers") if key in row}
     architecture = read(tmp_path, asked).architecture
     assert inference_flop(architecture, row["tokens"], 0).model == row["forward_flop"]
+
+
+def step(row: dict[str, Any]) -> str:
+    keys = ("precision", "attention", "checkpointing", "micro_batch", "seq_len")
+    return "-".join((row["config"]["model_type"], *(str(row[key]) for key in keys)))
+
+
+@pytest.mark.parametrize("row", COUNTS["memory"], ids=step)
+def test_tracked_training_steps_are_met(tmp_path: Path, row: dict[str, Any]) -> None:
+    """With labels for each token; what fills the last window counts, too."""
+    settings = {key: value for key, value in row.items() if key not in ("config", "peak_tensor_bytes")}
+    asked = Scenario(
+        model=read(tmp_path, row["config"]),
+        device=CARD,
+        tables=catalog().tables,
+        memory_bytes=80e9,
+        host_memory_bytes=256e9,
+        task="finetune",
+        global_batch=row["micro_batch"],
+        **settings,
+    )
+    assert training_memory(asked).bytes == pytest.approx(row["peak_tensor_bytes"], rel=0.008)
 
 
 def test_nothing_is_cached(models: dict[str, Model]) -> None:

@@ -134,3 +134,40 @@ def test_two_stages_hold_a_shared_set_twice() -> None:
 def test_what_is_not_supported_names_its_key(tmp_path: Path, changed: dict[str, Any], key: str) -> None:
     with pytest.raises(DataError, match=key):
         read(tmp_path, changed)
+
+
+DORY = {
+    "model_type": "dory",
+    "vocab_size": 1000,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "n_input_layers": 2,
+    "n_output_layers": 2,
+    "n_recurrent_loops": 3,
+    "sliding_window": 4096,
+}
+
+
+def test_layers_in_the_middle_run_again(tmp_path: Path) -> None:
+    """Parameters and FLOPs as the class of transformers 5.24 and PyTorch's counter have them; a cache for each run."""
+    dory = read(tmp_path, DORY)
+    found = step_flop(dory, 2, 64, kernel="eager")
+    assert (dory.layers, parameters(dory).total) == (16, 2102248)
+    assert (found.forward, found.backward) == (1106509824, 2213019648)
+    assert kv_cache_bytes(dory, 2048) == 16 * 2 * 128 * 2048 * 2 + 12 * 8
+
+
+def test_files_that_list_feed_forwards_as_layers_are_read_alike(tmp_path: Path) -> None:
+    kinds = [kind for index in range(8) for kind in (("full" if index % 4 == 3 else "sliding") + "_attention", "mlp")]
+    listed = {"layer_types": kinds, "num_hidden_layers": 16, "n_input_layers": 4, "n_output_layers": 4}
+    assert read(tmp_path, {**DORY, **listed}) == read(tmp_path, DORY)
+
+
+@pytest.mark.parametrize("changed", [{"n_input_layers": 7}, {"n_recurrent_loops": 9000}])
+def test_loops_of_no_layers_are_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="n_recurrent_loops"):
+        read(tmp_path, {**DORY, **changed})

@@ -44,11 +44,9 @@ def test_parameters_and_work_equal_those_of_the_class(tmp_path: Path, row: dict[
     model = read(tmp_path, row["config"])
     assert parameters(model).total == row["parameters"]
     found = step_flop(model.architecture, 1, row["tokens"], kernel="eager", dropout=0.0)
-    # LED multiplies values in blocks of half as many tokens more than its window has
-    assert found.forward == pytest.approx(row["forward"], rel=0.004 if kind(row) == "led" else 1e-12)
+    assert found.forward == row["forward"]
     # the first convolution over sound has no input that a gradient goes to
-    loose = {"whisper": 0.015, "led": 0.004}
-    assert found.backward == pytest.approx(row["backward"], rel=loose.get(kind(row), 1e-12))
+    assert found.backward == pytest.approx(row["backward"], rel=0.015 if kind(row) == "whisper" else 1e-12)
 
 
 @pytest.mark.parametrize("row", DATA["catalog"], ids=lambda row: str(row["id"]))
@@ -81,7 +79,7 @@ def test_tracked_training_steps_are_met(tmp_path: Path, row: dict[str, Any]) -> 
         global_batch=row["micro_batch"],
         **settings,
     )
-    bound = {"t5": 0.03 if row["precision"] == "bf16" else 0.006, "whisper": 0.008}.get(kind(row), 0.006)
+    bound = {"t5": 0.03 if row["precision"] == "bf16" else 0.006, "whisper": 0.008, "led": 0.01}.get(kind(row), 0.006)
     assert training_memory(asked).bytes == pytest.approx(row["peak_tensor_bytes"], rel=bound)
 
 

@@ -65,6 +65,12 @@ _B, _S, _BS, _SS, _BSS = (1 << FIELD_BITS * i for i in range(1, MONOMIALS))
 SYMBOLIC: Final = Sizes(_B, _S, _BS, _SS, _BSS, padded=_BS)
 
 
+def sizes_at(seq_len: int) -> Sizes:
+    """Sizes of a walk for any batch of sequences of one length."""
+    s = seq_len
+    return Sizes(_B, s, _B * s, s * s, _B * s * s, padded=_B * -(-s // 32) * 32)
+
+
 def numeric_sizes(micro_batch: int, seq_len: int) -> Sizes:
     """Sizes of one plain walk."""
     b, s = micro_batch, seq_len

@@ -65,6 +65,26 @@ def overwritten(recorder: Recorder, x: Tensor, part: Tensor) -> Tensor:
     return view(x.storage, x.n, x.width, recorder.open(_overwritten_back, (x, part)))
 
 
+def padded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
+    """x among zeros, so that there are n; its gradient is a copy of the part."""
+    return recorder.new(n, x.width, recorder.open(made, (x,)))
+
+
+def _overlapping_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    """Where each element came from as 64-bit numbers, once in order and once by blocks, beside the sum of them."""
+    edge = node.edges[0]
+    assert edge is not None
+    total = recorder.new(edge[2], g.width)
+    _places, _blocks = recorder.new(edge[2], 8), recorder.new(g.n, 8)
+    return [total]
+
+
+def overlapping(recorder: Recorder, x: Tensor, n: int) -> Tensor:
+    """A copy of x as blocks that overlap, n elements of all of them."""
+    seen = view(x.storage, n, x.width, recorder.open(_overlapping_back, (x,)))
+    return copy(recorder, seen)
+
+
 def split(recorder: Recorder, x: Tensor, *parts: int) -> list[Tensor]:
     """Parts, as views; their gradients are joined into one tensor."""
     node = recorder.open(made, (x,), slots=len(parts))

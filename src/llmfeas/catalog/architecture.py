@@ -5,31 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain, groupby
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from ..record import dataclass, fields, replace
+
+# fmt: off
+# isort: off
 from .parts import (
-    AltUp,
-    CompressedAttention,
-    Dropout,
-    Experts,
-    GatedRecurrence,
-    HeadShape,
-    ImageEncoder,
-    Indexer,
-    LinearAttention,
-    Mla,
-    NamedContext,
-    NgramEmbedding,
-    PerLayerEmbedding,
-    SharedBlock,
-    ShortConvolution,
-    SideWeights,
-    SourceEncoder,
-    StateSpace,
-    TimeMixing,
-    Window,
+    AltUp, CompressedAttention, Dropout, Experts, GatedRecurrence, HeadShape, ImageEncoder, Indexer,
+    LinearAttention, MemoryUnit, Mla, NamedContext, NgramEmbedding, PerLayerEmbedding, SharedBlock,
+    ShortConvolution, SideWeights, SourceEncoder, StateSpace, TimeMixing, Window,
 )
+# isort: on
+# fmt: on
 from .types import STRICT, Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive
 
 QkNorm = Literal["none", "head", "full", "l2"]
@@ -43,12 +31,14 @@ two learned numbers a layer."""
 # fmt: off
 Mixer = Literal[
     "attention", "linear_attention", "state_space", "hybrid", "short_convolution", "gated_recurrence",
-    "time_mixing", "compressed_attention", "none",
+    "time_mixing", "compressed_attention", "memory_unit", "none",
 ]
 # fmt: on
 """What mixes the tokens in a layer; all but `attention`, `hybrid` (attention and a state space side by side) and `none`
 name the field of the architecture that describes them.
 """
+
+_WITHOUT_KEYS: Final = frozenset(("state_space", "memory_unit", "none"))
 
 FeedForwardKind = Literal["dense", "experts", "none"]
 
@@ -131,6 +121,10 @@ class Architecture:
     """Queries, keys and values come out of one matrix: changes no count but that of LoRA's adapters."""
     fused_gate_up: bool = False
     qk_norm: QkNorm = "none"
+    query_rank: CountOrZero = 0
+    """Queries are made through a product of this width with a norm behind it (Step 3); 0: of the stream itself."""
+    differential: bool = False
+    """Two maps of attention are subtracted from each other over values twice as wide, with a norm behind."""
     tied: bool = False
     positions: Literal["rope", "learned", "alibi", "relative-xl", "distances"] = "rope"
     """`distances`: a bias a head for each range of distances, from a small table (T5)."""
@@ -169,6 +163,7 @@ class Architecture:
     gated_recurrence: GatedRecurrence | None = None
     time_mixing: TimeMixing | None = None
     compressed_attention: CompressedAttention | None = None
+    memory_unit: MemoryUnit | None = None
     encoder: bool = False
     """It reads tokens and writes none (BERT, embedding models): every token sees those before and behind it, there is
     no cache and no projection to the vocabulary. `tied` means that its token table is another's."""
@@ -336,7 +331,8 @@ class Architecture:
         makes its own."""
         kinds = self.layer_kinds
         sharing = {kind.windowed for kind in kinds if kind.shares_cache}
-        own = {kind.windowed: index for index, kind in enumerate(kinds) if not kind.shares_cache}
+        keeping = ((index, kind) for index, kind in enumerate(kinds) if kind.mixer not in _WITHOUT_KEYS)
+        own = {kind.windowed: index for index, kind in keeping if not kind.shares_cache}
         return frozenset(own[windowed] for windowed in sharing if windowed in own)
 
     def _kind_by_rule(self, index: int) -> LayerKind:

@@ -90,6 +90,8 @@ class Implementation:
     passes_places: bool = True
     transposes_weights: bool = False
     always_masks: bool = False
+    masks_source: bool = False
+    norms_sum: Literal["no", "alone", "beside"] = "no"
     drops_embedding: bool = False
     drops_attention: bool = True
     drops_residual: bool = False

@@ -97,6 +97,14 @@ class ShortConvolution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUnit:
+    """Layers that gate what an earlier state space made of each token, and have no state of their own (SambaY)."""
+
+    __pydantic_config__: ClassVar = STRICT
+    width: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatedRecurrence:
     """Linear recurrences of one number a channel, whose decay and input are gated by blocks of channels (Griffin)."""
 
@@ -182,10 +190,14 @@ class SourceEncoder:
     decoder's."""
     window: CountOrZero = 0
     """Tokens, on both sides together, that its layers see; 0: all of them."""
+    blocks: bool = False
+    """With a window: code computes it in blocks (Longformer)."""
     whole_every: CountOrZero = 0
     """With a window: every so manyth layer sees all tokens; 0: none does."""
     own_table: bool = False
     """It has a token table of its own."""
+    merged: bool = False
+    """The decoder's own attention sees what it made, through its own products (T5Gemma 2): there is no other to it."""
     beside: SideWeights | None = None
     """Small weights beside the operators of each of its layers; None: those of the decoder's."""
     learned_positions: CountOrZero = 0
@@ -213,7 +225,9 @@ class SourceEncoder:
             "kv_heads": self.kv_heads or self.heads or kv_heads,
             "head_dim": self.head_dim or head_dim,
             "ffn": self.ffn or ffn,
-            "window": Window(size=self.window) if self.window else None,
+            "window": Window(size=self.window, blocks=self.blocks) if self.window else None,
+            # What stands beside its only table stands there once.
+            **({"beside": None} if self.merged else {}),
         }
 
     def turned(self, layers: int, heads: int, kv_heads: int, head_dim: int) -> SourceEncoder:
@@ -254,6 +268,10 @@ class Window:
     full: CountOrZero = 0
     full_first: bool = False
     chunked: bool = False
+    blocks: bool = False
+    """Half of the window lies on each side, code computes it in blocks, and a few tokens see all (Longformer)."""
+    every: CountOrZero = 0
+    """Of what lies before the window so manyth blocks are seen, too (Phi-3 small); 0: none."""
     in_cache: bool = True
     """False: the window only masks, the cache keeps every token (GPT-Neo)."""
 

@@ -142,11 +142,17 @@ def _encoder_decoders() -> list[str]:
 _NESTED: Final = ("text_config", "llm_config", "language_config", "decoder")
 """Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's, T5Gemma's."""
 
+_OF_BOTH: Final = ("encoder", "dropout_rate", "attention_dropout")
+"""What stands beside the two stacks of T5Gemma and replaces what is written in them."""
+
 
 def _tied_as(whole: Config, text: Config, kind: str) -> Config:
-    """The inner configuration with what both say of embedding and head, and with the encoder that stands beside it."""
+    """The inner configuration with what both say of embedding and head, with the encoder that stands beside it, and the
+    rates that hold for both.
+    """
     if whole.raw("encoder") is not None:
-        text = replace(text, fields={**text.fields, "encoder": whole.raw("encoder")})
+        shared = {name: whole.fields[name] for name in _OF_BOTH if whole.fields.get(name) is not None}
+        text = replace(text, fields={**text.fields, **shared})
     said = [place.fields.get("tie_word_embeddings") for place in (whole, text)]
     if said[0] is None or (kind in table()["tied_by_either"] and said[1] is True):
         return text

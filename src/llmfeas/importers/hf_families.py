@@ -19,6 +19,7 @@ from . import (  # noqa: F401 - importing them marks their readers
     hf_looped,
     hf_pairs,
     hf_recurrent,
+    hf_remote,
 )
 from .hf_parts import READERS, Reader
 

@@ -4,10 +4,11 @@ HRM), and a transformer block that Mamba layers share (Zamba 1 and 2).
 
 from __future__ import annotations
 
-from ..catalog.parts import SharedBlock, SideWeights, StateSpace
+from ..catalog.parts import SharedBlock, SideWeights, StateSpace, Window
+from ..record import replace
 from .config_file import MOST_LAYERS, Config
 from .hf_hybrid import MAMBA_KEYS, first_space
-from .hf_parts import Parts, mixers, reader
+from .hf_parts import COLUMNS, Parts, mixers, reader
 
 
 @reader
@@ -44,6 +45,67 @@ def two_paces(config: Config, parts: Parts) -> Parts:
         "weight_set": sets * slow,
         "kv_heads": parts["heads"],
         "side": SideWeights(vectors=parts["hidden"]),
+    }
+
+
+@reader
+def middle_again(config: Config, parts: Parts) -> Parts:
+    """Read Dory: layers between the first and the last ones run several times; scales beside matrices, gates of
+    attention from a product of their own.
+
+    Published files list attention and feed-forwards as layers of their own.
+
+    Raises:
+        DataError: layers that are not those of three parts, or too many that would run.
+    """
+    layers, hidden, width = parts["layers"], parts["hidden"], parts["heads"] * parts["head_dim"]
+    kinds = config.words("layer_types", 10_000)
+    blocks = 2 if kinds and "mlp" in kinds else 1
+    kinds = (kinds or tuple("sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(layers)))[::blocks]
+    first, last = (config.count(key, "layers", zero=True) // blocks for key in ("n_input_layers", "n_output_layers"))
+    layers, times = layers // blocks, config.count("n_recurrent_loops", "few")
+    again = layers - first - last
+    if again < 1 or len(kinds) < layers or first + times * again + last > MOST_LAYERS:
+        raise config.wrong("n_recurrent_loops", f"does not run {again} of {len(kinds)} layers again")
+    order = [*range(first), *[first + index for index in range(again)] * times, *range(first + again, layers)]
+    vectors = 2 * (width + parts["ffn"] + hidden)
+    return {
+        "layers": len(order),
+        "window": Window(size=config.count("sliding_window", "tokens")),
+        "windowed": [kinds[index] == "sliding_attention" for index in order],
+        "weight_set": [index + 1 if first <= index < first + again and times > 1 else 0 for index in order],
+        "beside": [SideWeights(vectors=vectors)] * len(order),
+        "side": SideWeights(vectors=parts["vocab"]),
+    }
+
+
+@reader
+def gated_again(config: Config, parts: Parts) -> Parts:
+    """Read Inkling 2's loops: some layers run several times, and gates of low rank let in what the pass before made.
+
+    The gates are counted in each pass, the first too, which passes them by.
+
+    Raises:
+        DataError: layers that there are not, or too many that would run.
+    """
+    layers, hidden = parts["layers"], parts["hidden"]
+    start, end = (config.count(f"loop_layer_index_{key}", "layers", zero=True) for key in ("start", "end"))
+    times, rank = config.count("loop_num_passes", "few"), config.count("loop_gate_rank")
+    if not start < end <= layers or layers + (times - 1) * (end - start) > MOST_LAYERS:
+        raise config.wrong("loop_layer_index_end", f"does not end a part of {layers} layers")
+    order = [*range(start), *[*range(start, end)] * times, *range(end, layers)]
+    # Of queries, keys, values and feed-forward, each down to the rank and twice up: one matrix of as many numbers.
+    gates = (2 * hidden, 4 * 2 * rank)
+    columns: Parts = {name: [parts[name][index] for index in order] for name in COLUMNS if name in parts}
+    looped = [start <= index < end for index in order]
+    besides = zip(columns["beside"], looped, strict=True)
+    side: SideWeights = parts["side"]
+    return {
+        **columns,
+        "layers": len(order),
+        "beside": [replace(each, matrices=(*each.matrices, gates)) if again else each for each, again in besides],
+        "weight_set": [index + 1 if again else 0 for index, again in zip(order, looped, strict=True)],
+        "side": replace(side, vectors=side.vectors + 4 * (end - start) * hidden),
     }
 
 

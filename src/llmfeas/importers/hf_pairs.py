@@ -7,7 +7,6 @@ from typing import Final
 from ..catalog.parts import Dropout, SideWeights, SourceEncoder, Window
 from ..record import replace
 from .config_file import Config
-from .hf_encoder import square
 from .hf_parts import Parts, reader
 
 _T5_ACTIVATIONS: Final = {"gated-gelu": (True, "gelu_new"), "gated-silu": (True, "silu"), "relu": (False, "relu")}
@@ -56,17 +55,24 @@ def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = Fal
 
 
 @reader
-def stack_beside(config: Config, parts: Parts) -> Parts:
-    """Read T5Gemma's encoder: a stack of its own sizes, with a token table of its own, windows on both sides."""
+def stack_beside(config: Config, parts: Parts, *, every: int = 2, merged: bool = False) -> Parts:
+    """Read T5Gemma's encoder: a stack of its own sizes, with a token table of its own, windows on both sides.
+
+    `every`: so manyth layers see all; `merged`: it is that of T5Gemma 2, which the decoder's own attention sees, beside
+    an encoder of images.
+    """
     stack = config.nested("encoder", config.defaults)
+    if stack is not None and merged:
+        stack = stack.nested("text_config", config.defaults)
     if stack is None:
         raise config.wrong("encoder", "is missing")
     layers, size = (
         stack.count("num_hidden_layers", "layers"),
         stack.optional_count("sliding_window", "tokens", zero=True),
     )
-    kinds = stack.words("layer_types", 10_000) or ("sliding_attention", "full_attention") * layers
-    if any(kinds[i] != ("sliding_attention", "full_attention")[i % 2] for i in range(min(layers, len(kinds)))):
+    turn = ("sliding_attention",) * (every - 1) + ("full_attention",)
+    kinds = stack.words("layer_types", 10_000) or turn * layers
+    if any(kinds[i] != turn[i % every] for i in range(min(layers, len(kinds)))):
         raise stack.wrong("layer_types", "is no turn of windows and whole layers, which is not supported")
     source = SourceEncoder(
         layers=layers,
@@ -76,10 +82,12 @@ def stack_beside(config: Config, parts: Parts) -> Parts:
         hidden=stack.count("hidden_size"),
         ffn=stack.count("intermediate_size"),
         window=2 * size - 1 if size else 0,
-        whole_every=2,
-        own_table=True,
+        whole_every=every,
+        own_table=not merged,
+        merged=merged,
     )
-    return {"source": source}
+    # The row that ends an image stands beside the table.
+    return {"source": source, **({"side": SideWeights(vectors=parts["hidden"])} if merged else {})}
 
 
 @reader
@@ -89,7 +97,7 @@ def long_source(config: Config, parts: Parts) -> Parts:
         parts["source"],
         learned_positions=config.count("max_encoder_position_embeddings", "tokens"),
         window=nearby(config),
-        beside=for_all(parts["hidden"]),
+        blocks=True,
     )
     return {"source": source}
 
@@ -103,17 +111,11 @@ def nearby(config: Config) -> int:
     return config.count("attention_window", "tokens")
 
 
-def for_all(hidden: int) -> SideWeights:
-    """Longformer's second projections, for those few tokens that all see and that see all: held, and hardly used."""
-    return SideWeights(vectors=3 * square(hidden))
-
-
 @reader
 def near_and_global(config: Config, parts: Parts) -> Parts:
-    """Read Longformer: BERT whose tokens see those near to them, with second projections in each layer."""
+    """Read Longformer: BERT whose tokens see those near to them, and a few of them all."""
     layers: int = parts["layers"]
-    window, beside = Window(size=nearby(config)), for_all(parts["hidden"])
-    return {"window": window, "windowed": [True] * layers, "beside": [beside] * layers}
+    return {"window": Window(size=nearby(config), blocks=True), "windowed": [True] * layers}
 
 
 @reader

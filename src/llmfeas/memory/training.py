@@ -28,7 +28,7 @@ from ..workload.kernels import (
 from ..workload.parameters import bare_layers, lifts_input
 from ..workload.stages import Stage, fullest_stages
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
-from .written import filled_tokens
+from .written import filled_tokens, whole_length
 
 _MAX_PLANS = 384
 _MAX_BATCHES = 32
@@ -190,6 +190,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         has_host(s),
         a.window is not None and -(-s.pass_tokens // s.cp) >= a.window.size,
         filled_tokens(s),
+        whole_length(s),
     )
     found = _plans.get(key)
     if found is None:
@@ -203,7 +204,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
     architecture = scenario.model.architecture
     traits = traits_of(scenario)
     layout = layout_of(scenario)
-    recipe = recipe_of(scenario, traits, layout)
+    recipe = replace(recipe_of(scenario, traits, layout), length=whole_length(scenario))
     ranks: list[Rank] = []
     host = 0.0
     for stage, in_flight in fullest_stages(scenario):

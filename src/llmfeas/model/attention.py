@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from ..autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_output
 from ..autograd.graph import Tensor
@@ -198,7 +198,7 @@ class Attention(Operator):
 
     def laid_out(self, traits: Implementation) -> Self:
         """With one projection for queries, keys and values, or three; a gate comes with those of the queries."""
-        return replace(self, fused_qkv=traits.qkv != "separate" and not self.gate)
+        return replace(self, fused_qkv=traits.qkv != "separate" and not (self.gate or self.shares_cache))
 
     def program(self, context: Context) -> AttentionProgram:
         """Attention of every token to those before it, in a fused kernel or written out."""
@@ -212,12 +212,9 @@ class AttentionProgram:
 
     def __init__(self, context: Context, operator: Attention) -> None:
         made = context.made(operator.weights, streams=True)
-        self.context = context
-        self.operator = operator
-        self.projections = made.projections
-        self.o = made.projections["o"]
+        self.context, self.operator, self.lends = context, operator, context.lends
+        self.projections, self.o = made.projections, made.projections["o"]
         self.groups = operator.heads // operator.kv_heads
-        self.lends = context.lends
         self.sinks = made.parameters.get("sinks")
         self.learned = context.learned_keys(operator.cached_values(1))
         self.q_norm = self._norm(made, "q_norm", operator.heads)
@@ -233,7 +230,7 @@ class AttentionProgram:
 
     def _projected(self, x: Tensor, joint: Tensor | None, around: Around) -> tuple[Tensor, Tensor, Tensor]:
         context, recorder = self.context, self.context.recorder
-        operator, traits, parts = self.operator, context.traits, self.projections
+        operator, traits = self.operator, context.traits
         bs = context.sizes.bs
         if joint is not None:
             widths = operator.q_width * bs, operator.kv_width * bs, operator.kv_width * bs
@@ -250,7 +247,7 @@ class AttentionProgram:
                 return q, k, v
             q, k, v = split(recorder, joint, *widths)
             return q, k, v
-        q = context.apply(parts["q"], x)
+        q = self._queries(x)
         if traits.scales_query:
             q = scaled(recorder, q)
         if traits.copies_query and not context.recipe.eager:
@@ -258,6 +255,9 @@ class AttentionProgram:
             q.heads_first = True
         q = self._seen(q, self.q_norm, self._copies(0))
         return q, *self._keys_values(x, around)
+
+    def _queries(self, x: Tensor) -> Tensor:
+        return self.context.apply(self.projections["q"], x)
 
     def _keys_values(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor]:
         """Keys and values, each from its projection; the same one where values are keys, none where they are shared."""
@@ -367,12 +367,12 @@ class AttentionProgram:
         return query, key if operator.shares_cache else rotated(recorder, key, rotation, kind, k, joins)
 
 
-def attention(architecture: Architecture, kind: LayerKind) -> Attention:
-    """The softmax attention of a layer."""
+def attention(architecture: Architecture, kind: LayerKind, made: type[Attention] = Attention, **more: Any) -> Attention:
+    """The softmax attention of a layer, or a kind of it with `more` fields."""
     window = architecture.window
     whole = architecture.whole_heads if not kind.windowed else None
     shape: Architecture | HeadShape = architecture if whole is None else whole
-    return Attention(
+    return made(
         architecture.hidden,
         kind.own_heads or shape.heads,
         kind.own_kv_heads or shape.kv_heads,
@@ -383,7 +383,7 @@ def attention(architecture: Architecture, kind: LayerKind) -> Attention:
         qk_norm=architecture.qk_norm,
         gate=architecture.output_gate,
         sinks=shape.sinks,
-        fused_qkv=architecture.fused_qkv,
+        fused_qkv=architecture.fused_qkv and not kind.shares_cache,
         relative=architecture.positions == "relative-xl",
         alibi=architecture.positions == "alibi",
         distances=architecture.positions == "distances",
@@ -396,4 +396,5 @@ def attention(architecture: Architecture, kind: LayerKind) -> Attention:
         keys_are_values=whole is not None and whole.keys_are_values,
         head_gate=architecture.head_gate,
         both_sides=architecture.encoder,
+        **more,
     )

@@ -103,6 +103,11 @@ class Tape:
         return self.most(lambda operator: operator.chunk_tokens)
 
     @cached_property
+    def whole_tokens(self) -> int:
+        """Code fills sequences up to a multiple of so many tokens, and no lengths between give a polynomial."""
+        return self.most(lambda operator: operator.whole_tokens)
+
+    @cached_property
     def shares(self) -> bool:
         """Whether layers run weights that others run too."""
         return any(layer.weight_set for layer, _ in self.kinds)
@@ -192,11 +197,48 @@ def tape_of(setup: Setup) -> Tape:
 
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
+    if kind.windowed and architecture.window is not None and architecture.window.blocks:
+        from .near import near_attention
+
+        return near_attention(architecture, kind)
     if architecture.mla is None:
-        return attention(architecture, kind)
+        return _plain_attention(architecture, kind)
     from .latent import latent_attention
 
     return latent_attention(architecture, kind)
+
+
+def _plain_attention(architecture: Architecture, kind: LayerKind) -> Operator:
+    """Softmax attention over heads of keys and values, or one of its kinds."""
+    window = architecture.window
+    if architecture.query_rank:
+        from .factored import FactoredAttention
+
+        return attention(architecture, kind, FactoredAttention, q_rank=architecture.query_rank)
+    if architecture.differential:
+        from .differential import DifferentialAttention
+
+        return attention(architecture, kind, DifferentialAttention)
+    if window is not None and window.every and kind.windowed:
+        from .strided import BlockAttention
+
+        return attention(architecture, kind, BlockAttention, every=window.every)
+    return attention(architecture, kind)
+
+
+def _strided(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
+    a, window = architecture, architecture.window
+    if window is None or not window.every or not kind.windowed:
+        return ()
+    from .strided import Strided
+
+    return (Strided(a.heads, a.kv_heads, a.head_dim, window.every),)
+
+
+def _memory_unit(architecture: Architecture, kind: LayerKind) -> Operator:
+    from .memory_unit import gated_memory
+
+    return gated_memory(architecture, kind)
 
 
 def _delta_rule(architecture: Architecture, kind: LayerKind) -> Operator:
@@ -272,6 +314,7 @@ MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "gated_recurrence": _recurrence,
     "time_mixing": _time_mixing,
     "compressed_attention": _compressed,
+    "memory_unit": _memory_unit,
 }
 
 
@@ -285,12 +328,15 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
     branches: list[Branch] = []
     shared = 0 if a.shared_block else kind.weight_set
     for index in range(a.attention_blocks):
-        beside = (*indexer(a, kind), *_compressor(a, kind), *held_in_layers(a, kind)) if index == 0 else ()
+        beside: tuple[Operator, ...] = ()
+        if index == 0:
+            beside = (*indexer(a, kind), *_compressor(a, kind), *_strided(a, kind), *held_in_layers(a, kind))
         if kind.mixer != "none":
             branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside, weight_set=shared))
             beside = ()
         if a.source is not None and not a.encoder:
-            branches.append(Branch(_crossing(a, a.source), True, first, behind, weight_set=shared))
+            around = (None, None) if a.source.merged else (first, behind)
+            branches.append(Branch(_crossing(a, a.source), True, *around, weight_set=shared))
         fed, shortcut = _fed(a, kind, index)
         if fed is not None:
             norm_before = second if branches else first

@@ -10,7 +10,7 @@ from ..autograd.graph import Parameter, Tensor, view
 from ..autograd.products import embedding
 from ..autograd.recorder import Recorder
 from ..autograd.storage import ACTIVATIONS, HOST, stored
-from ..autograd.views import respread
+from ..autograd.views import respread, sliced
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
 from .beside import LayerTables, StreamProjections, passing_by
@@ -119,8 +119,10 @@ class Decoder:
             return None
         from .source import source_sizes
 
-        inner = context.sized(source_sizes(context.sizes, source.tokens))
-        inner.setup = replace(context.setup, architecture=reader, first_layer=0, layers=0, heads=True)
+        setup = replace(context.setup, architecture=reader, first_layer=0, layers=0, heads=True)
+        grain = tape_of(setup).whole_tokens or 1
+        inner = context.sized(source_sizes(context.sizes, -(-source.tokens // grain) * grain))
+        inner.setup = setup
         return Decoder(inner, inner.setup.span, self.table)
 
     def judged(self, ids: Tensor) -> None:
@@ -267,10 +269,15 @@ class Decoder:
         context, source = self.context, self.context.setup.architecture.source
         if source is None or self.reads:
             return None
-        recorder, tokens = context.recorder, source.tokens
+        recorder, tokens, cut = context.recorder, source.tokens, False
+        from .source import source_sizes
+
         if self.reader is not None:
             inner = self.reader.context
             stream = self.reader.body(recorder.new(inner.sizes.bs, 8))
+            read = source_sizes(context.sizes, tokens).bs * (source.hidden or self.tape.embedding.hidden)
+            cut = read != stream.n
+            stream = sliced(recorder, stream, read) if cut else stream
         else:
             bs = context.sizes.b * tokens if tokens else context.sizes.bs
             stream = recorder.new(bs * (source.hidden or self.tape.embedding.hidden), context.recipe.weight_bytes)
@@ -280,7 +287,7 @@ class Decoder:
             # Zeros, which code adds where there is no table.
             pairs = context.sizes.s * tokens if tokens else context.sizes.ss
             bias = recorder.new(self.tape.most(lambda operator: operator.biased_heads) * pairs, stream.width)
-        return SourceStream(stream, Around(None, None, bias, None))
+        return SourceStream(stream, Around(None, None, bias, None), cut)
 
     def _position_bias(self, width: int) -> Tensor | None:
         """ALiBi: a slope a head times the distance, written out for all sequences or once in fp32."""
@@ -303,7 +310,7 @@ class Decoder:
         """The masks of whole and of windowed layers: numbers for eager code, truth values for a fused kernel."""
         recorder, sizes = self.context.recorder, self.context.sizes
         traits, recipe = self.context.traits, self.context.recipe
-        if self.reads:
+        if self.reads and not traits.masks_source:
             # Texts of one length need none.
             return None, None
         kinds = {layer.windowed for layer in self.layers}

@@ -193,7 +193,7 @@ class SerialProgram(LayerProgram):
         """The stream behind the layer; scores are named until then."""
         context, recorder = self.context, self.context.recorder
         residual = hidden = x
-        wide = context.traits.residual_fp32
+        wide, sums = context.traits.residual_fp32, context.traits.norms_sum
         for branch in self.branches:
             if branch.before is not None:
                 hidden = branch.before(
@@ -206,10 +206,15 @@ class SerialProgram(LayerProgram):
                 self._returned(weights)
             else:
                 hidden = branch.run(hidden)
-            hidden = self._joining(hidden, branch.behind)
+            last = branch.behind if branch.before is None and sums != "no" else None
+            hidden = self._joining(hidden, branch.behind if last is None else None)
             if context.traits.names_attended and branch.mixes:
                 _attended = hidden
+            made = hidden if last is not None and sums == "beside" else None
             hidden = add(recorder, residual, hidden)
+            if last is not None:
+                hidden = last(recorder, hidden)
+            del made
             residual = hidden
         return hidden
 

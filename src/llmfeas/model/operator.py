@@ -175,6 +175,11 @@ class Operator:
         return 1
 
     @property
+    def whole_tokens(self) -> int:
+        """Its code needs sequences of a multiple of so many tokens; 0: of any length."""
+        return 0
+
+    @property
     def counter_bytes(self) -> int:
         """Bytes beside keys and values that do not depend on the number of sequences."""
         return 0

@@ -44,6 +44,8 @@ class SourceStream:
 
     stream: Tensor
     around: Around
+    cut: bool = False
+    """It is a part of what the encoder made, the rest of which fills its last window."""
 
 
 def _swapped(recorder: Recorder, x: Tensor) -> Tensor:

@@ -42,6 +42,8 @@ class Recipe:
     """The sequence reaches the attention window."""
     filled: int = 0
     """Tokens that fill up the last chunk of a sequence, where code written out runs over chunks."""
+    length: int = 0
+    """Tokens of a sequence, filled up, where its code needs a multiple of some; 0: any length gives a polynomial."""
     tp: int = 1
     expert_tp: int = 1
     """Tensor-parallel ranks that share a routed expert."""

@@ -11,13 +11,14 @@ from typing import ClassVar, Self
 from ..autograd.basic import scaled, unary_of_input
 from ..autograd.graph import Tensor
 from ..autograd.products import linear
+from ..autograd.rules import made
 from ..autograd.storage import Sizes
 from ..autograd.views import copy, repeated
 from ..catalog.architecture import Architecture
 from ..catalog.parts import SourceEncoder
 from ..record import dataclass, replace
 from .context import Context
-from .operator import AttentionKernel, Operator
+from .operator import AttentionKernel, Operator, Program
 from .rotation import Around
 from .scores import eager, fused_alike, softmax_backward_flop, softmax_flop, turned
 from .weight import Weight, column_linear, row_linear, vector
@@ -34,10 +35,15 @@ class SourceKeys(Operator):
     layers: int = 1
     bias: bool = False
     key_bias: bool = True
+    merged: bool = False
+    """The decoder holds them: they are its own."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """Two projections a layer, with their biases."""
+        if self.merged:
+            shape = self.width, self.hidden
+            return tuple(Weight(name, shape, 0, float(self.layers)) for name in ("source_k", "source_v"))
         biases = {"source_k": self.bias and self.key_bias, "source_v": self.bias}
         return tuple(
             replace(weight, copies=self.layers, uses=float(self.layers if weight.is_matrix else 0))
@@ -140,9 +146,64 @@ class CrossAttention(Operator):
         """Its heads."""
         return replace(self, heads=-(-self.heads // tp), kv_heads=-(-self.kv_heads // tp))
 
-    def program(self, context: Context) -> CrossAttentionProgram:
+    def program(self, context: Context) -> Program:
         """Attention of every token to every position of the source."""
         return CrossAttentionProgram(context, self)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedAttention(CrossAttention):
+    """What the decoder's own queries see of the encoder; nothing of it has weights."""
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """None."""
+        return ()
+
+    @property
+    def stream_width(self) -> float:
+        """None: its queries are the attention's."""
+        return 0.0
+
+    def program(self, context: Context) -> Program:
+        """Scores and values of the source as if they stood apart."""
+        return MergedProgram(context, self)
+
+
+class MergedProgram:
+    """Keys and values of the source, kept with its stream; queries and what is attended to as tensors of their own."""
+
+    __slots__ = ("context", "operator")
+
+    def __init__(self, context: Context, operator: MergedAttention) -> None:
+        tokens = operator.source
+        self.context = context.sized(crossing_sizes(context.sizes, tokens)) if tokens else context
+        self.operator = operator
+
+    def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
+        """What it attends to, and the scores that eager code returns."""
+        context, recorder, operator = self.context, self.context.recorder, self.operator
+        source, groups = around.source, operator.heads // operator.kv_heads
+        assert source is not None
+        rows = source.stream.n // operator.read
+        width = 2 if recorder.autocast else x.width
+        query = recorder.new(context.sizes.bs * operator.width, width, recorder.open(made, (x,)))
+        made_of_source = []
+        for _ in range(2):
+            node = recorder.open(made, (source.stream,))
+            recorder.keep(node, source.stream)
+            part = recorder.new(rows * operator.kv_heads * operator.head_dim, width, node)
+            made_of_source.append(context.cached(part))
+        key, value = made_of_source
+        weights: Tensor | None = None
+        if context.recipe.eager:
+            out, weights = eager(
+                context, query, key, value, groups=groups, heads=operator.heads, around=source.around, out=query.n
+            )
+        else:
+            key, value = (repeated(recorder, each, groups) for each in (key, value))
+            out = fused_alike(context, query, key, value, operator.heads, source.around.bias)
+        return recorder.new(x.n, x.width, recorder.open(made, (out,))), weights
 
 
 class CrossAttentionProgram:
@@ -151,11 +212,11 @@ class CrossAttentionProgram:
     __slots__ = ("context", "k", "o", "operator", "q", "v")
 
     def __init__(self, context: Context, operator: CrossAttention) -> None:
-        made = context.made((*operator.weights, *operator.keys.weights)).projections
+        found = context.made((*operator.weights, *operator.keys.weights)).projections
         tokens = operator.source
         self.context = context.sized(crossing_sizes(context.sizes, tokens)) if tokens else context
         self.operator = operator
-        self.q, self.o, self.k, self.v = made["q"], made["o"], made["source_k"], made["source_v"]
+        self.q, self.o, self.k, self.v = found["q"], found["o"], found["source_k"], found["source_v"]
 
     def __call__(self, x: Tensor, around: Around) -> tuple[Tensor, Tensor | None]:
         """What it attends to, and the scores that eager code returns."""
@@ -169,7 +230,11 @@ class CrossAttentionProgram:
         if context.traits.copies_query and not context.recipe.eager:
             query = copy(recorder, query)
             query.heads_first = True
-        key, value = context.apply(self.k, source.stream), context.apply(self.v, source.stream)
+        # A product reads a part as a copy, which a change of type makes anyway.
+        copies = source.cut and not recorder.autocast
+        key, value = (
+            context.apply(each, copy(recorder, source.stream) if copies else source.stream) for each in (self.k, self.v)
+        )
         if context.recipe.eager:
             query, key, value = turned(recorder, query), turned(recorder, key), turned(recorder, value)
         key, value = context.cached(key), context.cached(value)
@@ -190,10 +255,10 @@ class ConvolutionsProgram:
     __slots__ = ("context", "first", "hidden", "inputs", "second")
 
     def __init__(self, context: Context, operator: Convolutions) -> None:
-        made = context.made(operator.weights).parameters
+        found = context.made(operator.weights).parameters
         self.context, self.inputs, self.hidden = context, operator.bands, operator.hidden
-        self.first = made["convolution_1"], made["convolution_1.bias"]
-        self.second = made["convolution_2"], made["convolution_2.bias"]
+        self.first = found["convolution_1"], found["convolution_1.bias"]
+        self.second = found["convolution_2"], found["convolution_2.bias"]
 
     def __call__(self) -> Tensor:
         """The stream: two products over frames beside each other, each with its activation."""
@@ -219,7 +284,7 @@ def crossing_sizes(sizes: Sizes, tokens: int) -> Sizes:
 def cross_attention(architecture: Architecture, source: SourceEncoder) -> CrossAttention:
     """The attention of a decoder's layer to its encoder."""
     a = architecture
-    return CrossAttention(
+    return (MergedAttention if source.merged else CrossAttention)(
         a.hidden,
         a.heads,
         a.kv_heads,
@@ -238,5 +303,6 @@ def made_for_decoder(architecture: Architecture, source: SourceEncoder) -> tuple
     `source`: of the encoder, which says what its decoder is.
     """
     a = architecture
-    keys = SourceKeys(a.hidden, source.kv_heads * source.head_dim, source.layers, a.qkv_bias, a.key_bias)
+    width = source.kv_heads * source.head_dim
+    keys = SourceKeys(a.hidden, width, source.layers, a.qkv_bias, a.key_bias, source.merged)
     return (keys, Convolutions(source.bands, a.hidden)) if source.bands else (keys,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, with_experts
+from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, sizes_at, with_experts
 from ..model.setup import Setup
 from ..record import replace
 from .inventory import RankWeight
@@ -38,7 +38,8 @@ def experts_of(setup: Setup) -> int:
 @lru_cache(maxsize=16)
 def walked_layers(setup: Setup, layers: Layers) -> Walked:
     """Walk some layers of a setup; few walks are kept, since levels are large."""
-    return walked_step(setup, SYMBOLIC, layers)
+    length = setup.recipe.length
+    return walked_step(setup, sizes_at(length) if length else SYMBOLIC, layers)
 
 
 def weight_with(weight: RankWeight, experts: int) -> RankWeight:
