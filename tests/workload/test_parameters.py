@@ -73,6 +73,7 @@ OF_A_TABLE = {
     "glm-4.7-reap-218b-a32b",
     "mmbert-base",
     "mmbert-small",
+    "seallm-7b-v2",
     "mistral-7b-openorca",
     "nemotron-nano-12b-v2-vl",
     "llama-guard-4-12b",

@@ -16,8 +16,7 @@ from .shell import Variable, Word, command, flags, nodes_of
 
 DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 IN_CHECKPOINT = (
-    *("awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "mxfp4", "mxfp8", "nvfp4", "nvfp4a16"),
-    *("torchao-int4", "w8a8-int8"),
+    *("awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "mxfp4", "mxfp8", "nvfp4", "w8a8-int8"),
 )
 """Formats that are a property of the published weights; vLLM finds them there."""
 ON_LOAD = {"fp8": "fp8", "int8": "int8_per_channel_weight_only"}
