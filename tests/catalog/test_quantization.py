@@ -17,6 +17,7 @@ from llmfeas.catalog.records import built
 from llmfeas.catalog.store import catalog
 from llmfeas.options import QUANTIZATIONS
 from llmfeas.record import fields
+from llmfeas.workload.weights import weights_file_bytes
 
 TABLE = catalog().tables.quantization
 DENSE = Architecture(layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000)
@@ -106,8 +107,41 @@ def test_models_of_eight_experts_keep_their_attention_in_8_bits() -> None:
 
 def test_only_routed_experts_are_in_mxfp4() -> None:
     assert encoding("mxfp4", "ffn_up", routed=True) == "mxfp4"
-    assert encoding("mxfp4", "ffn_up") == NATIVE
+    assert encoding("mxfp4", "ffn_up", architecture=EIGHT) == NATIVE
     assert encoding("mxfp4-gguf", "ffn_up") == "q8_0"
+
+
+def test_a_model_without_experts_is_in_mxfp4_as_a_whole() -> None:
+    """As amd/Llama-3.3-70B-Instruct-MXFP4-Preview is, and no 16-bit weights under the name of 4."""
+    assert {encoding("mxfp4", role) for role in ("attn_q", "attn_output", "ffn_gate", "ffn_down")} == {"mxfp4"}
+    assert encoding("mxfp4", "head") == encoding("mxfp4", "embedding") == NATIVE
+
+
+@pytest.mark.parametrize(
+    ("model", "quant", "gigabytes"),
+    [
+        # sizes on the cards of ISTA-DASLab
+        ("llama-2-7b", "aqlm-2bit-1x16", 2.4),
+        ("llama-2-7b", "aqlm-2bit-2x8", 2.2),
+        ("llama-2-7b", "aqlm-2bit-8x8", 2.2),
+        ("llama-2-70b", "aqlm-2bit-1x16", 18.8),
+        ("llama-2-70b", "aqlm-2bit-2x8", 18.2),
+        # 2.08e9 ternary weights at 2 bits, a tied table of 128256 x 2560 in 16: 1.18
+        ("bitnet-b1.58-2b-4t", "bitnet", 1.18),
+    ],
+)
+def test_codebooks_and_ternary_weights_have_their_published_sizes(model: str, quant: str, gigabytes: float) -> None:
+    stored = weights_file_bytes(TABLE, catalog().models[model], "bf16", quant)
+    assert stored / 1e9 == pytest.approx(gigabytes, abs=0.06)
+
+
+def test_hqq_packs_ten_values_of_three_bits_in_32() -> None:
+    assert [TABLE.encoded_bits(f"hqq-{bits}bit")[0] for bits in (8, 4, 3, 2, 1)] == [8.5, 4.5, 3.7, 2.5, 1.5]
+
+
+def test_codebooks_count_once_for_each_matrix() -> None:
+    one = Encoding(block=8, bytes=2, row_bytes=2, table_bytes=1024)
+    assert one.matrix_bytes(10, 64) == 10 * (64 / 8 * 2 + 2) + 1024
 
 
 @settings(deadline=None)
@@ -144,7 +178,7 @@ def test_a_format_with_an_unknown_field_is_refused() -> None:
 def test_a_format_that_quantizes_nothing_has_the_bits_of_the_run() -> None:
     formats = TABLE
     assert formats.encoded_bits("none") == formats.encoded_bits("gguf-16bit") == (16.0,)
-    assert all(1 < formats.encoded_bits(name)[0] <= 32 for name in formats.formats)
+    assert all(1 <= formats.encoded_bits(name)[0] <= 32 for name in formats.formats)
 
 
 def test_narrow_units_are_rates_of_a_device() -> None:

@@ -96,3 +96,10 @@ def test_a_walk_holds_the_weights_of_the_tape(tmp_path: Path, kind: str) -> None
     traits = catalog().tables.implementations.public(architecture.implementation)
     setup = Setup(architecture=architecture, implementation=traits, recipe=Recipe(weight_bytes=2, autocast=False))
     assert peak_candidates(setup).inventory.elements == parameters(architecture).total
+
+
+@pytest.mark.parametrize("rotation", [{"rotary_dim": 64}, {"rope_parameters": {"partial_rotary_factor": 0.5}}])
+def test_rotated_channels_are_a_share_of_a_head(tmp_path: Path, rotation: dict[str, Any]) -> None:
+    """As ai-dynamo/aiconfigurator keeps MiniMax M2.5's configuration: 64 of 128 channels turn."""
+    assert read(tmp_path, {"model_type": "minimax_m2", **rotation}).rope_fraction == 0.5
+    assert read(tmp_path, {"model_type": "minimax_m2"}).rope_fraction == 1.0

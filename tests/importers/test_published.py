@@ -131,9 +131,11 @@ METHODS: dict[str, tuple[dict[str, Any], float]] = {
     "quark": ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}},
                "exclude": ["lm_head"]}, 17 / 32),
     "torchao": ({"quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig",
-                 "_data": {"group_size": 32}}}}, 0.5 + 2.5 / 32),
+                 "_data": {"group_size": 32}}}}, 0.5 + 4 / 32),
     "hqq": ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}},
             0.5 + 4 / 64),
+    "hqq of 3 bits": ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 3, "group_size": 64}}},
+                      0.4 + 4 / 64),
     "exl3": ({"quant_method": "exl3", "bits": 3.0, "head_bits": 16}, 3 / 8),
 }  # fmt: skip
 
@@ -175,6 +177,21 @@ def test_layers_of_their_own_are_read(tmp_path: Path) -> None:
     assert part.stored is not None
     assert part.stored.layers[0] == whole.stored.layers[0]
     assert part.stored.layers[1] - whole.stored.layers[1] == pytest.approx(256 * 512 * (2 - 0.5 - 2.5 / 128), abs=2)
+
+
+def test_codebooks_of_aqlm_and_scales_of_bitnet_count_once_for_each_matrix(tmp_path: Path) -> None:
+    aqlm = {"quant_method": "aqlm", "nbits_per_codebook": 8, "num_codebooks": 2, "in_group_size": 8,
+            "out_group_size": 1}  # fmt: skip
+    weights, rows, matrices = 2 * 256 * (768 + 3 * 512), 2 * (768 + 2 * 512 + 256), 2 * 7
+    for section, expected in (
+        (aqlm, weights / 4 + 2 * rows + matrices * 2 * 256 * 8 * 2),
+        ({"quant_method": "bitnet"}, weights / 4 + 2 * matrices),
+    ):
+        found = read(tmp_path / "m", {**SMALL, "quantization_config": section})
+        assert found.stored is not None
+        assert sum(found.stored.layers) - sum(found.stored.layer_vectors) == expected
+        assert found.stored.head == 2 * 512 * 256
+    assert read(tmp_path / "m", {**SMALL, "quantization_config": aqlm}).quant == "aqlm-2bit-2x8"
 
 
 def test_experts_may_be_narrower_than_the_rest(tmp_path: Path) -> None:

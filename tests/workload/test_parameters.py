@@ -70,6 +70,10 @@ WITH_MORE_IN_THEIR_FILES = {
 found: their architecture is that of a counted one, or of a config.
 """
 OF_A_TABLE = {
+    "glm-4.7-reap-218b-a32b",
+    "mmbert-base",
+    "mmbert-small",
+    "seallm-7b-v2",
     "mistral-7b-openorca",
     "nemotron-nano-12b-v2-vl",
     "llama-guard-4-12b",

@@ -16,7 +16,9 @@ _MAIN: Final = re.compile(
     rf"|[\s,+&]*\b(?:ram|ddr[345])\s*:?\s*([0-9]{{1,4}})\s*-?g(?:i?b|o)?\b",
     re.IGNORECASE,
 )
-_AND: Final = re.compile(r"\s*(?:[+&]|(?<=\s)(?:and|plus|with|und|mit|et|avec|y|con)(?=\s))\s*", re.IGNORECASE)
+_AND: Final = re.compile(
+    r"\s*(?:[+&]|(?<=\s)(?:and|plus|with(?!\s+max-q)|und|mit|et|avec|y|con)(?=\s))\s*", re.IGNORECASE
+)
 _NOTEBOOK_WORDS: Final = """legion loq omen victus nitro predator helios triton tuf rog zephyrus strix scar blade razer
     katana raider vector stealth sword cyborg crosshair alienware aorus xmg g14 g15 g16 thinkpad ideapad yoga xps
     latitude inspiron vostro zbook elitebook probook spectre envy pavilion zenbook vivobook proart expertbook swift

@@ -10,26 +10,36 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"ud-(q\d)_k_xl", r"ud-\1_k_xl"),
     (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
     (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:xl|s|m|l))?|tq[12]_0)", r"\1"),
-    (r"aqlm(?:-pv)?(?:-[248]bit)?(?:-\d+x\d+)?(?:-hf)?", "aqlm"),
-    (r"(?:[2348]bit)?(?:gs\d+)?_?(?:-?hqq(?:_calib)?|-?hqq[+])(?:-[2348]bit)?", "hqq"),
+    (r"aqlm(?:-pv)?-(\d)bit-(\d+x\d+)(?:-hf)?", r"aqlm-\1bit-\2"),
+    (r"aqlm(?:-pv)?(?:-2bit)?(?:-hf)?", "aqlm-2bit-1x16"),
+    (r"([12348])-?bit(?:gs64)?[-_]hqq(?:_calib|[+])?|hqq-([12348])-?bit", r"hqq-\1\2bit"),
+    (r"hqq(?:_calib|[+])?", "hqq-4bit"),
+    (r"\dbitgs\d+[-_]hqq(?:_calib|[+])?|attn-\dbit-moe-\dbit(?:-metaoffload)?-hqq", "hqq"),
+    (r"(?:bitnet-)?1\.58-?bits?", "bitnet"),
+    (r"(?:torchao-|ao-)?int4wo(?:-(?:gs)?128)?(?:-hqq)?|(?:torchao|ao)-int4(?:-gs128)?", "torchao-int4"),
+    (r"(?:torchao-|ao-)?int8wo", "w8a8-int8"),
+    (r"(?:torchao-|ao-)?float8(?:dq|wo)", "fp8"),
+    (r"int8-int4|8da4w|(?:spinquant|qlora)_int4_eo8", "8da4w"),
     (r"w4afp8", "w4afp8"),
     (r"(?:mlx-)?mixed-\d(?:[_-]\d)*bit|(?:mlx-)?dq\d?(?:plus|_k_m)?", "mlx-mixed"),
     (r"jang(?:tq\d?|_\d[a-z])?", "jang"),
     (r"oq(\d)e?", r"mlx-\1bit"),
     (r"mlx-(mxfp[48]|nvfp4)", r"mlx-\1"),
+    (r"nvfp4a16", "nvfp4a16"),
     (r"(?:nv)?fp4", "nvfp4"),
-    (r"mxfp4(?:-q8|[-_]moe)?", "mxfp4"),
+    (r"w?mxfp4(?:-q8|[-_]moe)?(?:-?amxfp4|-?a(?:16|8))?(?:-preview)?", "mxfp4"),
     (r"mxfp8", "mxfp8"),
     (r"(?:unsloth-)?bnb-4bit|nf4", "nf4"),
     (r"bnb-8bit", "int8"),
     (r"(?:quantized.)?w8a8(?:-int8)?", "w8a8-int8"),
     (r"gptq-(?:int8|8bit)|awq-(?:8bit|bf16-int8)|(?:quantized.)?w8a16", "gptq-int8"),
-    (r"(?:auto)?awq(?:-int4|-4bit)?", "awq-int4"),
+    (r"(?:auto)?awq(?:-int4|-4bit)?|(?:int4|4bit)-awq", "awq-int4"),
     (r"int([48])-ov", r"openvino-int\1"),
     (r"(?:int4-)?auto-?round", "autoround-int4"),
     (r"gptq(?:-int4|-4bit|-4b)?(?:-128g)?", "gptq-int4"),
     (r"(?:quantized.)?w4a(?:16|8)", "w4a16"),
     (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
+    (r"(?:mlx-)?(\d)bit-(?:gs|g)(32|16)", r"mlx-\1bit-g\2"),
     (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
     (r"exl3[-_ ](\d\.\d+)bpw(?:-h\d)?|(\d\.\d+)bpw(?:-h\d)?[-_]exl3", r"exl3-\1\2bpw"),
     (r"(\d\.\d+)bpw(?:-h\d)?(?:-exl2)?|exl2[-_ ](\d\.\d+)bpw(?:-h\d)?", r"exl2-\1\2bpw"),
@@ -43,7 +53,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
 """How formats are written, and their ids in data/quantization.yaml; the first that is found counts."""
 _ANY: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_SPELLINGS)))
 _FURTHER: Final = re.compile(
-    r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|g(?:64|128)|gb10)(?![a-z0-9])"
+    r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|gs?(?:64|128)|gb10|kvfp8|scale-uint8|ptpc|a?sq|smashed)(?![a-z0-9])"
 )
 """What names say beside a format: of other tensors, of the same once more, of the machine that it was made for."""
 _VAGUE: Final = ("none", "int4", "int8")

@@ -51,10 +51,11 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
         return Hardware(catalog.devices[rest], int(count))
     if text in catalog.devices:
         return Hardware(catalog.devices[text])
+    from .search import LONGEST, is_written
+
     own = exact_id(catalog.offers, text)
-    if own is not None:
+    if own is not None and is_written(catalog.offers, own, text):
         return _lent(catalog.offers[own], catalog, None)
-    from .search import LONGEST
     from .typed import says_two_sizes
 
     try:
@@ -141,10 +142,21 @@ def _with_processor(text: str, catalog: Catalog) -> Hardware | None:
 
     for pair in halves(text):
         one, other = (_found(half, catalog, _named) for half in pair)
-        for card, processor in ((one, other), (other, one)):
-            if card and processor and _is_card(card.device) and processor.device.kind == "cpu":
+        for card, processor, half in ((one, other, pair[1]), (other, one, pair[0])):
+            known = card and processor and _is_card(card.device) and processor.device.kind == "cpu"
+            if card and processor and known and _is_numbered(half):
                 return _beside(text, card, processor)
     return None
+
+
+def _is_numbered(name: str) -> bool:
+    """Whether a processor is named by a number and letters: `laptop` is a place, `8 80gb` a count and a size."""
+    from .search import tokens_of
+    from .typed import SIZE_WORDS
+
+    words = tokens_of(name)
+    letters = any(word.isalpha() and word not in SIZE_WORDS for word in words)
+    return letters and any(word[0].isdigit() for word in words)
 
 
 def _mended(text: str, catalog: Catalog) -> Hardware | None:

@@ -18,7 +18,7 @@ from ..record import dataclass, replace
 from ..text import printable
 from .beside import names_a_computer
 from .device_names import Named, machines, named, of_size, place, size_gib
-from .search import LONGEST, Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from .search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
         if not ids and together > 1:  # what all of them have
             reading = replace(reading, sizes_gib=tuple(size / together for size in reading.sizes_gib))
             ids = of_size(reading, found, devices)
+        if not ids and reading.bare and not _is_sold(reading.sizes_gib[-1], devices):
+            raise unknown(index_of(devices), "device", text, list(found.ids[:2]))
         if not ids:
             raise _not_sold(text, reading, found, devices)
         chosen = chosen if chosen in ids else ids[0] if len(ids) == 1 else None
@@ -134,6 +136,12 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
     if count != reading.count:
         note = note.replace("took ", f"took {count} x ", 1)
     return Meant(chosen, None, count, stated, whose, note, others)
+
+
+@functools.lru_cache(maxsize=64)
+def _is_sold(size: float, devices: Records[Any]) -> bool:
+    """Whether any device has so much memory."""
+    return any(size_gib(devices, key, (size,)) is not None for key in devices if devices.peek(key, "kind") != "cpu")
 
 
 def _least(reading: Reading, chosen: str, devices: Records[Any]) -> float | None:
@@ -159,6 +167,8 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
     offers = catalog.offers
     index, tokens = index_of(offers), tokens_of(reading.text)
     found = index.exact.get(joined(tokens)) or index.defaults.get(tokens)
+    if found is not None and whose is None and not is_written(offers, found, reading.text):
+        found = None  # `8x v100` is no Lambda machine, which `gpu_8x_v100` is
     if found is not None or not by_words:
         return found
     bare = index.exact.get(joined(tokens_of(_provider_and_rest(reading.text, catalog)[1])))

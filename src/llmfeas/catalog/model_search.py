@@ -27,6 +27,8 @@ OLLAMA_FORMAT: Final = "q4_k_m"
 """What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
 OLLAMA_TRAINED: Final = "q4_0"
 OLLAMA_ENCODER: Final = "none"
+CLOUD: Final = "cloud"
+"""What tags end in of models that Ollama runs on its own servers: its library holds no weights under them."""
 WIDE_BITS: Final = 8.0
 """Weights of as many, which llama.cpp does not read, lie in GGUF files of fewer."""
 
@@ -69,7 +71,8 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     if key is None:
         if kept := _without_answer(text):
             raise kept
-        near = newest(index.names, tokens_of(text)) or alike(index, text, kindred)
+        own = ((tokens_of(each), each) for each in catalog.models)  # no fine-tune says what a family's last version is
+        near = newest(own, tokens_of(text)) or alike(index, text, kindred)
         raise unknown(index, "model", text, [key for key in near if not lacks(key, asked)])
     model = catalog.models[key]
     others = tuple(other for other in ids if other != key)
@@ -111,12 +114,13 @@ def _format_named(asked: TypedName, model: Model, catalog: Catalog) -> tuple[str
     library = OLLAMA_TRAINED if "qat" in asked.optional else OLLAMA_FORMAT
     library = OLLAMA_ENCODER if model.architecture.encoder else library
     kept = _in_library(model.published_quant, catalog)
-    wanted = asked.format or (library if asked.tagged and not kept else "")
+    clouded = asked.tagged and CLOUD in asked.optional
+    wanted = asked.format or (library if asked.tagged and not kept and not clouded else "")
     wide = min(catalog.tables.quantization.encoded_bits(model.published_quant)) >= WIDE_BITS
     if not wanted and "gguf" in asked.optional and not kept and wide and model.published_quant != "none":
         return library, f", in {library}, since no GGUF is in {model.published_quant} and none of its files was named"
     if not wanted:
-        return model.published_quant, ""
+        return model.published_quant, ", as published (Ollama runs cloud tags on its own servers)" if clouded else ""
     if wanted not in known:
         return model.published_quant, f" (its format, {wanted}, is not known here: as published)"
     if "gguf" in asked.optional and keeps_published(wanted, model, catalog):

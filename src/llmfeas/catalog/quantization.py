@@ -28,19 +28,22 @@ class Encoding:
     bytes: Positive
     row_bytes: PositiveOrZero = 0.0
     column_bytes: PositiveOrZero = 0.0
+    table_bytes: PositiveOrZero = 0.0
+    """What each matrix has beside: codebooks."""
     fallback: str = ""
     """Encoding of rows that the block does not divide; empty: every row will do."""
 
     def matrix_bytes(self, rows: float, columns: int) -> float:
         """The bytes of a matrix of `rows` x `columns`; a last block of a row that is not full counts by its share.
 
-        Formula: rows x columns x bytes / block + rows x row_bytes + columns x column_bytes.
+        Formula: rows x columns x bytes / block + rows x row_bytes + columns x column_bytes + table_bytes.
         """
-        return rows * (columns * self.bytes / self.block + self.row_bytes) + columns * self.column_bytes
+        of_rows = rows * (columns * self.bytes / self.block + self.row_bytes)
+        return of_rows + columns * self.column_bytes + self.table_bytes
 
     @property
     def bits(self) -> float:
-        """Bits of one weight, without what each row or column adds."""
+        """Bits of one weight, without what each row, column or matrix adds."""
         return 8.0 * self.bytes / self.block
 
 

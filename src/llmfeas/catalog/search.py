@@ -259,6 +259,13 @@ def squashed(text: str) -> str:
     return "".join(_WORD.findall(text.lower()))
 
 
+def is_written(records: Records[Any], key: str, text: str) -> bool:
+    """Whether an entry has a name that is written so, vendors' words too: `gpu_8x_v100`, and not `8x v100`."""
+    entry, wanted = records.raw(key), squashed(text)
+    names = (key, str(entry.get("name") or ""), *(entry.get("aliases") or ()), *(entry.get("default_for") or ()))
+    return any(squashed(name) in (wanted, wanted.removeprefix("nvidia")) for name in names)
+
+
 def core_of(tokens: Tokens) -> Tokens:
     """A name without the words that its whole series shares: (4090,) for (rtx, 4090)."""
     if _SERIES_WORDS.isdisjoint(tokens):

@@ -26,7 +26,7 @@ _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card ca
     mit von und der die das ein eine karte grafikkarte grafikkarten speicher avec de et une la le carte cartes graphique
     graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
     inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung
-    air mini studio gmktec beelink minisforum nuc"""
+    air mini studio gmktec beelink minisforum nuc series nvgpu serverless pod secure community"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
@@ -51,8 +51,15 @@ _SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?g(?:i?b|o)
 _BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
 """A number behind a name may be its memory (`m2 ultra 192`), where nothing is called so and that much is sold."""
 _SCREEN: Final = re.compile(r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)", re.IGNORECASE)
-_HOST_TYPE: Final = re.compile(r"\bn1-(?:standard|highmem|highcpu|ultramem)-\d{1,3}\b", re.IGNORECASE)
+_HOST_TYPE: Final = re.compile(
+    r"\bn1-(?:standard|highmem|highcpu|ultramem)-\d{1,3}\b(?:\s*(?:with|and|[+,]))?", re.IGNORECASE
+)
 """Google's machines that cards are attached to."""
+_DRIVER: Final = re.compile(r"\b\d{1,3}-core(?:s|\s+processor)\b|\b\d{1,2}(?:st|nd|rd|th) gen\b", re.IGNORECASE)
+"""What drivers write around a processor: `AMD EPYC 7763 64-Core Processor`, `13th Gen Intel(R) Core(TM) i9-13900K`."""
+_MAX_Q: Final = re.compile(r"\bwith max-q design\b", re.IGNORECASE)
+_NO_GRAPHICS: Final = re.compile(r"\b(i[3579]-\d{4,5}k?)f\b", re.IGNORECASE)
+"""The letter of Intel's processors without graphics, which are the same but for that."""
 _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
 """Years and inches, which people write behind the names of notebooks and desktops."""
 INCHED: Final = frozenset(("macbook", "imac", "laptop", "notebook"))
@@ -70,11 +77,13 @@ class Reading:
     sizes_gib: tuple[float, ...] = ()
     whole: bool = False
     """It has sizes of memory in it that another reading reads off: it counts if the whole is a name."""
+    bare: bool = False
+    """Its size has no unit: it may as well be part of a name that is not known (`ascend 950`)."""
 
 
 def readings(text: str) -> Iterator[Reading]:
     """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
-    text = _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text))
+    text = _MAX_Q.sub("max-q", _DRIVER.sub(" ", _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text))))
     yield from _sized(text, None)
     worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
     behind = behind or _BEHIND_X.fullmatch(text)
@@ -92,7 +101,7 @@ def readings(text: str) -> Iterator[Reading]:
     bare = _BARE.fullmatch(text)
     if bare:
         for reading in readings(bare[1]):
-            yield Reading(reading.text, reading.count, (*reading.sizes_gib, float(bare[2])))
+            yield Reading(reading.text, reading.count, (*reading.sizes_gib, float(bare[2])), bare=True)
 
 
 def says_two_sizes(text: str) -> bool:
@@ -128,6 +137,7 @@ def spellings(name: str) -> Iterator[str]:
             word for at, word in enumerate(words) if not _YEAR.fullmatch(word) or (not at and counts(words))
         ],
         lambda words: [_PLURAL.sub(r"\1", word) for word in words],
+        lambda words: [_NO_GRAPHICS.sub(r"\1", word) for word in words],
     ):
         changed = change(words)
         if changed and (changed != words or " ".join(changed) != name.lower()):

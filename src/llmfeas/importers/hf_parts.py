@@ -85,6 +85,15 @@ def rope_fraction(config: Config, _: Parts) -> Parts:
 
 
 @reader
+def rotated_channels(config: Config, parts: Parts) -> Parts:
+    """Read the rotated share of a head, written as a number of its channels (MiniMax M2) or as that share."""
+    rotated, wide = config.optional_count("rotary_dim", zero=True), config.optional_count("head_dim")
+    if rotated is None or not wide:
+        return rope_fraction(config, parts)
+    return {"rope_fraction": min(1.0, rotated / wide)}
+
+
+@reader
 def every_layer_windowed(config: Config, _: Parts) -> Parts:
     """Read a window that all layers share (Mistral)."""
     size = config.optional_count("sliding_window", "tokens", zero=True)

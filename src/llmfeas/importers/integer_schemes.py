@@ -107,7 +107,9 @@ def read_torchao(quant: Config) -> QuantPlan | None:
     word = kind.lower().replace("_", "").removesuffix("config")
     group = group_of(part, "group_size", default=128)
     scheme = None
-    if word.startswith(("int4weightonly", "int8dynamicactivationint4", "float8dynamicactivationint4")):
+    if word.startswith("int4weightonly"):  # a scale and a zero point of 16 bits each
+        scheme = Packing("torchao-int4", grouped(4, group, 4.0))
+    elif word.startswith(("int8dynamicactivationint4", "float8dynamicactivationint4")):
         scheme = packed_integers(4, group, symmetric=False)
     elif word.startswith(("int8weightonly", "int8dynamicactivationint8")):
         scheme = INT8_ROW
@@ -129,9 +131,32 @@ def read_hqq(quant: Config) -> QuantPlan | None:
     if weight is None:
         return None
     bits, group = bits_of(weight, "nbits"), group_of(weight, "group_size", default=64)
-    # A scale and a zero point of 16 bits each a group.
-    scheme = Packing("gptq-int8" if bits == 8 else "gptq-int4", grouped(bits, group, 4.0))
+    # A scale and a zero point of 16 bits each a group; ten values of 3 bits lie in 32.
+    near = min((1, 2, 3, 4, 8), key=lambda known: abs(known - bits))
+    scheme = Packing(f"hqq-{near}bit", grouped(3.2 if bits == 3 else bits, group, 4.0))
     return QuantPlan("hqq", scheme, kept_modules(quant, "skip_modules"))
+
+
+def read_aqlm(quant: Config) -> QuantPlan:
+    """AQLM: a code of each group into each codebook, 16-bit codebooks for each matrix, a 16-bit scale a row."""
+    bits, books = bits_of(quant, "nbits_per_codebook"), quant.optional_count("num_codebooks", "few") or 1
+    size, tall = (quant.optional_count(f"{side}_group_size") or 1 for side in ("in", "out"))
+    known = {(16, 1, 8): "2bit-1x16", (16, 1, 16): "1bit-1x16", (16, 2, 8): "4bit-2x16", (8, 8, 32): "2bit-8x8"}
+    code_bytes = 2 if bits > 8 else 1
+    encoding = Encoding(
+        block=size * tall,
+        bytes=books * code_bytes,
+        row_bytes=2.0 / tall,
+        table_bytes=2.0 * books * 2**bits * size * tall,
+    )
+    label = f"aqlm-{known.get((bits, books, size), '2bit-2x8')}"
+    return QuantPlan("aqlm", Packing(label, encoding), kept_modules(quant, "linear_weights_not_to_quantize"))
+
+
+def read_bitnet(quant: Config) -> QuantPlan:
+    """BitNet: four ternary weights a byte, a scale a matrix."""
+    scheme = Packing("bitnet", Encoding(block=4, bytes=1, table_bytes=2))
+    return QuantPlan("bitnet", scheme, kept_modules(quant, "modules_to_not_convert"))
 
 
 def read_exl3(quant: Config) -> QuantPlan | None:

@@ -9,8 +9,10 @@ from typing import Final
 from .config_file import Config, read_config
 from .float_schemes import read_compressed, read_fbgemm, read_fp8, read_modelopt, read_mxfp4, read_quark
 from .integer_schemes import (
+    read_aqlm,
     read_auto_round,
     read_awq,
+    read_bitnet,
     read_bitsandbytes,
     read_eetq,
     read_exl3,
@@ -91,6 +93,8 @@ _METHODS: Final[Mapping[str, Callable[[Config], QuantPlan | None]]] = {
     "torchao": read_torchao,
     "quark": read_quark,
     "hqq": read_hqq,
+    "aqlm": read_aqlm,
+    "bitnet": read_bitnet,
     "exl2": read_exl3,
     "exl3": read_exl3,
     "mlx": read_mlx,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 
 from ..catalog.architecture import Model
 from ..catalog.backend import Backend, default_engine
@@ -223,7 +224,9 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
         return usual if found is None else found.id
     rest = [each for each in catalog.engines.values() if able(each)]
     there = (each for each in rest if each.support(backend, device).status != "unsupported")
-    return next(there, next(iter(rest), catalog.tables.engine(usual))).id
+    formats = catalog.tables.quantization
+    elsewhere = (each for each in catalog.engines.values() if each.reads(formats.format(quant, each.speaks)))
+    return next(chain(there, rest, elsewhere), catalog.tables.engine(usual)).id
 
 
 def _streams(draft: Draft) -> bool:
