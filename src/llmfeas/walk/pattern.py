@@ -97,9 +97,11 @@ def outlined(kinds: tuple[object, ...], tail: int = 1) -> Outline:
     it. The first layer of a kind stands for itself alone: its backward is the last to need what all of them share. So
     does then the last one.
     """
-    first, final = ({kind: at for at, kind in each} for each in ([*enumerate(kinds)][::-1], enumerate(kinds)))
+    first, final = ({kinds[at]: at for at in order} for order in (range(len(kinds))[::-1], range(len(kinds))))
     alone = {*first.values(), *(final.values() if tail > 1 else ())}
-    around = [(kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None) for at in range(len(kinds))]
+    around = [
+        (kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None) for at in range(len(kinds))
+    ]
     last = {each: at for at, each in enumerate(around)}
     walked: list[int] = []
     at = 0
