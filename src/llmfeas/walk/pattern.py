@@ -94,13 +94,14 @@ def outlined(kinds: tuple[object, ...], tail: int = 1) -> Outline:
     """Leave out layers that one of those walked is like, where what then meets is like what met before.
 
     What a layer adds to all levels is told by its kind and the one before it, and with a `tail` of 2 by the one behind
-    it. The first layer of a kind stands for itself alone: its backward is the last to need what all of them share. So
-    does then the last one.
+    it. The first layer of a kind stands for itself alone: its backward is the last to need what all of them share, and
+    what trains in it has all behind it make gradients of their inputs. So does then the last one.
     """
     first, final = ({kinds[at]: at for at in order} for order in (range(len(kinds))[::-1], range(len(kinds))))
     alone = {*first.values(), *(final.values() if tail > 1 else ())}
     around = [
-        (kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None) for at in range(len(kinds))
+        (kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None, len({*kinds[:at]}))
+        for at in range(len(kinds))
     ]
     last = {each: at for at, each in enumerate(around)}
     walked: list[int] = []
