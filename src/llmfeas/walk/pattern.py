@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
@@ -98,10 +99,11 @@ def outlined(kinds: tuple[object, ...], tail: int = 1) -> Outline:
     what trains in it has all behind it make gradients of their inputs. So does then the last one.
     """
     first, final = ({kinds[at]: at for at in order} for order in (range(len(kinds))[::-1], range(len(kinds))))
-    alone = {*first.values(), *(final.values() if tail > 1 else ())}
+    alone, new = {*first.values(), *(final.values() if tail > 1 else ())}, {*first.values()}
+    met = accumulate((at in new for at in range(len(kinds))), initial=0)
     around = [
-        (kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None, len({*kinds[:at]}))
-        for at in range(len(kinds))
+        (kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None, before)
+        for at, before in zip(range(len(kinds)), met, strict=False)
     ]
     last = {each: at for at, each in enumerate(around)}
     walked: list[int] = []
