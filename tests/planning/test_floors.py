@@ -44,6 +44,14 @@ def test_the_floor_holds_where_the_layout_decides_whose_code_runs() -> None:
     assert least_job_seconds(before_layout(ask, catalog()).scenario) < found.total_seconds.expected
 
 
+def test_the_floor_holds_where_weights_that_are_gathered_make_experts_narrow() -> None:
+    ask = {"model": "dbrx", "device": "rtx-4000-sff-ada", "task": "finetune", "num_devices": 256, "tp": 4}
+    ask |= {"engine": "pytorch-liger", "checkpointing": "none"}
+    found = bare_answer(ask).total_seconds
+    assert found is not None
+    assert least_job_seconds(before_layout(ask, catalog()).scenario) < found.expected
+
+
 def test_the_floor_is_near_where_devices_work_all_the_time() -> None:
     ask = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "pretrain", "seq_len": 8192}
     found = bare_answer(ask).total_seconds

@@ -35,10 +35,26 @@ def test_the_ends_of_a_run_of_like_layers_stand_for_all() -> None:
     assert outlined("abbbb") == Outline((0, 1, 4), (0, 1, 2, 2, 2))
 
 
-def test_the_first_and_the_last_period_stand_for_all() -> None:
+def test_the_first_of_a_kind_and_the_last_period_stand_for_all() -> None:
     found = outlined("aaab" * 4)
     assert found.walked == (0, 2, 3, 12, 14, 15)
     assert found.like == (0, 1, 1, 2, *(3, 4, 4, 5) * 3)
+
+
+def test_layers_before_the_first_of_another_kind_stand_for_none_behind_it() -> None:
+    """With adapters in some kinds alone nothing before the first of them needs a gradient."""
+    found = outlined("aaabaaab")
+    assert not {found.like[layer] for layer in range(3)} & {found.like[layer] for layer in range(3, 8)}
+
+
+def test_layers_that_follow_each_other_without_a_period_are_not_all_walked() -> None:
+    """As in a hybrid whose few layers of attention stand where a search put them."""
+    kinds = "mememamemema" * 2 + "memememamemememamememe"
+    found = outlined(kinds)
+    assert len(found.walked) < 15 < len(kinds)
+    assert [kinds[layer - 1 : layer + 1] for layer in (found.walked[at] for at in found.like[1:])] == [
+        kinds[layer : layer + 2] for layer in range(len(kinds) - 1)
+    ]
 
 
 def test_a_last_layer_that_is_unlike_its_kind_stands_for_itself_alone() -> None:

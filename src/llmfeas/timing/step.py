@@ -197,15 +197,18 @@ PLENTY_TOKENS = 1e18
 def least_token_seconds(work: Work, rates: TrainingRates, fused: bool, stages: range) -> float:
     """The seconds of devices that a token takes at least, in pipelines of these numbers of stages, however laid out.
 
-    Products, attention and pointwise work in micro-steps without end, experts where they are faster; nothing waits. A
-    token meets its own experts alone, as it may in some layout, where a framework's code runs in place of public code.
+    Products, attention, pointwise work and routing in micro-steps without end, experts where they are faster; nothing
+    waits. A token meets its own experts alone, in 16 bits, as it may in some layout, where a framework's code runs in
+    place of public code and weights are gathered.
     """
     least = math.inf
     work = replace(work, tokens=PLENTY_TOKENS, divisor=1.0, crowding=0.0, met=1.0, merged=0.0)
+    work = replace(work, wide_experts=False, inside_moves=min(2.0, work.inside_moves))
     for stage, head in _least_shares(work.sums, stages):
         staged = replace(work, stage=stage, head=head)
         products = min(matrix_seconds(replace(staged, spread=spread), rates) for spread in (False, True))
-        seconds = products + attention_seconds(staged, rates, fused=fused) + streaming_seconds(staged, rates)
+        beside = streaming_seconds(staged, rates) + routing_seconds(staged, rates)
+        seconds = products + attention_seconds(staged, rates, fused=fused) + beside
         least = min(least, seconds / PLENTY_TOKENS)
     return least
 

@@ -165,12 +165,12 @@ class _Sums:
 
 
 def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
-    """By how much levels at each place of a walk are higher in the stage: at the first and the last like layer.
+    """By how much levels at each place of a walk are higher in the stage, at each layer that is like the walked one.
 
-    In between they are linear, and in forward the last is the highest. What a walked layer adds is told by the levels
-    around it: to those before the step by being made, to those of the forward pass by what it keeps, and once its own
-    backward is done by its gradients and by what outlives it. A place of the stage has more of these layers before and
-    behind it than the same place of the walk; the difference is its shift.
+    In forward the last is the highest. What a walked layer adds is told by the levels around it: to those before the
+    step by being made, to those of the forward pass by what it keeps, and once its own backward is done by its
+    gradients and by what outlives it. A place of the stage has more of these layers before and behind it than the same
+    place of the walk; the difference is its shift.
     """
     like, depth = outline.like, len(outline.walked)
     left = [0] * (depth + 1)
@@ -189,20 +189,20 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
         left[1:],
     )
     some, all_of_them = _Sums(*added), _Sums(*([part[at] for at in like] for part in added))
-    spots = [((0, 0), (0, 0)), *(_ends(like, at) for at in range(depth)), ((len(like),) * 2,) * 2]
+    spots = [[(0, 0)], *([(at, at + 1) for at, one in enumerate(like) if one == place] for place in range(depth))]
     shifts: dict[int, tuple[int, ...]] = {}
-    for place, (first, last) in enumerate(spots):
+    for place, layers in enumerate([*spots, [(len(like),) * 2]]):
         here = max(0, place - 1), min(place, depth)
-        shifts[place] = (all_of_them.before(False, *last) - some.before(False, *here),)
-        backward = {all_of_them.before(True, *spot) - some.before(True, *here) for spot in (first, last)}
-        shifts[~place] = tuple(backward)
+        shifts[place] = (all_of_them.before(False, *layers[-1]) - some.before(False, *here),)
+        shifts[~place] = _corners([all_of_them.before(True, *each) - some.before(True, *here) for each in layers])
     return shifts
 
 
-def _ends(like: tuple[int, ...], at: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The first and the last layer that a walked one stands for, each as the layers before it and up to it."""
-    first, last = like.index(at), len(like) - 1 - like[::-1].index(at)
-    return (first, first + 1), (last, last + 1)
+def _corners(shifts: list[int]) -> tuple[int, ...]:
+    """Those between which the others are linear."""
+    steps = [after - before for before, after in pairwise(shifts)]
+    inner = (shift for shift, (before, after) in zip(shifts[1:], pairwise(steps), strict=False) if before != after)
+    return tuple(dict.fromkeys((shifts[0], *inner, shifts[-1])))
 
 
 def _total(level: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
@@ -91,23 +92,33 @@ def outline_of(setup: Setup, tail: int) -> Outline:
 
 @lru_cache(maxsize=256)
 def outlined(kinds: tuple[object, ...], tail: int = 1) -> Outline:
-    """Leave out what is like its neighbours: all but the first period and the last ones of the stretch that repeats,
-    all but the ends of a run.
+    """Leave out layers that one of those walked is like, where what then meets is like what met before.
 
-    The first of the last ones of a run stands for those inside it, a later period for those before it: what it adds to
-    all levels is told by those before and after it. `tail`: last periods, and last layers of a run, that are kept.
+    What a layer adds to all levels is told by its kind and the one before it, and with a `tail` of 2 by the one behind
+    it. The first layer of a kind stands for itself alone: its backward is the last to need what all of them share, and
+    what trains in it has all behind it make gradients of their inputs. So does then the last one.
     """
-    prefix, period, end = repeated_pattern(kinds)
-    first = prefix + period
-    skipped = max(0, (end - first) // period - tail) * period
-    order = [*range(first), *range(first + skipped, len(kinds))]
+    first, final = ({kinds[at]: at for at in order} for order in (range(len(kinds))[::-1], range(len(kinds))))
+    alone, new = {*first.values(), *(final.values() if tail > 1 else ())}, {*first.values()}
+    met = accumulate((at in new for at in range(len(kinds))), initial=0)
+    around = [
+        (kinds[at - 1] if at else None, kinds[at : at + tail], at if at in alone else None, before)
+        for at, before in zip(range(len(kinds)), met, strict=False)
+    ]
+    last = {each: at for at, each in enumerate(around)}
     walked: list[int] = []
-    like: dict[int, int] = {}
-    for at, layer in enumerate(order):
-        like[layer] = len(walked)
-        alike = order[at - 1 : at + 1 + tail]
-        if not 0 < at < len(order) - tail or any(kinds[other] != kinds[layer] for other in alike):
-            walked.append(layer)
-    for layer in range(first, first + skipped):
-        like[layer] = like[first + skipped + (layer - first) % period]
-    return Outline(tuple(walked), tuple(like[layer] for layer in range(len(kinds))))
+    at = 0
+    while at < len(kinds):
+        walked.append(at)
+        seen, end, behind = {around[layer] for layer in walked}, len(kinds), at
+        for layer in range(at + 1, len(kinds)):
+            if around[layer] not in seen:
+                end = min(end, last[around[layer]])
+            if layer >= end:
+                break
+            if around[layer][1] == around[at][1]:
+                behind = layer
+        at = behind + 1
+    own = {layer: place for place, layer in enumerate(walked)}
+    alike = {around[layer]: place for layer, place in own.items()}
+    return Outline(tuple(walked), tuple(own.get(layer, alike[each]) for layer, each in enumerate(around)))
