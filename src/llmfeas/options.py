@@ -169,7 +169,7 @@ OPTIONS: tuple[Option, ...] = (
            "function; needed with a critic", GROUPED, kind="text", added=True),
     Option("critic", WORKLOAD, "Model that foresees rewards and trains beside (PPO).",
            "the model itself", GROUPED, kind="text", added=True),
-    Option("tokens", WORKLOAD, "Tokens to train on, such as 10B, or to make vectors of.",
+    Option("tokens", WORKLOAD, "Tokens to train on or read, such as 10B.",
            "pretrain: as published, else 20 a parameter; fine-tuning: 10M", TRAINING, kind="count", maximum=1e18),
     Option("examples", WORKLOAD, "Examples to fine-tune on, such as 5k: instead of --tokens.",
            "tokens are counted", FINETUNING, kind="count", maximum=1e15),

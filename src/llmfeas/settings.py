@@ -67,7 +67,7 @@ class Settings(TypedDict, total=False):
     critic: str
     """Model that foresees rewards and trains beside (PPO)."""
     tokens: float | str
-    """Tokens to train on, such as 10B."""
+    """Tokens to train on or read, such as 10B."""
     examples: float | str
     """Examples to fine-tune on, such as 5k: instead of --tokens."""
     example_tokens: int | str

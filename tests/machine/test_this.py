@@ -36,7 +36,7 @@ NAMES: tuple[tuple[BackendId, str, int | None, str | None], ...] = (
     ("cuda", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 97887, "rtx-pro-6000-max-q"),
     ("cuda", "NVIDIA B300 SXM6 AC", 275040, "b300"),
     ("cuda", "NVIDIA H100 80GB HBM3", 81559, "h100-sxm"),
-    ("cuda", "NVIDIA GeForce RTX 2080 Super with Max-Q Design", 8192, None),
+    ("cuda", "NVIDIA GeForce RTX 2080 Super with Max-Q Design", 8192, "rtx-2080-super-max-q"),
     ("cuda", "NVIDIA A40-8Q", 8192, None),
     ("rocm", "AMD Instinct MI300X OAM", 196592, "mi300x"),
     ("rocm", "AMD Radeon VII", 16368, "radeon-vii"),

@@ -31,6 +31,7 @@ MODELS = {
     "gpt-oss-20b": 10,
     "falcon-7b": 7,
     "longcat-flash": 5,
+    "phi-4-mini-flash": 32,
 }
 RECIPES = {
     "mixed": Recipe(weight_bytes=4, autocast=True),

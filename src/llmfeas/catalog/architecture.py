@@ -208,8 +208,6 @@ class Architecture:
         """
         object.__setattr__(self, "kv_heads", self.kv_heads or self.heads)
         object.__setattr__(self, "head_dim", self.head_dim or self._implied_head_dim())
-        if self.kv_heads > self.heads:
-            raise ValueError(f"kv_heads ({self.kv_heads}) is above heads ({self.heads})")
         if self.heads % self.kv_heads:
             raise ValueError(f"kv_heads ({self.kv_heads}) does not divide heads ({self.heads})")
         self._check_layers()
@@ -232,9 +230,8 @@ class Architecture:
         described = {"hybrid": "state_space", "attention": "", "none": ""}
         fields_of = {described.get(run.mixer, run.mixer) for run in self.layer_runs} - {""}
         missing |= {name: getattr(self, name) is None for name in fields_of}
-        for name, absent in missing.items():
-            if absent:
-                raise ValueError(f"layer_runs names layers of a kind that {name} has to describe")
+        for name in (name for name, absent in missing.items() if absent):
+            raise ValueError(f"layer_runs names layers of a kind that {name} has to describe")
 
     def _check_experts(self) -> None:
         if self.ffn is None:

@@ -9,12 +9,12 @@ from typing import Any
 from ..text import printable
 from ..units import GIB, digits, format_count, format_duration, format_energy, format_usd
 from .report import GLUE, Bar, Column, Phrase, Report, Table, Topic, glued
-from .words import TASKS, figure, judged
+from .words import TASKS, figure, judged, speed_of
 
 
 def _time(row: Mapping[str, Any]) -> Mapping[str, float]:
     time: Mapping[str, Any] = row["time"]
-    value: Mapping[str, float] = time.get("total_seconds") or time["decode_tokens_per_second"]
+    value: Mapping[str, float] = time.get("total_seconds") or speed_of(time)
     return value
 
 
@@ -67,7 +67,7 @@ def _format(row: Mapping[str, Any]) -> str:
 
 
 def _serves(row: Mapping[str, Any]) -> bool:
-    return "decode_tokens_per_second" in row["time"]
+    return not row["time"].get("total_seconds")
 
 
 def _cells(row: Mapping[str, Any], bar: Phrase | Bar, *, models: bool) -> tuple[Phrase | Bar, ...]:

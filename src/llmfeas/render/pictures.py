@@ -25,7 +25,7 @@ from .drawing import (
     text,
     whisker,
 )
-from .words import COMPONENTS
+from .words import COMPONENTS, speed_of
 
 MOST_POINTS = 24
 """Rows of a comparison that are named in its picture."""
@@ -114,7 +114,7 @@ def _compare(envelope: Json, sheet: Sheet) -> Iterator[Picture]:
     points = [(row, x, y) for row in rows for x, y in [_time_and_money(row)] if x and y]
     if len(points) < 2:
         return
-    training = "total_seconds" in points[0][0]["time"]
+    training = bool(points[0][0]["time"].get("total_seconds"))
     across = powers_around([point[1] for point in points], sheet.left, sheet.right, TIMES if training else ())
     up = powers_around([point[2] for point in points], 350, 40)
     labels = ("time", "cost") if training else ("tokens a second", "USD a million tokens")
@@ -141,7 +141,7 @@ def _time_and_money(row: Json) -> tuple[float | None, float | None]:
     total, usd = row["time"].get("total_seconds"), row["cost"]["usd"]
     if total:
         return total["expected"], usd["expected"] if usd else None
-    return row["time"]["decode_tokens_per_second"]["expected"], row["cost"]["usd_per_million_tokens"]
+    return speed_of(row["time"])["expected"], row["cost"]["usd_per_million_tokens"]
 
 
 def _front(points: Sequence[tuple[Json, float, float]], *, less_is_better: bool) -> list[tuple[Json, float, float]]:

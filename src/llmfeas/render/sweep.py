@@ -10,7 +10,7 @@ from typing import Any
 from ..text import printable
 from ..units import format_bytes, format_count, format_duration, format_usd
 from .report import Column, Phrase, Report, Table, Topic, glued
-from .words import judged
+from .words import judged, speed_of
 
 MOST_ROWS = 200
 """Scenarios that are shown; all are counted."""
@@ -84,10 +84,9 @@ def _cells(row: Row, status: str) -> tuple[Phrase, ...]:
 
 
 def _time(time: Row) -> str:
-    if "total_seconds" in time:
+    if time.get("total_seconds"):
         return format_duration(time["total_seconds"]["expected"])
-    speeds = (time[name]["expected"] for name in ("decode_tokens_per_second", "prefill_tokens_per_second"))
-    return f"{format_count(next(filter(None, speeds), 0.0))} tokens/s"
+    return f"{format_count(speed_of(time)['expected'])} tokens/s"
 
 
 def _cost(cost: Row) -> str:

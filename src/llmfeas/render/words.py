@@ -92,6 +92,13 @@ def rate(value: Mapping[str, float], thing: str = "tokens/s") -> str:
     return f"{figure(value, format_count)}{GLUE}{thing}"
 
 
+def speed_of(time: Mapping[str, Any]) -> Mapping[str, float]:
+    """The RANGE of tokens a second of a model that is served: written, or read where it writes none."""
+    written: Mapping[str, float] = time["decode_tokens_per_second"]
+    read: Mapping[str, float] = time["prefill_tokens_per_second"]
+    return written if written["expected"] else read
+
+
 def judged(verdict: str, text: str = "") -> Phrase:
     """`text` with the sign of a verdict, or that sign alone; the words beside it say the same."""
     return Phrase(text, MEANINGS.get(verdict, "plain"), signed=True)

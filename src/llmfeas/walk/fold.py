@@ -71,7 +71,7 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
 
 
 def _looks_elsewhere(architecture: Architecture) -> bool:
-    return architecture.per_layer_embedding is not None or architecture.shared_cache_layers > 0
+    return architecture.per_layer_embedding is not None or bool(architecture.lenders)
 
 
 @dataclass(frozen=True, slots=True)
