@@ -224,6 +224,12 @@ class Device:
         return (rates.fp16_matrix_fp32 or 0) > (rates.fp32 or 0) or (rates.bf16 or 0) > 1.9 * (rates.fp32 or 0)
 
     @property
+    def has_tiles(self) -> bool:
+        """Whether it is a processor that multiplies tiles of a matrix in 16 bits (AMX)."""
+        rates = self.tflop_per_s
+        return self.backend == "cpu" and (rates.bf16 or 0) >= 8 * (rates.fp32 or 1e9)
+
+    @property
     def has_integer_matrix_units(self) -> bool:
         """Whether products of 8-bit integers have such units too; elsewhere vector units make four of them at once."""
         rates = self.tflop_per_s

@@ -12,7 +12,7 @@ from ..load.figures import Load
 from ..load.finite import finite
 from ..load.requests import FIXED, Arrivals, Lengths, Spread
 from ..load.server import POLICIES, Server, Speculation, StepSeconds
-from ..load.steady import steady
+from ..load.steady import FULL, steady
 from ..load.targets import Targets
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
@@ -89,6 +89,10 @@ def keeps_up(scenario: Scenario) -> bool:
     ranges and reasons, at a quarter of the work.
     """
     decoding, reading = speed_intervals(scenario)
+    if scenario.rate and scenario.requests is None and scenario.disaggregate is None:
+        batch = _batch(scenario, *_of_users(scenario), decoding.factor, reading.factor)
+        if scenario.rate >= FULL * batch.most.rate * batch.server.replicas:
+            return False
     found = _load(scenario, decoding.factor, reading.factor)
     targets = Targets(ttft_seconds=scenario.ttft_seconds, tpot_seconds=scenario.tpot_seconds)
     return (found.stable or scenario.requests is not None) and not targets.missed(found)

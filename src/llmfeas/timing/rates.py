@@ -108,7 +108,7 @@ def training_rates(
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
     tuned = style != "plain"
     eager = not tuned if eager is None else eager
-    half = _sustained_flop_per_s(device, precision, traits.watts_per_tflop_per_s)
+    half = _sustained_flop_per_s(efficiency, device, precision)
     share = _matrix_share(efficiency, device, precision, style) * generation.value
     peak = peak_flop_per_s(device, precision)
     gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
@@ -203,12 +203,15 @@ def _gain(efficiency: Efficiency, precision: str) -> float:
     return prod(efficiency.value(f"training.{name}") for name in GAINS[precision]) if precision in GAINS else 0.0
 
 
-def _sustained_flop_per_s(device: Device, precision: str, watts_per_tflop_per_s: float | None) -> float:
-    """Peak without fp8, or of it what the card's power sustains where that is less, FLOP/s."""
+def _sustained_flop_per_s(efficiency: Efficiency, device: Device, precision: str) -> float:
+    """Peak without fp8, or of it what the card's power, or a processor that multiplies tiles, sustains, FLOP/s."""
     peak = _base_peak(device, precision)
-    if device.power_w is None or watts_per_tflop_per_s is None or precision in ("fp32", "tf32"):
+    if precision in ("fp32", "tf32"):
         return peak
-    return min(peak, device.power_w / watts_per_tflop_per_s * TERA)
+    if device.has_tiles:
+        return peak * efficiency.value("training.tiles")
+    each = efficiency.generation(device.generation, device.backend).watts_per_tflop_per_s
+    return peak if device.power_w is None or each is None else min(peak, device.power_w / each * TERA)
 
 
 def _base_peak(device: Device, precision: str) -> float:

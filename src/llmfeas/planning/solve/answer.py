@@ -9,12 +9,14 @@ from ...contract import Added, Json, Published, envelope, hidden
 from ...errors import LlmfeasError, UsageError
 from ...feasibility.bounds import time_limit_seconds
 from ...feasibility.core import estimate
+from ...feasibility.load_verdict import is_followed
 from ...feasibility.result import Estimate, Status
+from ...feasibility.served_load import keeps_up
 from ...feasibility.software import software_support
 from ...feasibility.verdict import why
 from ...record import dataclass
 from ...scenario import Scenario
-from ...settle import before_layout, resolution
+from ...settle import Resolution, before_layout, resolution
 from ...timing.training import least_job_seconds
 from ..asked import REFUSALS
 
@@ -61,8 +63,23 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
     Raises:
         UsageError: for anything else that is wrong with the request.
     """
+    settled = _settled(request, catalog)
+    return None if settled is None else estimate(settled)
+
+
+def kept_up(request: Request, catalog: Catalog) -> Estimate | None:
+    """The same, None too where a server does not keep up with its load: that is seen at a quarter of the work."""
+    settled = _settled(request, catalog)
+    if settled is None:
+        return None
+    scenario = settled.scenario
+    lags = scenario.has_load and is_followed(scenario) and not keeps_up(scenario)
+    return None if lags else estimate(settled)
+
+
+def _settled(request: Request, catalog: Catalog) -> Resolution | None:
     try:
-        return estimate(resolution(request, catalog))
+        return resolution(request, catalog)
     except UsageError as error:
         if error.code in REFUSALS:
             return None
@@ -102,7 +119,7 @@ def is_feasible(request: Request, catalog: Catalog, *, on_host: bool = False) ->
     """Whether a request works, be it tightly; on the device alone unless layers on the host are asked for, or allowed
     with `on_host`.
     """
-    return works(estimated(request, catalog), on_host=on_host)
+    return works(kept_up(request, catalog), on_host=on_host)
 
 
 def works(result: Estimate | None, *, on_host: bool) -> bool:

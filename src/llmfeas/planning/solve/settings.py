@@ -18,7 +18,7 @@ from ...settle import resolution
 from ...workload.parameters import parameters
 from ..asked import REFUSALS, skipped
 from ..bisection import largest, smallest
-from .answer import Answer, Request, estimated, is_feasible, lies_on_host, may_run, outcome, without, works
+from .answer import Answer, Request, estimated, is_feasible, kept_up, lies_on_host, may_run, outcome, without, works
 
 MEBIBYTE = 2**20
 ON_HOST = "the model does not fit on the device alone: what is more takes room from its layers, and speed with them"
@@ -45,7 +45,7 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
 
     @cache
     def asked(value: int) -> Estimate | None:
-        return estimated(request_at(value), catalog)
+        return kept_up(request_at(value), catalog)
 
     if request.get(search.setting) is not None:
         flag = "--" + search.setting.replace("_", "-")
