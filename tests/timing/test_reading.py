@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
 import pytest
 
+from llmfeas.catalog.store import built_in
 from llmfeas.evidence.compare import scenario_of
 from llmfeas.evidence.measurements import Measurement, read_measurements
 from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.launch import usual
+from llmfeas.planning.plan import plan
 from llmfeas.timing.inference import InferenceTime, inference_time
 from llmfeas.timing.reading import forward_of, pass_seconds
 
@@ -127,3 +131,13 @@ def test_products_in_tiles_are_a_few_times_as_fast_as_in_fp32() -> None:
         for precision in ("fp32", "bf16")
     )
     assert 3 < wide / narrow < 4.2
+
+
+def test_what_is_not_read_in_time_is_said() -> None:
+    request = {"model": "bge-m3", "device": "rtx-4090", "task": "inference", "tokens": "100B", "deadline": "1d"}
+    found = json.dumps(plan(request, built_in()).to_dict())
+    assert "fewer tokens than 100 B: the rest is not read" in found
+
+
+def test_a_server_is_launched_where_a_library_reads() -> None:
+    assert usual({"model": "bge-m3", "device": "l4", "task": "inference"}, built_in()).id == "vllm"

@@ -273,8 +273,9 @@ def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         whole = format_bytes(scenario.text_bytes)
         yield change(scenario, "tokens", {"data_size": less}, f"less text than {whole}: the model learns less")
     elif count is not None and count >= 1:
-        whole = format_count(scenario.tokens or 0.0)
-        yield change(scenario, "tokens", {"tokens": count}, f"fewer tokens than {whole}: the model learns less")
+        lost = "the model learns less" if scenario.is_training else "the rest is not read"
+        text = f"fewer tokens than {format_count(scenario.tokens or 0.0)}: {lost}"
+        yield change(scenario, "tokens", {"tokens": count}, text)
 
 
 def affordable_tokens(estimate: Estimate) -> float | None:

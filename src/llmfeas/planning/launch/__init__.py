@@ -9,6 +9,8 @@ from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any
 
+from ...catalog.backend import default_engine
+from ...catalog.engine import Engine
 from ...catalog.named import engine_named
 from ...catalog.store import Catalog
 from ...errors import UsageError
@@ -71,14 +73,22 @@ def usual(request: Mapping[str, object], catalog: Catalog) -> Launcher:
         UsageError: none does; those that take its task are candidates.
     """
     scenario = resolution(request, catalog).scenario
-    own = (LAUNCHERS[name] for name in scenario.engine_record.launchers if name in LAUNCHERS)
-    able = [each for each in own if each.takes("task", scenario.task)]
+    able = _able(scenario.engine_record, scenario)
+    if not able and not scenario.model.architecture.writes:  # what reads texts for people is a library, no server
+        server = default_engine(catalog.backends[scenario.device.backend], scenario.device, "inference")
+        able = _able(catalog.tables.engine(server), scenario)
     if not able:
         others = [each.id for each in LAUNCHERS.values() if each.takes("task", scenario.task)]
         message = f"--engine is missing: nothing is written for {scenario.engine}, which was taken for --task "
         hint = f"Engines that can: {', '.join(others)}." if others else "llmfeas writes it for no engine yet."
         raise UsageError("missing-option", f"{message}{scenario.task}.", hint, others)
     return next((each for each in able if each.refused(scenario) is None), able[0])
+
+
+def _able(engine: Engine, scenario: Scenario) -> list[Launcher]:
+    """What writes the task of a scenario for an engine."""
+    own = (LAUNCHERS[name] for name in engine.launchers if name in LAUNCHERS)
+    return [each for each in own if each.takes("task", scenario.task)]
 
 
 def launch(engine: Launcher, scenario: Scenario) -> Launch:
