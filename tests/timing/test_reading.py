@@ -75,6 +75,11 @@ def test_decoders_that_are_asked_for_vectors_write_nothing(model: str) -> None:
     assert found.scenario.output is None
 
 
+def test_a_server_of_texts_launches_what_public_code_does() -> None:
+    server, library = (time_of(asked(engine=name, concurrency=32)) for name in ("vllm", "sentence-transformers"))
+    assert server.prefill_tokens_per_second.expected > 0.5 * library.prefill_tokens_per_second.expected
+
+
 def test_a_batch_hides_the_launches_of_one_text() -> None:
     alone, together = (time_of(asked(concurrency=many, prompt=64)) for many in (1, 64))
     assert alone.prefill_bound_by == "host"

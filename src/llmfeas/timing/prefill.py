@@ -23,7 +23,7 @@ from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
-from .reading import pass_seconds
+from .reading import forward_of, pass_seconds
 
 BATCH_TOKENS = 512
 NOTIONAL_PROMPT = 512
@@ -283,6 +283,9 @@ def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, int]:
     efficiency, serving = scenario.tables.efficiency, scenario.engine_record.serving
     rates = prefill_rates(efficiency, scenario.device, serving.speed, scenario.precision, scenario.quant, fused)
     launch = launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
+    if launch and not scenario.model.architecture.writes:
+        # nothing is sampled or kept: what its public code launches
+        launch = forward_of(scenario, NOTIONAL_PROMPT).host_seconds
     pool = None if scenario.enforce_eager else pool_of(scenario)
     return sums, rates, launch, pool.prompt_graphs if pool else 0
 
