@@ -29,7 +29,7 @@ STREAMING = PUBLIC_CODE
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
-READING = "sentence-transformers"
+READER = "sentence-transformers"
 """What people take for a model that reads texts and writes none."""
 PLACES = ("gpu_layers", "n_cpu_moe")
 """Settings of what the host computes."""
@@ -145,7 +145,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
     if quant == "none" and inference and _is_gguf(draft):
         quant = SOME_GGUF_FORMAT
     if inference and quant == "none" and not model.architecture.writes and _reads_there(draft, model, catalog):
-        return READING
+        return READER
     default = _usual(draft, backend, quant)
     if inference and quant != "none" and not draft.was_given("quant"):
         # who runs other models at a desk runs this one there too, in one of the usual formats
@@ -169,7 +169,7 @@ def _engine_of_use(draft: Draft, model: Model, catalog: Catalog) -> str:
 
 def _reads_there(draft: Draft, model: Model, catalog: Catalog) -> bool:
     """Whether what people take for reading texts runs the model there, and nothing asks for what only others do."""
-    engine, device = catalog.tables.engine(READING), draft.values["device"]
+    engine, device = catalog.tables.engine(READER), draft.values["device"]
     others = any(map(draft.was_given, OWN)) or asks_for_server(draft) or isinstance(device, Joined)
     runs = engine.support(catalog.backends[device.backend], device).status != "unsupported"
     return runs and not others and engine.runs(model.architecture.implementation)
