@@ -15,6 +15,9 @@ from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.launch import usual
 from llmfeas.planning.plan import plan
+from llmfeas.planning.solve import solved
+from llmfeas.render.solve import report
+from llmfeas.render.table import rendered
 from llmfeas.timing.inference import InferenceTime, inference_time
 from llmfeas.timing.reading import forward_of, pass_seconds
 
@@ -146,3 +149,13 @@ def test_what_is_not_read_in_time_is_said() -> None:
 
 def test_a_server_is_launched_where_a_library_reads() -> None:
     assert usual({"model": "bge-m3", "device": "l4", "task": "inference"}, built_in()).id == "vllm"
+
+
+def test_the_cheapest_hardware_for_a_corpus_is_priced_by_the_job() -> None:
+    request = {"model": "bge-m3", "task": "inference", "tokens": "10B", "deadline": "1d"}
+    found = solved("cheapest", request, built_in()).to_dict()
+    answer = found["result"]["answer"]
+    assert answer["usd_per"] == "job" and 0 < answer["seconds"] <= 86400
+    assert "Time" in rendered(report(found, ""))
+    endless = solved("cheapest", {"model": "bge-m3", "task": "inference"}, built_in()).to_dict()
+    assert endless["result"]["answer"]["usd_per"] == "million tokens"

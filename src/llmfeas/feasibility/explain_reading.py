@@ -11,7 +11,7 @@ from ..timing.inference import InferenceTime
 from ..timing.prefill import prompt_tokens
 from ..timing.products import SHARP, attention_seconds, matrix_passes
 from ..timing.rates import peak_flop_per_s
-from ..timing.reading import forward_of, pass_seconds, unpacking_seconds
+from ..timing.reading import forward_of, packed_seconds, pass_seconds
 from .explain_prompt import Prefill, Written
 from .result import TermInput
 from .terms import EFFICIENCY, number
@@ -49,7 +49,7 @@ class EagerPrefill(Prefill):
                 self._efficiency("expert_efficiency", product_rate(work, rates)),
             ]
             formula += " + 2 * expert_tokens * expert_weights / (peak * expert_efficiency)"
-        unpacking = unpacking_seconds(self.scenario, work, rates)
+        unpacking = packed_seconds(self.scenario, work, rates)
         if unpacking:
             inputs.append(number("unpacking_seconds", unpacking, "s", EFFICIENCY))
             formula += " + unpacking_seconds"

@@ -47,7 +47,7 @@ def pass_seconds(scenario: Scenario, tokens: float, length: float) -> dict[str, 
     work, rates = replace(forward.work, tokens=tokens), forward.rates
     moved = value("prefill.eager_moves") * forward.written_bytes(tokens)
     parts = {
-        "matrix": matrix_seconds(work, rates) + unpacking_seconds(scenario, work, rates),
+        "matrix": matrix_seconds(work, rates) + packed_seconds(scenario, work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": moved / rates.memory + routing_seconds(work, rates),
     }
@@ -58,7 +58,7 @@ def pass_seconds(scenario: Scenario, tokens: float, length: float) -> dict[str, 
     return parts
 
 
-def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> float:
+def packed_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> float:
     """Bring packed weights to 16 bits, once a pass."""
     return decoding_seconds(work, rates, scenario.quant) if scenario.quant.startswith(UNPACKED) else 0.0
 

@@ -82,7 +82,7 @@ class Bid:
             "usd_per_device_hour": price.usd_per_device_hour if price else None,
             "usd": self.usd,
             "paid_hours": self.paid_hours,
-            "usd_per": "job" if scenario.is_training else "million tokens",
+            "usd_per": "million tokens" if self.seconds is None else "job",
             "seconds": self.seconds,
             "status": self.estimate.verdict.status,
         }
