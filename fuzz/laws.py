@@ -25,7 +25,7 @@ from llmfeas.planning.answer import bare_answer
 from llmfeas.ranges import Range
 from llmfeas.record import fields
 from llmfeas.timing.host import experts_share, host_share, memory_bytes_per_s, products_flop_per_s, weights_read_bytes
-from llmfeas.timing.inference import InferenceTime
+from llmfeas.timing.inference import InferenceTime, reader_of
 from llmfeas.timing.rates import peak_flop_per_s
 from llmfeas.timing.training import TrainingTime
 from llmfeas.units import TERA
@@ -324,10 +324,12 @@ def _too_fast(found: Estimate, time: InferenceTime) -> Iterator[str]:
     read = here * weights_read_bytes(scenario, 1.0) / (device.bandwidth_bytes_per_s * together)
     rates = [getattr(device.tflop_per_s, each.name) or 0.0 for each in fields(device.tflop_per_s)]
     multiply = 2 * sums.active / (max(rates) * TERA)
-    first = max(read, scenario.prompt * multiply / (together * scenario.pp))
+    # an encoder-decoder reads with its encoder alone
+    reading = 2 * architecture_sums(reader_of(scenario).model.architecture).active / (max(rates) * TERA)
+    first = max(read, scenario.prompt * reading / (together * scenario.pp))
     limits = [
         ("tokens_per_second_per_sequence", time.tokens_per_second_per_sequence.high * read, made),
-        ("prefill_tokens_per_second", time.prefill_tokens_per_second.high * multiply, scenario.num_devices),
+        ("prefill_tokens_per_second", time.prefill_tokens_per_second.high * reading, scenario.num_devices),
         ("time_to_first_token_seconds", first, time.time_to_first_token_seconds.low),
     ]
     if found.load:

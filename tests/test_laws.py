@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from fuzz.laws import ALWAYS, LAWS, TRAINING, Law, broken, broken_alone, drawn, page
 from llmfeas.errors import LlmfeasError
 from llmfeas.planning.answer import bare_answer
+from llmfeas.record import replace
+from llmfeas.timing.inference import InferenceTime
 
 EXAMPLES = int(os.environ.get("LLMFEAS_LAWS", "8"))
 PAGE = Path(__file__).parents[1] / "docs" / "laws.md"
@@ -80,6 +82,16 @@ def test_what_one_answer_must_be(seed: int) -> None:
     except LlmfeasError:
         return
     assert not broken_alone(found), f"seed {seed}"
+
+
+def test_an_encoder_that_reads_fast_breaks_no_law() -> None:
+    """Two layers read for twelve that write: a prompt is held to what its own layers multiply."""
+    ask = {"model": "blenderbot-400m-distill", "device": "2xm1-ultra-48c", "task": "inference", "quant": "fp8"}
+    found = bare_answer({**ask, "precision": "fp16", "prompt": 500})
+    assert not broken_alone(found)
+    assert isinstance(found.time, InferenceTime)
+    faster = replace(found.time, prefill_tokens_per_second=found.time.prefill_tokens_per_second.scaled(4))
+    assert broken_alone(replace(found, time=faster))
 
 
 @pytest.mark.parametrize("gives, law", [("adapters", "pure 16 bits"), ("buckets", "gradients that are divided")])
