@@ -135,7 +135,8 @@ def modern(config: Config, parts: Parts) -> Parts:
     hidden, kind = parts["hidden"], class_of(config)
     head = square(hidden)
     behind = {"Model": 0, "MaskedLM": head + parts["vocab"]}.get(kind, head + labels_of(config) * (hidden + 1))
-    return {**found, "norm_bias": config.flag("norm_bias"), "side": SideWeights(vectors=behind) if behind else None}
+    side = SideWeights(vectors=behind) if behind else None
+    return {**found, "norm_bias": config.flag("norm_bias"), "side": side, "masked": predicts(config)}
 
 
 @reader
@@ -200,10 +201,11 @@ def albert_behind(config: Config, parts: Parts) -> Parts:
     """Read ALBERT's narrow embedding, kinds of tokens, and what stands behind its last layer."""
     hidden, narrow, kind = parts["hidden"], config.count("embedding_size"), class_of(config)
     pooled, labels = square(hidden), labels_of(config) * (hidden + 1)
-    masked = hidden * narrow + 3 * narrow + parts["vocab"]
-    behind = {"Model": pooled, "MaskedLM": masked, "SequenceClassification": pooled + labels}.get(kind, labels)
+    predicted = hidden * narrow + 3 * narrow + parts["vocab"]
+    behind = {"Model": pooled, "MaskedLM": predicted, "SequenceClassification": pooled + labels}.get(kind, labels)
     side = SideWeights(vectors=kinds_of(config, narrow) + hidden + behind)
-    return {"positions": "learned", "embedding_dim": narrow, "side": side, **dropout_of(config)}
+    found = {"positions": "learned", "embedding_dim": narrow, "side": side, **dropout_of(config)}
+    return {**found, "masked": kind == "MaskedLM" and predicts(config)}
 
 
 _STILL: Final[Parts] = {"positions": "rope", "rope_fraction": 0.0}
@@ -246,15 +248,16 @@ def electra(config: Config, parts: Parts) -> Parts:
 
 
 def _factored(config: Config, parts: Parts, beside: int, narrow: int) -> Parts:
-    masked, hidden = _predicted(parts, narrow) + own_head(config, parts, narrow), parts["hidden"]
+    predicted, hidden = _predicted(parts, narrow) + own_head(config, parts, narrow), parts["hidden"]
     heads = {
         "Model": 0,
-        "MaskedLM": masked,
-        "CausalLM": masked,
+        "MaskedLM": predicted,
+        "CausalLM": predicted,
         "PreTraining": square(hidden) + hidden + 1,
         "SequenceClassification": _classified(config, parts),
     }
-    return _headed(config, parts, heads, beside)
+    masked = class_of(config) == "MaskedLM" and predicts(config)
+    return {**_headed(config, parts, heads, beside), "masked": masked}
 
 
 @reader

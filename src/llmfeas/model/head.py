@@ -32,6 +32,8 @@ class Head(Operator):
     """Logits pass through a scaled tanh."""
     transforms: bool = False
     """A product, an activation and a norm stand before the table (BERT)."""
+    transform_bias: bool = True
+    """These have biases."""
     labels: bool = False
     """There is no vocabulary to write: training puts a few labels there, which are no part of the model."""
 
@@ -41,11 +43,12 @@ class Head(Operator):
         found: tuple[Weight, ...] = ()
         if self.labels:
             return found
-        if self.width != self.hidden:
-            found += column_linear("project_out", self.hidden, self.width)
         if self.transforms:
-            found += column_linear("transform", self.hidden, self.hidden, bias=True)
-            found += (vector("transform.norm", self.hidden), vector("transform.norm.bias", self.hidden))
+            found += column_linear("transform", self.hidden, self.width, bias=self.transform_bias)
+            found += (vector("transform.norm", self.width),)
+            found += (vector("transform.norm.bias", self.width),) if self.transform_bias else ()
+        elif self.width != self.hidden:
+            found += column_linear("project_out", self.hidden, self.width)
         copies = 0 if self.tied else 1
         found += (Weight("head", (self.vocab, self.width), copies),)
         return (*found, vector("head.bias", self.vocab, split="tensor")) if self.bias else found
@@ -113,11 +116,18 @@ class HeadProgram:
         return logits
 
 
+def masked_head(architecture: Architecture) -> Head:
+    """What predicts the masked tokens of an encoder, by its token table."""
+    a = architecture
+    width = a.embedding_dim or a.hidden
+    return Head(a.hidden, width, a.vocab, tied=True, bias=True, transforms=True, transform_bias=a.norm_bias)
+
+
 def head(architecture: Architecture) -> Head:
     """The head of an architecture."""
     a = architecture
     if a.predicts:
-        return Head(a.hidden, a.hidden, a.vocab, tied=True, bias=True, transforms=True)
+        return masked_head(a)
     if a.encoder or a.scores:
         return Head(a.hidden, a.hidden, _LABELS, labels=True)
     return Head(a.hidden, a.embedding_dim or a.hidden, a.vocab, a.tied, a.head_bias, a.softcap)

@@ -13,6 +13,7 @@ from ..catalog.model_search import keeps_published
 from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
 from ..errors import UsageError
+from ..model.head import masked_head
 from ..objectives import OBJECTIVES, Objective, losses_of
 from ..record import replace
 from ..workload.kernels import stacks_experts
@@ -70,12 +71,15 @@ def settle_objective(draft: Draft, model: Model) -> Model:
 
 
 def _as_pretrained(draft: Draft, model: Model) -> Model:
-    """The model with what predicts masked tokens, where it is pre-trained and holds that beside its layers."""
+    """The model with what predicts masked tokens, where it is an encoder in pre-training: what stands beside its layers
+    runs, or what its file leaves out is added."""
     a = model.architecture
-    if draft.values["task"] != "pretrain" or not a.masked or a.beside is None:
+    if draft.values["task"] != "pretrain" or not a.encoder:
         return model
-    held = (a.hidden + 3) * a.hidden + a.vocab
-    beside = replace(a.beside, vectors=a.beside.vectors - held)
+    beside = a.beside
+    if a.masked and beside is not None:
+        held = sum(weight.elements for weight in masked_head(a).weights)
+        beside = replace(beside, vectors=beside.vectors - held)
     whole = replace(model, architecture=replace(a, masked=False, predicts=True, head_bias=True, beside=beside))
     draft.override("model", whole, draft.origins["model"])
     return whole
