@@ -43,8 +43,10 @@ def test_what_an_engine_does_not_run_is_said_by_estimate_and_launch_from_one_tab
     from llmfeas.errors import UsageError
     from llmfeas.planning.launch import launch, launcher
 
-    found = bare_answer({"model": "longcat-flash", "device": "256xtpu-v5p", "task": "pretrain"})
+    ask = {"model": "longcat-flash", "device": "256xtpu-v5p", "task": "pretrain"}
+    found = bare_answer({**ask, "engine": "maxtext"})
     assert found.verdict.software == "unsupported"
+    assert (bare_answer(ask).scenario.engine, bare_answer(ask).verdict.software) == ("pytorch", "limited")
     with pytest.raises(UsageError, match="architecture"):
         launch(launcher("maxtext"), found.scenario)
     served = bare_answer({"model": "longcat-flash", "device": "m3-ultra", "task": "inference", "quant": "q4_k_m"})
@@ -58,4 +60,16 @@ def test_what_an_engine_does_not_run_is_said_by_estimate_and_launch_from_one_tab
 def test_an_engine_that_has_the_architecture_is_taken_before_the_usual_one() -> None:
     for device in ("epyc-9965", "rtx-4090"):
         found = bare_answer({"model": "longcat-flash-lite", "device": device, "task": "inference"})
-        assert found.scenario.engine_record.runs(found.scenario.model.architecture.implementation)
+        assert found.scenario.engine_record.runs(found.scenario.model.architecture)
+
+
+def test_a_kind_of_model_that_an_engine_lacks_is_lacked_whatever_its_code() -> None:
+    """NLLB's own code is no T5's; encoders write nothing that a trainer of chats could learn from."""
+    for model in ("t5-base", "nllb-200-3.3b", "whisper-large-v3", "bert-base", "modernbert-base", "bge-m3"):
+        asked = {"model": model, "device": "a100-80gb", "task": "finetune", "engine": "axolotl"}
+        assert bare_answer(asked).verdict.software == "unsupported"
+        usual = bare_answer({"model": model, "device": "m4-max-40c", "task": "finetune"})
+        assert (usual.scenario.engine, usual.verdict.software) == ("pytorch", "limited")
+    heard = {"model": "whisper-large-v3", "device": "a100-80gb"}
+    assert bare_answer({**heard, "task": "finetune", "engine": "unsloth"}).verdict.software == "supported"
+    assert bare_answer({**heard, "task": "inference", "engine": "vllm"}).verdict.software == "supported"

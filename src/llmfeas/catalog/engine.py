@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from ..adapters import LoraKind
 from ..record import dataclass, field
+from .architecture import Architecture
 from .backend import WORKS, Backend, Support, named_support, unending
 from .device import BackendId, Device
 from .implementation import Implementations
@@ -18,6 +19,13 @@ from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZ
 
 OLLAMA: Final = "ollama"
 DATE: Final = r"20\d\d(-[01]\d(-[0-3]\d)?)?"
+
+KINDS: Final[Mapping[str, Callable[[Architecture], bool]]] = {
+    "encoders": lambda each: each.encoder,
+    "encoder-decoders": lambda each: each.source is not None,
+    "text-encoder-decoders": lambda each: each.source is not None and not each.source.bands,
+}
+"""What an engine may lack as a whole, whatever public code runs it."""
 
 Style = Literal["plain", "tuned", "native"]
 """Framework code; fused and overlapping; the same without a framework."""
@@ -256,7 +264,7 @@ class Engine:
     architectures: tuple[Identifier, ...] = ()
     """Implementations that it runs; none named: nobody said."""
     without: tuple[Identifier, ...] = ()
-    """Implementations that it is known not to run."""
+    """Implementations that it is known not to run, or kinds of models."""
     brings: tuple[Identifier, ...] = ()
     """Tasks and formats that it does by itself, whatever the libraries of a backend lack."""
     optimizers: tuple[Identifier, ...] = ()
@@ -300,9 +308,12 @@ class Engine:
         """Whether it has a trainer for a task with one of its losses."""
         return loss is None or task in self.objectives or loss in self.objectives
 
-    def runs(self, implementation: str) -> bool:
-        """Whether it runs models of an implementation, as far as anybody said."""
+    def runs(self, architecture: Architecture) -> bool:
+        """Whether it runs models of an architecture, as far as anybody said."""
+        implementation = architecture.implementation
         if implementation in self.without:
+            return False
+        if any(name in self.without and is_kind(architecture) for name, is_kind in KINDS.items()):
             return False
         return not self.architectures or implementation in self.architectures
 

@@ -10,7 +10,7 @@ from ..record import dataclass, field, replace
 from ..text import printable
 from .device import BackendId, DeviceClass
 from .efficiency import Efficiency
-from .engine import Engine
+from .engine import KINDS, Engine
 from .implementation import Implementations
 from .quantization import Quantization, expanded
 from .records import built
@@ -170,7 +170,7 @@ class Tables:
         known = {*formats, *(each.kind for each in formats.values())}
         yield from _missing("format", (*engine.formats, *engine.limits), known)
         named = (*engine.architectures, *engine.without)
-        yield from _missing("architecture", named, self.implementations.names)
+        yield from _missing("architecture", named, (*self.implementations.names, *KINDS))
         fixed = f"decode.fixed.{engine.serving.speed.fixed}"
         if engine.serving.speed.fixed and not any(
             f"{name}.".startswith(f"{fixed}.") for name in self.efficiency.parameters

@@ -75,7 +75,7 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
                 yield case.status, f"{scenario.quant} under {name}: {case.note}"
     if not engine.has_trainer(scenario.task, scenario.loss):
         yield "unsupported", f"{name} is not known to have a trainer for --task {scenario.task} --loss {scenario.loss}"
-    if not engine.runs(model.architecture.implementation):
+    if not engine.runs(model.architecture):
         yield "unsupported", f"{name} has no model of the architecture of {model.name}"
 
 

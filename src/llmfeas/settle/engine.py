@@ -23,8 +23,8 @@ from .server import asks_for_server, has_pool
 
 SOME_GGUF_FORMAT = "q8_0"
 """Stands for all formats of GGUF where only the software matters."""
-PUBLIC_CODE = "transformers"
-"""What serves a model of any architecture, by its public code."""
+PUBLIC_CODE, PUBLIC_TRAINING = "transformers", "pytorch"
+"""What serves a model of any architecture, and what trains it, by its public code."""
 STREAMING = PUBLIC_CODE
 """What streams weights from the host on every backend, where people's usual choice does not."""
 MANY_DEVICES = 64
@@ -125,7 +125,7 @@ def _take_named_format(draft: Draft, model: Model, catalog: Catalog) -> None:
     device = draft.values["device"]
     usual = [choice.engine for choice in catalog.backends[device.backend].engines]
     names = [engine_named(draft.given["engine"], catalog)] if draft.was_given("engine") else usual
-    able = (each for each in map(catalog.tables.engine, names) if each.runs(model.architecture.implementation))
+    able = (each for each in map(catalog.tables.engine, names) if each.runs(model.architecture))
     if any(_reads(each, quant, device, catalog) for each in able):
         draft.given, draft.recorded = {**draft.given, "quant": quant}, {**draft.recorded, "quant": "model"}
     else:
@@ -172,7 +172,7 @@ def _reads_there(draft: Draft, model: Model, catalog: Catalog) -> bool:
     engine, device = catalog.tables.engine(READER), draft.values["device"]
     others = any(map(draft.was_given, OWN)) or asks_for_server(draft) or isinstance(device, Joined)
     runs = engine.support(catalog.backends[device.backend], device).status != "unsupported"
-    return runs and not others and engine.runs(model.architecture.implementation)
+    return runs and not others and engine.runs(model.architecture)
 
 
 def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:
@@ -215,10 +215,10 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
         return not inference or own or _reads(engine, quant, device, catalog)
 
     def able(engine: Engine) -> bool:
-        return job in engine.does and engine.runs(model.architecture.implementation) and reads(engine)
+        return job in engine.does and engine.runs(model.architecture) and reads(engine)
 
     others = [choice.engine for choice in backend.engines if choice.fits(device, task, quant, many)]
-    names = (usual, *others, *([PUBLIC_CODE] if inference else []))
+    names = (usual, *others, PUBLIC_CODE if inference else PUBLIC_TRAINING)
     found = next(filter(able, map(catalog.tables.engine, names)), None)
     if found is not None or reads(catalog.tables.engine(usual)):
         return usual if found is None else found.id
@@ -283,7 +283,7 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
             return False
         if engine.optimizers and draft.given.get("optimizer", "adamw") not in engine.optimizers:
             return False
-        if not engine.runs(model.architecture.implementation):
+        if not engine.runs(model.architecture):
             return False
         form = catalog.tables.quantization.format(base, engine.speaks)
         return engine.format_support(form, device).status != "unsupported"

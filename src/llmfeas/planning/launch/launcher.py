@@ -137,7 +137,7 @@ class Launcher:
 
     def refused(self, scenario: Scenario) -> Objection | None:
         """The first setting of a scenario that cannot be expressed."""
-        if not scenario.engine_record.runs(scenario.model.architecture.implementation):
+        if not scenario.engine_record.runs(scenario.model.architecture):
             return Objection("model", f"{scenario.engine} has no model of this architecture")
         if is_gguf(scenario) and not self.reads_gguf:
             return Objection("model", "it does not read GGUF files")
