@@ -147,8 +147,18 @@ def test_what_is_not_read_in_time_is_said() -> None:
     assert "fewer tokens than 100 B: the rest is not read" in found
 
 
-def test_a_server_is_launched_where_a_library_reads() -> None:
-    assert usual({"model": "bge-m3", "device": "l4", "task": "inference"}, built_in()).id == "vllm"
+@pytest.mark.parametrize("task", ["inference", "embed"])
+def test_what_reads_for_people_is_launched(task: str) -> None:
+    assert usual({"model": "bge-m3", "device": "l4", "task": task}, built_in()).id == "sentence-transformers"
+
+
+def test_each_device_reads_texts_of_its_own() -> None:
+    one, four = (bare_answer({"model": "bge-m3", "device": device, "task": "inference"}) for device in ("l4", "4xl4"))
+    assert (four.scenario.tp, four.scenario.pp, four.scenario.concurrency) == (1, 1, 4 * one.scenario.concurrency)
+    assert four.memory.peak_bytes.expected == one.memory.peak_bytes.expected
+    assert isinstance(one.time, InferenceTime) and isinstance(four.time, InferenceTime)
+    four_times = one.time.prefill_tokens_per_second.expected * 4
+    assert four.time.prefill_tokens_per_second.expected == pytest.approx(four_times)
 
 
 def test_the_cheapest_hardware_for_a_corpus_is_priced_by_the_job() -> None:

@@ -196,7 +196,7 @@ class ServingTraits:
     """How an engine serves."""
 
     __pydantic_config__: ClassVar = STRICT
-    split: Literal["layers", "tensors"]
+    split: Literal["layers", "tensors", "copies"]
     """How one served model spreads over several devices."""
     uneven: bool = False
     """Deals layers out to unequal devices by their memory."""

@@ -119,12 +119,20 @@ class Sums:
         """Matrix weights that one token meets, without the head."""
         return self.dense_weights + self.routed_active
 
-    def attention_flop(self, tokens: float) -> float:
-        """Forward FLOP of scores and values for one token of a sequence of `tokens`: what it sees, within windows."""
+    def attention_flop(self, tokens: float, *, masked: bool = False) -> float:
+        """Forward FLOP of scores and values for one token of a sequence of `tokens`: what it sees, within windows.
+
+        `masked`: where a window leaves something out, all is computed and a mask laid over it.
+        """
+        each = (4 * span.blocks * span.width * self._met(span, tokens, masked=masked) for span in self.spans)
+        return sum(each) + self.linear_flop
+
+    def _met(self, span: AttentionSpan, tokens: float, *, masked: bool) -> float:
+        """Tokens that one is multiplied with."""
+        narrow = span.window is not None and span.window < tokens
         if self.both_sides:
-            seen = ((span, tokens if span.window is None else min(tokens, span.window)) for span in self.spans)
-            return 4 * sum(span.blocks * span.width * count for span, count in seen) + self.linear_flop
-        return 4 * sum(span.blocks * span.width * span.seen(tokens) for span in self.spans) + self.linear_flop
+            return tokens if masked or not narrow else float(span.window or 0)
+        return tokens if masked and narrow else span.seen(tokens)
 
     def prompt_flop(self, tokens: float) -> float:
         """The same of a prompt, whose tokens see no more than an indexer picks."""

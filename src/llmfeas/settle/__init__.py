@@ -318,7 +318,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
-        scenario = layout.serving_layout(scenario, draft, tensor_parallel=engine.serving.split == "tensors")
+        scenario = layout.serving_layout(scenario, draft, engine.serving.split)
     scenario = scenario if is_open else _laid_out(scenario, draft)
     is_open = is_open or formats.is_open(scenario, draft)
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)

@@ -340,12 +340,12 @@ def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     return replace(scenario, **settled)
 
 
-def serving_layout(scenario: Scenario, draft: Draft, *, tensor_parallel: bool) -> Scenario:
-    """Spread one serving instance over all devices: by tensors where the engine does, else by layers."""
+def serving_layout(scenario: Scenario, draft: Draft, split: str) -> Scenario:
+    """Spread one serving instance over all devices, by tensors or layers as the engine does, or a copy on each."""
     n = gcd(*scenario.pools) // scenario.cp
-    if n <= 1 or (draft.was_given("tp") and draft.was_given("pp")):
+    if n <= 1 or split == "copies" or (draft.was_given("tp") and draft.was_given("pp")):
         return scenario
-    tp = _instance_tp(scenario, n) if tensor_parallel else 1
+    tp = _instance_tp(scenario, n) if split == "tensors" else 1
     pp = _stages(scenario, n // tp)
     if draft.was_given("tp") and scenario.tp != tp:
         tp, pp = scenario.tp, 1 if n % scenario.tp else _stages(scenario, n // scenario.tp)

@@ -76,8 +76,10 @@ def _settle_reading(draft: Draft, model: Model) -> None:
 
 
 def texts_at_once(scenario: Scenario) -> int:
-    """How many texts an engine reads at once where nobody says; one of an engine that is given tokens."""
-    return max(1, min(scenario.engine_record.serving.speed.texts, TOGETHER_TOKENS // max(1, scenario.prompt)))
+    """How many texts an engine reads at once where nobody says, on each copy; one where it is given tokens."""
+    serving = scenario.engine_record.serving
+    each = max(1, min(serving.speed.texts, TOGETHER_TOKENS // max(1, scenario.prompt)))
+    return each * scenario.num_devices if serving.split == "copies" and serving.speed.texts else each
 
 
 def _settle_prompt(draft: Draft, model: Model) -> int:

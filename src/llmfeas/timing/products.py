@@ -45,7 +45,7 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float
     """
     sums, again = work.sums, work.attention_again
     if fused:
-        flop = sums.attention_flop(work.seq_len) * work.stage * work.tokens / work.divisor
+        flop = sums.attention_flop(work.seq_len, masked=work.masks_windows) * work.stage * work.tokens / work.divisor
         return flop * (1 + 2.5 * work.graded + again) / rates.attention
     flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
     layers = sum(span.blocks for span in sums.spans) * work.stage

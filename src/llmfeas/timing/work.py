@@ -84,6 +84,8 @@ class Work:
     """Routed experts are held and multiplied in fp32."""
     broadcast: float = 0.0
     """Elements a token of products that are written out, in fp32, and summed up."""
+    masks_windows: bool = False
+    """Fused attention computes all scores of layers with a window, under a mask."""
     turns: float = 0.0
     """Turns of the loops that public code runs over a sequence; 0: there are none, or kernels in their place."""
 

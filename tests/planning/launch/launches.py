@@ -19,7 +19,13 @@ DOCUMENTED = Path(__file__).parents[2] / "data" / "launch"
 
 MODELS = ("llama-3-8b", "gpt2", "mixtral-8x7b")
 """The first one with every recipe, the others with the default one."""
-OWN_MODELS = {"ktransformers": ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3")}
+READERS = ("bge-m3", "bert-base", "modernbert-base", "qwen3-embedding-0.6b")
+OWN_MODELS = {
+    "sentence-transformers": READERS,
+    "text-embeddings-inference": READERS,
+    "infinity": READERS,
+    "ktransformers": ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"),
+}
 DEVICES: Mapping[str, tuple[str, ...]] = {
     "megatron": ("h100-sxm", "8xh100-sxm", "32xh100-sxm"),
     "maxtext": ("tpu-v5e", "8xtpu-v5p", "16xh100-sxm"),
@@ -28,6 +34,9 @@ DEVICES: Mapping[str, tuple[str, ...]] = {
     "vllm": ("h100-sxm", "8xh100-sxm", "16xh100-sxm"),
     "tensorrt-llm": ("h100-sxm", "2xh100-sxm", "8xh100-sxm"),
     "ollama": ("rtx-4090", "2xrtx-3090", "m2-max", "ryzen-9-7950x"),
+    "text-embeddings-inference": ("rtx-4090", "l4", "a10g-24gb", "m2-max", "ryzen-9-7950x"),
+    "infinity": ("rtx-4090", "8xh100-sxm", "mi300x", "m2-max", "ryzen-9-7950x"),
+    "sentence-transformers": ("rtx-4090", "8xh100-sxm", "m2-max", "ryzen-9-7950x"),
 }
 OTHER_DEVICES = ("rtx-4090", "8xh100-sxm", "16xh100-sxm")
 TRAINING: tuple[dict[str, object], ...] = (

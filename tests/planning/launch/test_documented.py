@@ -201,7 +201,30 @@ def of_ktransformers(launch: Launch) -> list[str]:
     return unknown_options(options(words(launch)), flags)
 
 
+def of_sentence_transformers(launch: Launch) -> list[str]:
+    table, recipe, trainer = (
+        documented("sentence-transformers"),
+        contents(launch)["recipe.json"],
+        documented("transformers"),
+    )
+    wrong = unknown(recipe["quantization"] or {}, trainer["quantization"])
+    if "training" not in recipe:
+        return wrong
+    loss = dict(recipe["loss"])
+    wrong += [loss["class"]] * (loss.pop("class") not in table["losses"]) + unknown(loss, table["loss"])
+    wrong += unknown(recipe["training"], {**trainer["training"], **table["training"]})
+    wrong += unknown(recipe["lora"] or {}, trainer["lora"])
+    return wrong + unknown_options(options(words(launch)[:-2]), documented("torchrun")["flags"])
+
+
+def of_flags(name: str, launch: Launch) -> list[str]:
+    return unknown_options(options(words(launch)), documented(name)["flags"])
+
+
 CHECKS = {
+    "sentence-transformers": of_sentence_transformers,
+    "text-embeddings-inference": partial(of_flags, "text-embeddings-inference"),
+    "infinity": partial(of_flags, "infinity"),
     "accelerate": of_accelerate,
     "deepspeed": of_deepspeed,
     "torchrun-fsdp": of_torchrun,

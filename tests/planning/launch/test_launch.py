@@ -25,21 +25,10 @@ def refused(engine: str, /, **request: object) -> UsageError:
 
 
 def test_the_engines_of_the_command_line_are_all_there() -> None:
-    assert list(LAUNCHERS) == [
-        *("accelerate", "axolotl", "deepspeed", "ktransformers", "litgpt", "llama-factory", "llama.cpp", "maxtext"),
-        *(
-            "megatron",
-            "mlx-lm",
-            "ollama",
-            "sglang",
-            "tensorrt-llm",
-            "torchrun-fsdp",
-            "torchtune",
-            "trl",
-            "unsloth",
-            "vllm",
-        ),
-    ]
+    names = """accelerate axolotl deepspeed infinity ktransformers litgpt llama-factory llama.cpp maxtext megatron
+        mlx-lm ollama sentence-transformers sglang tensorrt-llm text-embeddings-inference torchrun-fsdp torchtune trl
+        unsloth vllm"""
+    assert list(LAUNCHERS) == names.split()
 
 
 def test_an_unknown_engine_names_near_ones() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ import pytest
 from launches import every_launch
 
 from llmfeas.cli import main
+from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.launch import LAUNCHERS
 from llmfeas.planning.launch.verify import verified
 
@@ -38,7 +40,11 @@ def installed(module: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "engine", ["accelerate", "axolotl", "deepspeed", "mlx-lm", "sglang", "torchrun-fsdp", "trl", "vllm"]
+    "engine",
+    [
+        *("accelerate", "axolotl", "deepspeed", "mlx-lm", "sentence-transformers", "sglang", "torchrun-fsdp", "trl"),
+        "vllm",
+    ],
 )
 def test_an_engine_reads_what_is_written_for_it(engine: str) -> None:
     """Each different recipe once."""
@@ -57,6 +63,7 @@ MODULES = {
     "axolotl": "axolotl.utils.schemas.config",
     "deepspeed": "deepspeed",
     "mlx-lm": "mlx_lm",
+    "sentence-transformers": "sentence_transformers",
     "sglang": "sglang.srt.server_args",
     "torchrun-fsdp": "torch",
     "trl": "trl",
@@ -152,3 +159,75 @@ def test_the_program_trains_a_tiny_model(task: str, tmp_path: Path, monkeypatch:
     assert state["global_step"] == 2
     saved = "adapter_model.safetensors" if task == "lora" else "model.safetensors"
     assert (tmp_path / "output" / saved).is_file()
+
+
+WORDS = {
+    "<unk>": 0,
+    "<eos>": 1,
+    "[PAD]": 2,
+    "[MASK]": 3,
+    "[CLS]": 4,
+    "[SEP]": 5,
+    **{letter: 6 + at for at, letter in enumerate("abcdefgh")},
+}
+
+
+def tiny_reader(kind: str, tmp_path: Path) -> Path:
+    """An encoder or encoder-decoder of two layers with its tokenizer, and beside it texts, labels, targets, pairs."""
+    transformers, tokenizers = installed("transformers"), installed("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(WORDS, unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    special = {"pad_token": "[PAD]", "mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    folder = tmp_path / "model"
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<eos>", **special).save_pretrained(folder)
+    if kind == "bert":
+        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+        config = transformers.BertConfig(vocab_size=16, max_position_embeddings=64, **sizes)
+        transformers.BertModel(config).save_pretrained(folder)
+    else:
+        config = transformers.T5Config(
+            vocab_size=16, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, decoder_start_token_id=2
+        )
+        transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    (tmp_path / "data").mkdir()
+    row = {"text": "a b c d e f g h " * 8, "label": 1, "target": "h g f"}
+    rows = ({**row, "anchor": f"a {letter}", "positive": f"{letter} b"} for letter in "abcdefgh" * 2)
+    (tmp_path / "data" / "train.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in rows))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "engine", "task", "written"),
+    [
+        ("bert", "torchrun-fsdp", "pretrain", "output/model.safetensors"),
+        ("bert", "torchrun-fsdp", "finetune", "output/model.safetensors"),
+        ("bert", "torchrun-fsdp", "lora", "output/adapter_model.safetensors"),
+        ("t5", "torchrun-fsdp", "finetune", "output/model.safetensors"),
+        ("t5", "torchrun-fsdp", "lora", "output/adapter_model.safetensors"),
+        ("bert", "sentence-transformers", "inference", "vectors.npy"),
+        ("bert", "sentence-transformers", "embed", "output/model.safetensors"),
+    ],
+)
+def test_what_is_no_decoder_reads_and_trains(
+    kind: str, engine: str, task: str, written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the script that `launch -o` writes, with no edit but its data; adapters are those that are counted."""
+    installed(MODULES[engine])
+    model, folder = tiny_reader(kind, tmp_path), tmp_path / "run"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    ask: dict[str, object] = {"model": str(model), "device": "ryzen-9-7950x", "task": task, "precision": "fp32"}
+    ask |= {"prompt": 32} if task == "inference" else SIZES
+    ask |= {"lora_targets": "attention"} if task == "lora" else {}
+    options = [word for name, value in ask.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    assert main(["launch", "--engine", engine, *options, "-q", "-o", str(folder)]) == 0
+    for path in folder.iterdir():
+        path.write_text(path.read_text().replace("DATASET", str(tmp_path / "data")))
+    code, said = ended(["sh", str(folder / "run.sh")], tmp_path / "said.txt", limit=900)
+    assert code == 0, said[-2000:]
+    assert (folder / written).is_file()
+    if task == "lora":
+        saved = importlib.import_module("safetensors").safe_open(str(folder / written), "np")
+        sizes = (saved.get_slice(name).get_shape() for name in list(saved.keys()) if "lora" in name)
+        assert sum(math.prod(size) for size in sizes) == bare_answer(ask).parameters.trainable

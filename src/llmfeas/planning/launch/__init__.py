@@ -9,7 +9,6 @@ from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any
 
-from ...catalog.backend import default_engine
 from ...catalog.engine import Engine
 from ...catalog.named import engine_named
 from ...catalog.store import Catalog
@@ -74,9 +73,6 @@ def usual(request: Mapping[str, object], catalog: Catalog) -> Launcher:
     """
     scenario = resolution(request, catalog).scenario
     able = _able(scenario.engine_record, scenario)
-    if not able and not scenario.model.architecture.writes:  # what reads texts for people is a library, no server
-        server = default_engine(catalog.backends[scenario.device.backend], scenario.device, "inference")
-        able = _able(catalog.tables.engine(server), scenario)
     if not able:
         others = [each.id for each in LAUNCHERS.values() if each.takes("task", scenario.task)]
         message = f"--engine is missing: nothing is written for {scenario.engine}, which was taken for --task "

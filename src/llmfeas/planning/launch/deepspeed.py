@@ -89,7 +89,7 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("tp", "its tensor parallelism goes with --zero 0, 1 or 2", instead=1)
     if zero_stage(scenario) == 3 and scenario.quant == "int8":
         return Objection("zero", "ZeRO 3 does not divide 8-bit weights", instead=2)
-    return trainer.layers_objection(scenario)
+    return trainer.layers_objection(scenario) or trainer.sound_objection(scenario)
 
 
 def write(scenario: Scenario) -> Launch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...catalog.joined import Joined
 from ...options import BLOCK_CACHES
 from ...scenario import Scenario
+from ...workload.serving import longest_request
 from ...workload.stages import stages_by_memory
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import is_gguf, is_gguf_repository, model_name, model_notes, repository
@@ -53,8 +54,12 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     # processor (ggml-org/llama.cpp pull request 15261).
     unasked = scenario.kv_dtype == "bf16" and not scenario.was_given("kv_dtype")
     cache = "f16" if unasked else CACHES[scenario.kv_dtype]
+    # what sees both sides of a text reads it whole
+    whole = longest_request(scenario) if scenario.model.architecture.encoder else 0
+    batch = max(scenario.ubatch or 0, whole) or None
     return flags(
         [
+            ("--embeddings", not scenario.model.architecture.writes),
             ("--mmproj", f"{scenario.model.id}-mmproj-F16.gguf" if _needs_towers(scenario) else None),
             ("--ctx-size", (scenario.context or 1) * slots),
             ("--parallel", slots),
@@ -63,8 +68,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--n-cpu-moe", scenario.n_cpu_moe or None),
             ("--fit", "on" if fits_itself else "off"),
             ("--flash-attn", "on" if scenario.attention == "flash" else "off"),
-            ("--batch-size", scenario.ubatch if (scenario.ubatch or 0) > LOGICAL_BATCH else None),
-            ("--ubatch-size", scenario.ubatch if scenario.was_given("ubatch") else None),
+            ("--batch-size", batch if (batch or 0) > LOGICAL_BATCH else None),
+            ("--ubatch-size", batch if scenario.was_given("ubatch") or batch != scenario.ubatch else None),
             ("--cache-type-k", cache),
             ("--cache-type-v", cache),
             ("--split-mode", ("row" if scenario.tp > 1 else "layer") if several and not on_processor else None),

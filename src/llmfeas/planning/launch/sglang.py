@@ -26,6 +26,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     same_cache = scenario.kv_dtype == scenario.precision
     return flags(
         [
+            ("--is-embedding", not scenario.model.architecture.writes),
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES.get(scenario.kv_dtype)),

@@ -13,6 +13,8 @@ from .launcher import File, Objection
 from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
 from .text import as_json
 
+MASKED = 0.15
+"""Share of the tokens that are masked (Devlin 2018)."""
 PROGRAM = "train.py"
 RECIPE = "recipe.json"
 
@@ -44,12 +46,14 @@ ATTENTION_NAMES = (
     "q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv_proj", "query_key_value", "dense", "c_attn", "c_proj",
     "Wqkv", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj",
 )  # fmt: skip
-"""The attention's matrices under the names that public code gives them."""
-ATTENTION_MATRICES = rf".*(?:attn|attention)\.(?:{'|'.join(ATTENTION_NAMES)})"
-"""The same, as PEFT matches names."""
+"""The attention's matrices under the names that public code gives them in models that write on."""
+OTHER_NAMES = ("query", "key", "value", "q_lin", "k_lin", "v_lin", "out_lin", "q", "k", "v", "o", "Wo")
+"""The same in encoders and encoder-decoders."""
+ATTENTION_MATRICES = rf".*(?:attn|[aA]ttention)(?:\.self|\.output)?\.(?:{'|'.join((*ATTENTION_NAMES, *OTHER_NAMES))})"
+"""Both, as PEFT matches names."""
 LINEAR_NAMES = (
-    *ATTENTION_NAMES, "gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "c_fc", "dense_h_to_4h",
-    "dense_4h_to_h", "fc_in", "fc_out", "in_proj", "x_proj", "dt_proj",
+    *ATTENTION_NAMES, *OTHER_NAMES, "gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "c_fc",
+    "dense_h_to_4h", "dense_4h_to_h", "fc_in", "fc_out", "in_proj", "x_proj", "dt_proj",
 )  # fmt: skip
 """These and the feed-forward's."""
 ALSO_ELSEWHERE = {"dense": "attention.dense", "c_proj": "attn.c_proj"}
@@ -77,6 +81,28 @@ LORA_KINDS: Mapping[str, Mapping[str, object]] = {
     "dora": {"use_dora": True},
 }
 """Fields of peft's LoraConfig, and of those who pass them on."""
+
+
+def auto_class(scenario: Scenario) -> str:
+    """Transformers' class that loads the model for what it trains to do."""
+    architecture = scenario.model.architecture
+    if architecture.encoder:
+        return "AutoModelForMaskedLM" if architecture.predicts else "AutoModelForSequenceClassification"
+    if architecture.source is not None:
+        return "AutoModelForSeq2SeqLM"
+    return "AutoModelForMultimodalLM" if architecture.tower_parameters else "AutoModelForCausalLM"
+
+
+TASK_TYPES: Mapping[str, str | None] = {
+    "AutoModelForMaskedLM": None,
+    "AutoModelForSequenceClassification": "SEQ_CLS",
+    "AutoModelForSeq2SeqLM": "SEQ_2_SEQ_LM",
+}
+"""Peft's word for what such a model does, where it is not to write on."""
+
+
+def _task_type(scenario: Scenario) -> str | None:
+    return TASK_TYPES.get(auto_class(scenario), "CAUSAL_LM")
 
 
 CONFIGS: Mapping[str, str] = {
@@ -108,18 +134,18 @@ def lora(scenario: Scenario) -> dict[str, object] | None:
     if kind is None:
         return None
     if kind.virtual:
-        tokens = {"task_type": "CAUSAL_LM", "num_virtual_tokens": scenario.virtual_tokens}
+        tokens = {"task_type": _task_type(scenario), "num_virtual_tokens": scenario.virtual_tokens}
         return {"class": CONFIGS[scenario.lora_kind], **tokens}
     if kind.scales:
         inner = list(INNER) if scenario.lora_targets == "all-linear" else []
         return {
             "class": CONFIGS[scenario.lora_kind],
-            "task_type": "CAUSAL_LM",
+            "task_type": _task_type(scenario),
             "target_modules": [*KEYS_AND_VALUES, *inner],
             "feedforward_modules": inner,
         }
     return {
-        "task_type": "CAUSAL_LM",
+        "task_type": _task_type(scenario),
         "r": scenario.lora_rank,
         "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
         "lora_dropout": scenario.lora_dropout,
@@ -230,7 +256,7 @@ def fsdp_objection(scenario: Scenario) -> Objection | None:
         return Objection("num_devices", "PyTorch trains on one Apple device at a time")
     if is_sharded(scenario) and scenario.quant != "none":
         return Objection("zero", "FSDP does not divide quantized weights", instead=0)
-    return low_rank_objection(scenario) or layers_objection(scenario)
+    return low_rank_objection(scenario) or layers_objection(scenario) or sound_objection(scenario)
 
 
 def layers_objection(scenario: Scenario) -> Objection | None:
@@ -252,6 +278,7 @@ def recipe(scenario: Scenario, arguments: Mapping[str, object], dtype: str | Non
     content = {
         "model": {
             "name": model_name(scenario),
+            "class": auto_class(scenario),
             "from_scratch": scenario.task == "pretrain",
             "options": {
                 "dtype": dtype or weights_dtype(scenario),
@@ -267,16 +294,33 @@ def recipe(scenario: Scenario, arguments: Mapping[str, object], dtype: str | Non
             "text_field": "text",
             "seq_len": scenario.seq_len,
             "streaming": scenario.task == "pretrain",
+            **_learned(scenario),
         },
         "training": dict(arguments),
     }
     return File(RECIPE, as_json(content))
 
 
+def _learned(scenario: Scenario) -> dict[str, object]:
+    """What is learned from a text where it is not the next token."""
+    kind = auto_class(scenario)
+    if kind == "AutoModelForMaskedLM":
+        return {"masked": MASKED}
+    fields = {"AutoModelForSequenceClassification": "label_field", "AutoModelForSeq2SeqLM": "target_field"}
+    return {fields[kind]: fields[kind].removesuffix("_field")} if kind in fields else {}
+
+
+def sound_objection(scenario: Scenario) -> Objection | None:
+    """Object to what hears: the program reads texts."""
+    source = scenario.model.architecture.source
+    return Objection("model", "its program reads texts, no sounds") if source is not None and source.bands else None
+
+
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to fill in."""
-    base = scenario.quant
+    learned, base = _learned(scenario), scenario.quant
     quantized = (
         (f"name a version of the model whose weights are in {base}",) if base in ("gptq-int4", "awq-int4") else ()
     )
-    return (*training_notes(scenario), *quantized)
+    fields = (f"beside 'text' the data needs a column '{name}'" for name in learned.values() if isinstance(name, str))
+    return (*training_notes(scenario), *fields, *quantized)

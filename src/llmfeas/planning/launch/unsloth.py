@@ -48,6 +48,9 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to what its command has no word for."""
     if scenario.lora_kind != "lora":
         return Objection("lora_kind", "its command has no word for it", instead="lora")
+    architecture = scenario.model.architecture
+    if architecture.encoder or architecture.source is not None:
+        return Objection("model", "its command trains models that write on")
     if scenario.num_devices > 1:
         return Objection("num_devices", "its command trains on one device")
     return None

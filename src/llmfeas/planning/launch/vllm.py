@@ -37,8 +37,10 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     if scenario.offload == "all":
         offloaded = round(memory(scenario).memory.weights_file_bytes / (scenario.tp * scenario.pp) / GIB + 0.5)
     same_cache = scenario.kv_dtype == scenario.precision
+    reads = not scenario.model.architecture.writes
     return flags(
         [
+            ("--runner", "pooling" if reads else None),
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES[scenario.kv_dtype]),

@@ -1,0 +1,59 @@
+"""Infinity: the command line of its server."""
+
+from __future__ import annotations
+
+from ...scenario import Scenario
+from .launcher import Launch, Launcher, Objection, Reader
+from .names import model_name
+from .reading import knows_options
+from .shell import command, flags
+from .vllm import weights_notes
+
+DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+DEVICES = {"cuda": "cuda", "rocm": "cuda", "metal": "mps", "cpu": "cpu"}
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what is no reader of texts."""
+    return (
+        Objection("model", "it serves vectors and scores of texts alone")
+        if scenario.model.architecture.writes
+        else None
+    )
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write the command; it needs no file."""
+    devices = scenario.num_devices
+    options = flags(
+        [
+            ("--model-id", model_name(scenario)),
+            ("--engine", "torch"),
+            ("--dtype", "int8" if scenario.quant == "int8" else DTYPES[scenario.precision]),
+            ("--batch-size", scenario.concurrency if scenario.concurrency > 1 else None),
+            ("--device", DEVICES[scenario.device.backend]),
+            ("--device-id", ",".join(map(str, range(devices))) if devices > 1 else None),
+        ]
+    )
+    return Launch((), command(["infinity_emb", "v2"], *options), tuple(weights_notes(scenario, ())))
+
+
+LAUNCHER = Launcher(
+    id="infinity",
+    name="Infinity",
+    release="infinity-emb 0.0.78",
+    install=("infinity-emb[all]",),
+    tasks=("inference",),
+    backends=frozenset(DEVICES),
+    choices={
+        "precision": tuple(DTYPES),
+        "quant": ("none", "int8"),
+        "offload": ("none",),
+        "gpu_layers": (None,),
+        "n_cpu_moe": (None,),
+    },
+    splits=frozenset({"num_devices"}),
+    objection=objection,
+    write=write,
+    reader=Reader("infinity-emb", knows_options("{0}", "v2", "--help")),
+)

@@ -1,0 +1,158 @@
+"""Sentence Transformers: a program that turns texts into vectors, or trains a model to, and its recipe as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from ...catalog.store import data_directory
+from ...scenario import Scenario
+from ...workload.serving import longest_request
+from . import trainer
+from .launcher import File, Launch, Launcher, Objection, Reader
+from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, model_notes, training_notes
+from .reading import json_of, module
+from .shell import command, nodes_note, nodes_of
+from .text import as_json
+from .torchrun import processes
+
+READS, LEARNS = "encode.py", "embed.py"
+DEVICES = {"cuda": "cuda", "rocm": "cuda", "xpu": "xpu", "hpu": "hpu", "metal": "mps", "cpu": "cpu"}
+"""Backends in PyTorch's words."""
+TYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+RANKING, CACHED = "MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"
+COLUMNS = ("anchor", "positive", "negative")
+"""Columns of the data, as many as texts in an example."""
+
+
+@lru_cache(maxsize=2)
+def program(name: str) -> File:
+    """A program that reads a recipe."""
+    return File(name, (data_directory() / "launch" / name).read_text(encoding="utf-8"))
+
+
+def reading_recipe(scenario: Scenario) -> Mapping[str, object]:
+    """What the program needs to know to read texts."""
+    word = DEVICES[scenario.device.backend]
+    several = [f"{word}:{index}" for index in range(scenario.num_devices)]
+    return {
+        "name": model_name(scenario),
+        "devices": several if scenario.num_devices > 1 else [word],
+        "options": _options(scenario, TYPES[scenario.precision]),
+        "quantization": trainer.quantization(scenario),
+        "max_seq_length": longest_request(scenario),
+        "batch_size": -(-scenario.concurrency // scenario.num_devices),
+        "data": {"dataset": DATASET, "split": "train", "text_field": "text"},
+        "output": "vectors.npy",
+    }
+
+
+def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
+    """What the program needs to know to train."""
+    arguments, cached = trainer.training(scenario), not _keeps(scenario)
+    loss: dict[str, object] = {"class": CACHED if cached else RANKING}
+    if cached:
+        # a batch is as large as one likes, in parts of a micro-batch
+        arguments["per_device_train_batch_size"] = scenario.micro_batch * scenario.micro_steps
+        arguments["gradient_accumulation_steps"] = 1
+        loss["mini_batch_size"] = scenario.micro_batch
+    return {
+        "model": {"name": model_name(scenario), "options": _options(scenario, trainer.weights_dtype(scenario))},
+        "quantization": trainer.quantization(scenario),
+        "lora": _lora(scenario),
+        "loss": loss,
+        "data": {
+            "dataset": DATASET,
+            "split": "train",
+            "columns": list(COLUMNS[: scenario.sequences_an_example]),
+            "seq_len": scenario.seq_len,
+        },
+        "training": {**arguments, "batch_sampler": "no_duplicates"},
+    }
+
+
+def _keeps(scenario: Scenario) -> bool:
+    return scenario.objective is None or scenario.objective.kept
+
+
+def _options(scenario: Scenario, dtype: str) -> Mapping[str, object]:
+    return {"dtype": dtype, "attn_implementation": trainer.ATTENTION[scenario.attention]}
+
+
+def _lora(scenario: Scenario) -> Mapping[str, object] | None:
+    if scenario.method not in ("lora", "qlora"):
+        return None
+    return {
+        "task_type": "FEATURE_EXTRACTION",
+        "r": scenario.lora_rank,
+        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
+        "lora_dropout": scenario.lora_dropout,
+        **trainer.LORA_KINDS[scenario.lora_kind],
+        "target_modules": trainer.lora_targets(scenario),
+    }
+
+
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what its trainer does not do."""
+    if scenario.task == "inference":
+        if scenario.model.architecture.writes:
+            return Objection("model", "it makes vectors of texts, and this model writes")
+        alone = scenario.device.backend in ("cpu", "metal")
+        if nodes_of(scenario).several or (alone and scenario.num_devices > 1):
+            return Objection("num_devices", "it starts a process on each accelerator of one machine")
+        return None
+    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
+        return Objection("lora_kind", "its recipe has low-rank pairs alone", instead="lora")
+    return None
+
+
+def write(scenario: Scenario) -> Launch:
+    """Write the program and its recipe."""
+    if scenario.task == "inference":
+        files = (File(trainer.RECIPE, as_json(reading_recipe(scenario))), program(READS))
+        line = command(["python", READS, trainer.RECIPE])
+        return Launch(files, line, (*model_notes(scenario), f"put your texts in place of {DATASET}"))
+    nodes = nodes_of(scenario)
+    files = (File(trainer.RECIPE, as_json(learning_recipe(scenario))), program(LEARNS))
+    line = command(["torchrun"], *processes(nodes), [LEARNS, trainer.RECIPE])
+    columns = ", ".join(f"'{name}'" for name in COLUMNS[: scenario.sequences_an_example])
+    notes = (*training_notes(scenario), f"the data needs the columns {columns}", *nodes_note(nodes))
+    return Launch(files, line, notes)
+
+
+def read(launch: Launch, folder: Path) -> None:
+    """Let the library read its arguments; what asks for a device or a file is left out."""
+    recipe = json_of(folder, trainer.RECIPE)
+    library, losses = module("sentence_transformers"), module("sentence_transformers.sentence_transformer.losses")
+    if "training" not in recipe:
+        return
+    training = {**recipe["training"], "use_cpu": True, "bf16": False, "fp16": False, "tf32": None}
+    library.SentenceTransformerTrainingArguments(**{**training, "output_dir": str(folder / "output")})
+    getattr(losses, recipe["loss"]["class"])
+    if recipe["lora"]:
+        module("peft").LoraConfig(**recipe["lora"])
+
+
+LAUNCHER = Launcher(
+    id="sentence-transformers",
+    name="Sentence Transformers",
+    release="sentence-transformers 6.2, transformers 5.24, peft 0.21",
+    install=("torch", "sentence-transformers>=6", "datasets"),
+    needs=trainer.needs,
+    tasks=("inference", "embed"),
+    backends=frozenset(DEVICES),
+    choices={
+        **{name: values for name, values in trainer.CHOICES.items() if name not in ("precision", "quant")},
+        "quant": ("none", "nf4", "int8"),
+        "zero": (0,),
+        "offload": ("none",),
+        "dropout": (None,),
+        "gpu_layers": (None,),
+        "n_cpu_moe": (None,),
+    },
+    splits=frozenset({"num_devices"}),
+    objection=objection,
+    write=write,
+    reader=Reader("sentence_transformers", read),
+)
