@@ -18,10 +18,15 @@ from scipy.optimize import Bounds, minimize
 from llmfeas.catalog.engine import ServingMemory, TrainingOverhead
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
-from llmfeas.evidence.measurements import Measurement, measurement_files, read_measurements, settings_of
+from llmfeas.evidence.measurements import (
+    Measurement,
+    MemoryKind,
+    measurement_files,
+    read_measurements,
+    settings_of,
+)
 from llmfeas.memory.inference import inference_memory
 from llmfeas.memory.runtime import (
-    MemoryKind,
     context_bytes,
     divided_bytes,
     inference_overhead,

@@ -13,10 +13,11 @@ from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
 from llmfeas.memory.inference import inference_memory
 from llmfeas.memory.peak import Memory
-from llmfeas.memory.runtime import MemoryKind, peak_width, runtime_bytes, runtime_memory
+from llmfeas.memory.runtime import context_bytes, overheads, peak_width, runtime_memory
 from llmfeas.memory.training import training_memory
 from llmfeas.memory.usable import usable_bytes
 from llmfeas.ranges import Range
+from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from serving_rows import serving, training
 
@@ -35,14 +36,18 @@ def measured(row: dict[str, Any]) -> float:
     return found.get("peak_bytes") or found["peak_total_bytes"] / row["scenario"]["num_devices"]
 
 
+def beyond(scenario: Scenario, components: dict[str, float], kind: str) -> float:
+    """The bytes beyond tensors that a figure of this kind holds."""
+    allocated, gaps = overheads(scenario, components)
+    return allocated + {"allocated": 0.0, "reserved": gaps, "device": gaps + context_bytes(scenario)}[kind]
+
+
 def comparable(row: dict[str, Any]) -> float:
     scenario = serving(row["scenario"], PUBLISHED["configs"])
     memory = inference_memory(scenario)
-    beyond = runtime_bytes(scenario, memory.components, row["memory_kind"])
-    return memory.bytes + beyond
+    return memory.bytes + beyond(scenario, dict(memory.components), row["memory_kind"])
 
 
-KINDS: tuple[MemoryKind, ...] = ("allocated", "reserved", "device")
 PEAKS = [row for row in ROWS if "fits" not in row["measured"]]
 TRAINED = json.loads((Path(__file__).parents[1] / "data" / "finetune_memory.json").read_text())
 
@@ -74,7 +79,7 @@ def test_what_ran_fits_and_what_ran_out_of_memory_does_not() -> None:
 
 def test_what_a_figure_includes_adds_up() -> None:
     scenario, components = serving({"model": "llama-3-8b"}), {"weights_bytes": 16e9, "kv_cache_bytes": 1e9}
-    allocated, reserved, device = (runtime_bytes(scenario, components, kind) for kind in KINDS)
+    allocated, reserved, device = (beyond(scenario, components, kind) for kind in ("allocated", "reserved", "device"))
     assert 0 < allocated < reserved < device
 
 
@@ -109,8 +114,7 @@ def squeezed(share: float) -> tuple[Memory, Memory]:
     request = {"model": "llama-2-7b", "device": "h100-sxm", "task": "lora", "checkpointing": "none", "micro_batch": 1}
     plenty = estimate(resolution(request, catalog())).memory
     scenario = resolution(request, catalog()).scenario
-    spare = runtime_bytes(scenario, tensors_of(plenty)) - runtime_bytes(scenario, tensors_of(plenty), "allocated")
-    spare -= catalog().tables.runtime.contexts["cuda"]
+    spare = overheads(scenario, tensors_of(plenty))[1]
     room = (plenty.peak_bytes.expected - (1 - share) * spare) / catalog().tables.runtime.usable["default"]
     return plenty, estimate(resolution({**request, "memory": f"{room / 2**30}GiB"}, catalog())).memory
 

@@ -100,7 +100,6 @@ Fraction = Annotated[float, Limits(ge=0, le=1)]
 Share = Annotated[float, Limits(gt=0, le=1)]
 Identifier = Annotated[str, Limits(min_length=1, max_length=100, pattern=f"^[^{_UNSEEN}]+$")]
 """A name: whatever shows it may do so as it stands."""
-Text = Annotated[str, Limits(max_length=2000)]
 
 STRICT = {"extra": "forbid", "allow_inf_nan": False, "arbitrary_types_allowed": False}
 """The pydantic configuration of every record: unknown keys and non-finite numbers are errors."""

@@ -20,6 +20,7 @@ from ..catalog.source import read_yaml
 from ..catalog.store import catalog
 from ..contract import Published
 from ..errors import DataError, LlmfeasError, UsageError
+from ..memory.runtime import NORMAL_90
 from ..options import BY_NAME
 from ..record import dataclass
 from ..text import printable
@@ -28,7 +29,6 @@ from .compare import ComparedFigure, compared
 from .measurements import Measurement, read_measurements
 from .plausible import faults_of
 
-NORMAL_90 = 1.2816
 T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.44, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.35, 1.345, 1.341)
 """Student's t, 90th percentile, by degrees of freedom from 1."""
 SCATTER = {"training": 0.14, "decode": 0.07, "prefill": 0.07, "training-memory": 0.17, "inference-memory": 0.03}

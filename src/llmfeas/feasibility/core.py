@@ -26,8 +26,6 @@ from .result import Cost, Estimate, Note, ServedLoad
 from .software import software_support
 from .verdict import verdict
 
-ADAPTERS = ("lora", "qlora")
-
 
 @cached_across_batches
 def parameter_counts(scenario: Scenario) -> Parameters:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ..memory.peak import Memory
-from ..memory.runtime import STEADY, context_bytes, divided_bytes, overhead_of, own_memory
+from ..memory.runtime import bucket_bytes, context_bytes, divided_bytes, moving_bytes, overhead_of, own_memory
 from ..memory.serving_room import counted_graph_bytes
 from ..memory.training import training_memory
 from ..scenario import Scenario
@@ -37,16 +37,14 @@ def runtime_formula(scenario: Scenario, memory: Memory) -> tuple[str, tuple[Term
 
 
 def _of_training(scenario: Scenario) -> Summands:
-    overhead, divided = overhead_of(scenario), divided_bytes(scenario)
+    overhead = overhead_of(scenario)
     yield "context", (number("context", context_bytes(scenario), "bytes", RUNTIME),)
     if overhead.fixed_bytes:
         yield "fixed", (number("fixed", overhead.fixed_bytes, "bytes", ENGINES),)
-    whole = overhead.whole_buckets and divided
-    buckets = overhead.sharded_bytes if whole else min(overhead.sharded_bytes, divided)
-    if buckets:
+    if buckets := bucket_bytes(overhead, divided_bytes(scenario)):
         yield "buckets", (number("buckets", buckets, "bytes", ENGINES),)
     if overhead.gaps:
-        moving = sum(size for name, size in training_memory(scenario).components.items() if name not in STEADY)
+        moving = moving_bytes(training_memory(scenario).components)
         yield "gaps * moving", (number("gaps", overhead.gaps, "", ENGINES), number("moving", moving, "bytes"))
 
 

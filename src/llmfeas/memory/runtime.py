@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import exp, hypot
-from typing import Literal
 
 from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
@@ -14,25 +13,11 @@ from ..workload.kernels import runs_fused
 from ..workload.parameters import parameters_of
 from .usable import usable_bytes
 
-MemoryKind = Literal["allocated", "reserved", "device"]
-
 NORMAL_90 = 1.2816
 """Ninetieth percentile of the normal distribution: 80 % lie between it and its negative."""
 
 STEADY = ("weights_bytes", "optimizer_bytes", "kv_cache_bytes")
 """Components that are laid out once; what comes and goes leaves gaps in the allocator's blocks."""
-
-
-def runtime_bytes(scenario: Scenario, components: Mapping[str, float], kind: MemoryKind = "device") -> float:
-    """The expected bytes beyond tensors on one device, whose tensors at the peak are `components`.
-
-    Formula: context + fixed, plus in inference slack x tensors + cache_slack x cache, in training gaps x (tensors that
-    come and go) and the buckets of what is sharded. `kind` says what a figure to compare with includes: `allocated` no
-    context, slack or gaps, `reserved` no context, `device` the whole process. Source: data/engines.yaml, runtime.yaml.
-    """
-    fixed, allocator = _overheads(scenario, components)
-    context = context_bytes(scenario)
-    return fixed + {"allocated": 0.0, "reserved": allocator, "device": allocator + context}[kind]
 
 
 def context_bytes(scenario: Scenario) -> float:
@@ -41,7 +26,14 @@ def context_bytes(scenario: Scenario) -> float:
     return table.contexts[backend] + (table.programs.get(backend, 0.0) if scenario.is_training else 0.0)
 
 
-def _overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
+def overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
+    """The expected bytes beyond tensors, whose sizes at the peak are `components`, and the driver's context: what is
+    allocated, and what the allocator holds besides.
+
+    Formula: fixed and slack x tensors + cache_slack x cache in inference, in training gaps x (tensors that come and go)
+    and the buckets of what is sharded. What counts as allocated holds no slack or gaps, what is reserved no context.
+    Source: data/engines.yaml.
+    """
     if scenario.is_training:
         return training_overhead(overhead_of(scenario), components, divided_bytes(scenario))
     return inference_overhead(scenario.engine_record.serving.memory, components)
@@ -56,14 +48,21 @@ def inference_overhead(behaviour: ServingMemory, components: Mapping[str, float]
 def training_overhead(
     overhead: TrainingOverhead, components: Mapping[str, float], divided: float
 ) -> tuple[float, float]:
-    """Bytes that a framework allocates beyond what was counted, and those that its allocator holds besides.
+    """Bytes that a framework allocates beyond what was counted, and those that its allocator holds besides."""
+    return overhead.fixed_bytes + bucket_bytes(overhead, divided), overhead.gaps * moving_bytes(components)
 
-    Buckets and prefetched shards hold no more than the `divided` bytes that there are, but where a framework makes them
-    in full size whatever is trained.
+
+def bucket_bytes(overhead: TrainingOverhead, divided: float) -> float:
+    """Bytes of buckets and prefetched shards: no more than the `divided` bytes that there are, but where a framework
+    makes them in full size whatever is trained.
     """
-    moving = sum(size for name, size in components.items() if name not in STEADY)
-    buckets = overhead.sharded_bytes if overhead.whole_buckets and divided else min(overhead.sharded_bytes, divided)
-    return overhead.fixed_bytes + buckets, overhead.gaps * moving
+    whole = overhead.whole_buckets and divided
+    return overhead.sharded_bytes if whole else min(overhead.sharded_bytes, divided)
+
+
+def moving_bytes(components: Mapping[str, float]) -> float:
+    """Bytes of what comes and goes in a step."""
+    return sum(size for name, size in components.items() if name not in STEADY)
 
 
 def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range:
@@ -76,7 +75,7 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     (cached blocks are freed before an allocation fails).
     """
     tensors = sum(components.values())
-    fixed, allocator = _overheads(scenario, components)
+    fixed, allocator = overheads(scenario, components)
     expected = tensors + fixed + allocator + context_bytes(scenario)
     weights = components.get("weights_bytes", 0.0) / max(tensors, 1.0)
     width, own = peak_width(scenario, weights), own_memory(scenario)

@@ -34,25 +34,6 @@ from .rates import TrainingRates, rates_of
 from .rollouts import rollout_seconds
 from .work import ADAPTER_TASKS, Work, forwards_beside, slowest_stage, work_of
 
-PARTS = (
-    "matrix",
-    "attention",
-    "streaming",
-    "routing",
-    "decoding",
-    "adapters",
-    "merging",
-    "host",
-    "tensor_parallel",
-    "expert_parallel",
-    "zero",
-    "offload",
-    "bubble",
-    "gradient_sync",
-    "optimizer",
-    "rollout",
-)
-
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
     """Launches and bookkeeping of a micro-step on the host: of public code by kernel, of other code by layer; plain
