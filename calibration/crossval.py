@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from llmfeas.catalog.efficiency import CalibratedNumber, Efficiency, Regime, is_share
-from llmfeas.evidence.own import NORMAL_90, T90
+from llmfeas.evidence.own import T90
+from llmfeas.memory.runtime import NORMAL_90
 from llmfeas.timing.regimes import FEW_GROUPS, HOST_PACED
 
 from .least_squares import minimised

@@ -89,6 +89,8 @@ GUIDED: Final = frozenset(each.task for each in OBJECTIVES.values())
 """Tasks with an objective of their own."""
 METHODS: Final = {"none": "finetune", "lora": "lora", "qlora": "qlora"}
 """How the weights of a task with an objective change, by the values of --adapters: as in the task of that name."""
+ADAPTED: Final = ("lora", "qlora")
+"""Of these the ones in which adapters train, beside a frozen base."""
 
 
 def method_of(task: str, adapters: str | None) -> str:

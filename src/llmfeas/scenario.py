@@ -1,4 +1,4 @@
-"""What is asked, in two states: a `Request` as a person gives it, a `Scenario` in which every setting is decided."""
+"""The settled question: a `Scenario`, in which every setting is decided."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind, LoraKind
 from .catalog.architecture import Model
 from .catalog.device import Device
 from .catalog.quantization import StoredWeights
-from .objectives import OBJECTIVES, Objective, method_of
+from .objectives import ADAPTED, OBJECTIVES, Objective, method_of
 from .record import dataclass, field
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ Origin = Literal["given", "default", "device", "model", "backend", "derived"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
 """Trainings on plain text, whose name says how weights change."""
-TRAINING_TASKS: tuple[Task, ...] = (*UNGUIDED, "dpo", "grpo", "distill", "reward", "embed")
 BATCH = ("micro_batch", "global_batch", "concurrency")
 """Settings of the batch: what many scenarios of one sweep differ in."""
 MAX_SHARED = 64
@@ -80,12 +79,9 @@ class Scenario:
     """What a task with an objective makes better, a row of `objectives`; None for the others."""
     reference: Literal["loaded", "precomputed", "none"] | None = None
     """Whether the model as it was is there, or its answers were computed in advance; None where the loss has none."""
-    teacher: str | None = None
-    """The model that a student learns from."""
-    reward_model: str | None = None
-    """The model that judges answers, or `function`."""
-    critic: str | None = None
-    """The model that foresees rewards."""
+    teacher: str | None = None  # the model that a student learns from
+    reward_model: str | None = None  # the model that judges answers, or `function`
+    critic: str | None = None  # the model that foresees rewards
     beside: tuple[tuple[str, Model], ...] = ()
     """These models, with the settings that name them."""
     group_size: int | None = None
@@ -106,10 +102,8 @@ class Scenario:
     example_tokens: int | None = None
     """Tokens of an example on average, at most `seq_len`; None where no examples are counted, as with `epochs`."""
     epochs: float | None = None
-    text_bytes: float | None = None
-    """Of the data set, where its text is what was counted."""
-    bytes_per_token: float | None = None
-    """Of that text."""
+    text_bytes: float | None = None  # of the data set, where its text is what was counted
+    bytes_per_token: float | None = None  # of that text
     seq_len: int = 1
     micro_batch: int = 1
     global_batch: int = 1
@@ -155,10 +149,8 @@ class Scenario:
     output: int | None = None
     """Mean tokens of an answer; None in training."""
     concurrency: int = 1
-    rate: float | None = None
-    """Requests a second."""
-    requests: int | None = None
-    """None: a load that goes on."""
+    rate: float | None = None  # requests a second
+    requests: int | None = None  # None: a load that goes on
     length_spread: float = 0.0
     prefix_hit: float = 0.0
     disaggregate: str | None = None
@@ -248,15 +240,25 @@ class Scenario:
         return self.task if self.adapters is None else method_of(self.task, self.adapters)
 
     @property
+    def trains_adapters(self) -> bool:
+        """Whether adapters train, beside a base that is frozen."""
+        return self.method in ADAPTED
+
+    @property
     def adapter_kind(self) -> AdapterKind | None:
         """What trains beside a frozen base; None where the weights train."""
-        return ADAPTERS[self.lora_kind] if self.method in ("lora", "qlora") else None
+        return ADAPTERS[self.lora_kind] if self.method in ADAPTED else None
 
     @property
     def pass_tokens(self) -> int:
         """Tokens of a sequence as the model sees it: its own, and learned ones before them."""
         kind = self.adapter_kind
         return self.seq_len + (self.virtual_tokens if kind is not None and kind.virtual == "input" else 0)
+
+    @property
+    def rank_tokens(self) -> int:
+        """Of these the ones that one rank computes on."""
+        return -(-self.pass_tokens // self.cp)
 
     @property
     def objective(self) -> Objective | None:
@@ -284,11 +286,6 @@ class Scenario:
         return self.sequences // self.turns
 
     @property
-    def answers_a_prompt(self) -> int:
-        """Answers that the model writes to one prompt."""
-        return self.group_size or 1
-
-    @property
     def paid_devices(self) -> int:
         """Devices that the job takes: those that train, and as many again where answers are written beside them."""
         return self.num_devices * (2 if self.colocate == "false" else 1)
@@ -298,6 +295,16 @@ class Scenario:
         """Data-parallel ranks that have work: a global batch below their number leaves some idle."""
         ranks = self.num_devices // (self.tp * self.pp * self.cp)
         return 1 if ranks < 2 else min(ranks, max(1, self.global_batch // self.micro_batch))
+
+    @property
+    def shards(self) -> int:
+        """Ranks that ZeRO divides over: data-parallel and context-parallel ones hold the same weights."""
+        return self.dp * self.cp
+
+    @property
+    def devices_a_machine(self) -> int:
+        """Devices that one machine has of the job."""
+        return min(self.num_devices, self.devices_per_node)
 
     @property
     def expert_tp(self) -> int:
@@ -355,11 +362,6 @@ class Scenario:
     def states_on_host(self) -> bool:
         """Optimizer states lie in the memory of the host."""
         return self.offload in ("optimizer", "all")
-
-    @property
-    def moved_share(self) -> float:
-        """Share of the layers of which something moves."""
-        return 1.0 if self.offload_layers is None else self.offload_layers / self.model.architecture.layers
 
     @cached_property
     def engine_record(self) -> Engine:

@@ -11,12 +11,12 @@ from llmfeas.catalog.prices import current
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.bounds import least_usd
+from llmfeas.options import TRAINING
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
 from llmfeas.planning.solve.answer import FEASIBLE, estimated, spills
 from llmfeas.planning.solve.cheapest import COUNTS, _best_count
-from llmfeas.scenario import TRAINING_TASKS
 from llmfeas.settle import before_layout, layout, resolution
 from llmfeas.timing.training import least_job_seconds
 
@@ -24,7 +24,7 @@ from llmfeas.timing.training import least_job_seconds
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_no_layout_is_faster_or_cheaper_than_the_floor_that_is_known_before_it(seed: int) -> None:
-    ask = asked(seed, TRAINING_TASKS)
+    ask = asked(seed, sorted(TRAINING))
     try:
         found, known = bare_answer(ask), before_layout(ask, catalog()).scenario
     except LlmfeasError:

@@ -264,7 +264,7 @@ def naive_training_bytes(scenario: Scenario, weight_bytes_per_weight: float) -> 
     """18 bytes a parameter, or frozen weights and a fifth on top for adapters, per device."""
     weights = architecture_sums(scenario.model.architecture).parameters
     shares = scenario.tp * scenario.pp * (scenario.dp if scenario.zero >= 3 else 1)
-    if scenario.method in ("lora", "qlora"):
+    if scenario.trains_adapters:
         return OVERHEAD * weights * weight_bytes_per_weight / shares
     return TRAINING_BYTES_PER_WEIGHT * weights / shares
 

@@ -11,7 +11,8 @@ from ..memory.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, s
 from ..memory.serving_room import seen_bytes
 from ..memory.usable import usable_part
 from ..objectives import method_of
-from ..scenario import TRAINING_TASKS, Scenario
+from ..options import TRAINING
+from ..scenario import Scenario
 from ..settle.hardware import default_host_bytes, default_memory_bytes
 from ..timing.rates import peak_flop_per_s
 from ..timing.training import least_job_seconds
@@ -61,7 +62,7 @@ def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     method = _method(settings, requested)
     offload = str(settings.get("offload", requested.offload))
     moved_in_part = requested.drive_gb_per_s is not None or requested.offload_layers is not None
-    if offload not in ("optimizer", "all") or method not in TRAINING_TASKS or moved_in_part:
+    if offload not in ("optimizer", "all") or method not in TRAINING or moved_in_part:
         return 0.0
     if method in FROZEN_BYTES:
         each = frozen_bytes(method, _precision(settings, requested)) if offload == "all" else 0.0
@@ -166,7 +167,7 @@ def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
     0 where the tokens are left open.
     """
     task = str(settings.get("task", requested.task))
-    if task not in TRAINING_TASKS or (task != requested.task and "tokens" not in settings):
+    if task not in TRAINING or (task != requested.task and "tokens" not in settings):
         return 0.0
     if (requested.examples or requested.text_bytes) and not settings.keys().isdisjoint(COUNTED):
         return 0.0

@@ -137,7 +137,7 @@ def _beside_tensors(estimate: Estimate, name: str) -> Summands:
     if name == "workspace_bytes" and not stays and held.temporaries:
         yield "temporaries", (number("temporaries", held.temporaries, "bytes", "derived"),)
     if name == "activations_bytes" and stays and held.other_micro_batches:
-        kept = rank.moments.kept_bytes(-(-scenario.sequences_together // rank.parts), _length(scenario), held)
+        kept = rank.moments.kept_bytes(-(-scenario.sequences_together // rank.parts), scenario.rank_tokens, held)
         waiting = number("waiting", held.other_micro_batches, "micro-batches", "derived")
         yield "waiting * kept", (waiting, number("kept", kept, "bytes", "derived"))
     if other := models_beside(scenario).get(name):
@@ -161,11 +161,6 @@ def _of_pass(scenario: Scenario, name: str, value: float) -> Summands:
         yield "sampler", (number("sampler", fixed, "bytes", "data/engines.yaml"),)
 
 
-def _length(scenario: Scenario) -> int:
-    """Tokens of a sequence on one rank."""
-    return -(-scenario.pass_tokens // scenario.cp)
-
-
 def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
     """The tensors of the walk at the peak by component; none where it would take long or the optimizer has the peak."""
     scenario = estimate.scenario
@@ -173,7 +168,7 @@ def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
         return {}
     if estimate.memory.peak_moment in ("optimizer", "decode") or scenario.model.architecture.layers > MOST_LAYERS:
         return {}
-    rank, length = fullest_rank(scenario), _length(scenario)
+    rank, length = fullest_rank(scenario), scenario.rank_tokens
     share = 0.0 if rank.held.gradients is not None else rank.held.gradient_share
     found: dict[str, list[TensorGroup]] = {}
     batch = -(-scenario.sequences_together // rank.parts)

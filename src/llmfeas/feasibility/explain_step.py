@@ -28,7 +28,7 @@ from ..timing.step import (
     shard_weights,
     shared_weights,
 )
-from ..timing.work import ADAPTER_TASKS, Work, work_of
+from ..timing.work import Work, work_of
 from ..workload.kernels import launched_singly, multiplies_integers
 from .explain_adapters import adapters, merging
 from .explain_experts import Written, expert_parallel, routing
@@ -60,7 +60,7 @@ class _Step:
         self.work: Work = work_of(scenario, self.rates.tuned)
         self.sums: Sums = self.work.sums
         self.links: Links = device_links_of(scenario)
-        self.ranks = scenario.dp * scenario.cp
+        self.ranks = scenario.shards
         self.shard = shard_weights(scenario, self.sums)
         self.peak = peak_flop_per_s(scenario.device, scenario.precision)
         self.bandwidth = scenario.device.bandwidth_bytes_per_s
@@ -277,7 +277,7 @@ class _Step:
 
     def zero(self) -> Written:
         wire = weight_bytes_gathered(self.scenario)
-        moved = (2 + self.work.forwards) * wire + (0.0 if self.scenario.method in ADAPTER_TASKS else wire)
+        moved = (2 + self.work.forwards) * wire + (0.0 if self.scenario.trains_adapters else wire)
         inputs = (
             self.steps,
             *self._gathered(gathered_weights(self.scenario, self.sums)),

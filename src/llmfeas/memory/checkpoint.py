@@ -19,7 +19,7 @@ def checkpoint_bytes(scenario: Scenario) -> float:
     if rank is None:
         return checkpoint_bytes(replace(scenario, pp=1, interleave=1))
     weights, _, states = rank_bytes(scenario, layout_of(scenario), rank.moments, rank.setup)
-    inventory, adapted = rank.moments.inventory, scenario.method in ("lora", "qlora")
+    inventory, adapted = rank.moments.inventory, scenario.trains_adapters
     if adapted:
         weights = float(inventory.trained * inventory.trained_width)
     return parameters_of(scenario).trainable * (weights + states) / inventory.trained

@@ -7,7 +7,7 @@ from ..catalog.engine import Scheme
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..workload.parameters import block_parameters
-from .training_layout import copies_of, layout_of, shards
+from .training_layout import copies_of, layout_of
 
 SAFE = 0.95
 """The floor stays so much below the weights of the layers: some get no gradient (relative positions)."""
@@ -51,7 +51,7 @@ def rank_floor_bytes(scenario: Scenario) -> float:
         return 0.0
     weights, gradients, states = _each(scenario)
     weights *= copies_of(scenario)
-    ranks = shards(scenario)
+    ranks = scenario.shards
     dense, routed = _rank_layers(scenario)
     whole, part = dense + routed, dense / ranks + routed * min(1.0, scenario.ep / ranks)
     held = weights * (part if scenario.zero >= 2 else whole) + gradients * (part if scenario.zero >= 2 else whole)

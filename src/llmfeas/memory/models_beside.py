@@ -10,7 +10,6 @@ from ..record import replace
 from ..scenario import Scenario, Task
 from ..workload.parameters import parameters
 from .training import training_memory
-from .training_layout import shards
 
 FROZEN_BYTES = 2.0
 """Of a weight that is only read: 16 bits, whatever the training computes in."""
@@ -31,7 +30,7 @@ def models_beside(scenario: Scenario) -> dict[str, float]:
 
 
 def _frozen(scenario: Scenario, model: Model, *, kept: bool) -> dict[str, float]:
-    ranks = shards(scenario) if scenario.zero >= 3 else 1
+    ranks = scenario.shards if scenario.zero >= 3 else 1
     weights = FROZEN_BYTES * parameters(model.architecture).total / (scenario.tp * scenario.pp * ranks)
     tokens = scenario.sequences * -(-scenario.seq_len // scenario.cp)
     stream = FROZEN_BYTES * tokens * model.architecture.hidden if kept else 0.0

@@ -178,7 +178,7 @@ def _on_drive(scenario: Scenario) -> tuple[Note, ...]:
     if scenario.drive_gb_per_s is None:
         return ()
     there = training_memory(replace(scenario, drive_gb_per_s=None)).host_bytes
-    machine = there * min(scenario.num_devices, scenario.devices_per_node)
+    machine = there * scenario.devices_a_machine
     text = f"about {format_bytes(machine)} lie on the drive of each machine, less what main memory keeps of it"
     return (Note("on-drive", text),)
 
@@ -202,7 +202,7 @@ def _unlike(scenario: Scenario) -> Iterator[Note]:
             "offloads them: --offload activations takes less memory with --checkpointing none or full"
         )
         yield Note("selective-stays", text)
-    if scenario.method in ("lora", "qlora") and scenario.precision in ("bf16", "fp16") and runs_public_code(scenario):
+    if scenario.trains_adapters and scenario.precision in ("bf16", "fp16") and runs_public_code(scenario):
         text = (
             f"adapters stay in fp32: without autocast each of their inputs is copied in 4 bytes, so that "
             f"--precision {scenario.precision}-mixed takes less memory"
@@ -311,4 +311,4 @@ def peak_bytes(scenario: Scenario) -> Range:
 
 def on_machine_bytes(scenario: Scenario, memory: Memory) -> float:
     """The bytes that the host of one machine holds for all of its devices."""
-    return memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
+    return memory.host_bytes * scenario.devices_a_machine

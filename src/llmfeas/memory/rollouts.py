@@ -105,7 +105,7 @@ def fullest(
 
 def _gathered(scenario: Scenario, tensors: TensorMemory) -> dict[str, float]:
     """Bytes of the other ranks' shards, which each one gathers to write with (trl 1.16, ds3_gather_for_generation)."""
-    others = scenario.dp * scenario.cp - 1 if scenario.zero >= 3 else 0
+    others = scenario.shards - 1 if scenario.zero >= 3 else 0
     return {"weights_bytes": others * tensors.components["weights_bytes"]} if others else {}
 
 

@@ -108,7 +108,7 @@ def _file_spread(scenario: Scenario) -> float:
 
 def _training_width(scenario: Scenario, sharded: bool) -> float:
     overhead, adapters = overhead_of(scenario), None
-    if scenario.method in ("lora", "qlora"):
+    if scenario.trains_adapters:
         adapters = overhead.sharded_adapters_log_spread if sharded else overhead.adapters_log_spread
     every = overhead.sharded_log_spread if sharded else overhead.log_spread
     return exp(NORMAL_90 * (every if adapters is None else adapters))

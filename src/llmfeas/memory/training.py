@@ -27,7 +27,7 @@ from ..workload.kernels import (
 )
 from ..workload.parameters import bare_layers, lifts_input
 from ..workload.stages import Stage, fullest_stages
-from .training_layout import Layout, holds_inputs, host_bytes, layout_of, rank_state, reference_of
+from .training_layout import Layout, holds_inputs, host_bytes, layout_of, moved_share, rank_state, reference_of
 from .written import filled_tokens, whole_length
 
 _MAX_PLANS = 384
@@ -102,7 +102,7 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     if scenario.offload_layers is not None:
         return _between(scenario)
     plan = training_plan(scenario)
-    sizes = scenario.sequences_together, -(-scenario.pass_tokens // scenario.cp)
+    sizes = scenario.sequences_together, scenario.rank_tokens
     found = plan.peaks.get(sizes)
     if found is None:
         if len(plan.peaks) >= _MAX_PEAKS:
@@ -115,7 +115,7 @@ def _between(scenario: Scenario) -> TensorMemory:
     """The bytes where some layers' tensors move and the others stay: as much of the way from one to the other."""
     moved = training_memory(replace(scenario, offload_layers=None))
     stays = training_memory(replace(scenario, offload_layers=None, offload="none"))
-    share = scenario.moved_share
+    share = moved_share(scenario)
     mixed = {name: share * moved.components[name] + (1 - share) * size for name, size in stays.components.items()}
     fuller = moved if share * moved.bytes > (1 - share) * stays.bytes else stays
     return replace(fuller, bytes=sum(mixed.values()), components=mixed, host_bytes=share * moved.host_bytes)
@@ -123,7 +123,7 @@ def _between(scenario: Scenario) -> TensorMemory:
 
 def fullest_rank(scenario: Scenario) -> Rank:
     """The rank whose peak is the highest."""
-    sizes = scenario.sequences_together, -(-scenario.pass_tokens // scenario.cp)
+    sizes = scenario.sequences_together, scenario.rank_tokens
     return max(training_plan(scenario).ranks, key=lambda rank: rank.peak(*sizes).bytes)
 
 
@@ -154,7 +154,7 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
         min(s.pp, micro_steps),
         micro_steps > 1,
         s.sequences_together == 1,
-        s.objective is not None and s.sequences_together * -(-s.pass_tokens // s.cp) <= TILE_ROWS,
+        s.objective is not None and s.sequences_together * s.rank_tokens <= TILE_ROWS,
     )
     plan = plans.get(batch)
     if plan is None:
@@ -188,7 +188,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
         (s.lora_rank, s.lora_targets, s.adapter_kind, s.lora_layers, s.virtual_tokens, s.lora_dropout > 0),
         (s.zero, s.tp, s.pp, s.interleave, s.ep, s.cp, s.num_devices > 1, s.expert_tp),
         has_host(s),
-        a.window is not None and -(-s.pass_tokens // s.cp) >= a.window.size,
+        a.window is not None and s.rank_tokens >= a.window.size,
         filled_tokens(s),
         whole_length(s),
     )
@@ -354,7 +354,7 @@ def _drops_attention(scenario: Scenario, traits: Implementation) -> bool:
 def _is_windowed(scenario: Scenario) -> bool:
     """Whether the sequence reaches the window of code that masks it."""
     window = scenario.model.architecture.window
-    reaches = window is not None and -(-scenario.pass_tokens // scenario.cp) >= window.size
+    reaches = window is not None and scenario.rank_tokens >= window.size
     return reaches and not runs_fused(scenario)
 
 
@@ -374,7 +374,7 @@ def _in_rows(scenario: Scenario) -> str:
     """The program of the loss of litgpt 0.5.13: of finetune/lora.py, pretrain.py, or finetune/full.py, which leaves out
     each sequence's last logits: a view of a single one.
     """
-    if scenario.method in ("lora", "qlora"):
+    if scenario.trains_adapters:
         return "in-rows-of-each"
     return "in-shifted-rows" if scenario.method == "finetune" and scenario.sequences_together > 1 else "in-rows"
 
@@ -388,7 +388,7 @@ def _loss(scenario: Scenario, traits: Implementation) -> str:
         copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
         return "shifted" if copies and scenario.sequences_together > 1 else ""
     loss = traits.loss if objective is None else objective.loss
-    tokens = scenario.sequences_together * -(-scenario.pass_tokens // scenario.cp)
+    tokens = scenario.sequences_together * scenario.rank_tokens
     return loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else loss
 
 

@@ -60,9 +60,9 @@ def layout_of(scenario: Scenario) -> Layout:
     return _layout(
         scenario.engine_record.training.scheme,
         scenario.precision.endswith("-mixed"),
-        scenario.method in ("lora", "qlora"),
+        scenario.trains_adapters,
         scenario.zero,
-        shards(scenario) > 1,
+        scenario.shards > 1,
         scenario.tp,
         scenario.checkpointing,
         scenario.attention == "eager",
@@ -85,13 +85,13 @@ def holds_inputs(scenario: Scenario, layout: Layout) -> bool:
     (pull request 37223), FSDP2 has no such hook, nor have blocks that train.
     """
     outside = scenario.transformers == CHECKPOINTS_AROUND and scenario.engine_record.training.trainer
-    frozen = scenario.method in ("lora", "qlora") and layout.sharded and layout.scheme.gathers
+    frozen = scenario.trains_adapters and layout.sharded and layout.scheme.gathers
     return outside and frozen and layout.checkpointing == "full"
 
 
 def rank_state(scenario: Scenario, layout: Layout, moments: PeakCandidates, setup: Setup, others: float) -> RankState:
     """What the rank of a stage holds: for one device all of it, else what ZeRO, engine and offload leave."""
-    spread, part = shards(scenario) > 1, _trained_part(scenario, moments)
+    spread, part = scenario.shards > 1, _trained_part(scenario, moments)
     zero = scenario.zero if spread else 0
     weights, whole, states = rank_bytes(scenario, layout, moments, setup)
     gradients, temporaries = whole, _temporaries(scenario, layout, moments)
@@ -166,7 +166,7 @@ def reference_of(scenario: Scenario) -> Literal["none", "base", "loaded"]:
     objective = scenario.objective
     if objective is None or not objective.reference or scenario.reference != "loaded":
         return "none"
-    return "base" if scenario.method in ("lora", "qlora") else "loaded"
+    return "base" if scenario.trains_adapters else "loaded"
 
 
 def copies_of(scenario: Scenario) -> int:
@@ -174,14 +174,15 @@ def copies_of(scenario: Scenario) -> int:
     return 2 if reference_of(scenario) == "loaded" else 1
 
 
-def shards(scenario: Scenario) -> int:
-    """Ranks that ZeRO divides over: data-parallel and context-parallel ones hold the same weights."""
-    return scenario.dp * scenario.cp
+def moved_share(scenario: Scenario) -> float:
+    """Share of the layers of which something moves to the host."""
+    layers = scenario.model.architecture.layers
+    return 1.0 if scenario.offload_layers is None else scenario.offload_layers / layers
 
 
 def _part(scenario: Scenario, routed: int, whole: int) -> float:
     """Share of the rank's weights that is its own: 1 / ranks, but ep / ranks of those of routed experts."""
-    ranks = shards(scenario)
+    ranks = scenario.shards
     if not routed or scenario.ep == 1:
         return 1.0 / ranks
     experts = routed / whole
@@ -202,7 +203,7 @@ def _whole_gradients(scenario: Scenario, layout: Layout, zero: int) -> bool:
         return False
     if scenario.micro_steps > 1 or (layout.scheme.whole_gradients and layout.pure):
         return True
-    return shards(scenario) > 1 and zero == 0 and layout.scheme.gathers
+    return scenario.shards > 1 and zero == 0 and layout.scheme.gathers
 
 
 def _adds_late(scenario: Scenario) -> bool:
@@ -210,12 +211,12 @@ def _adds_late(scenario: Scenario) -> bool:
 
     A compiled backward is one function, which hands over all gradients when it returns (AOTAutograd).
     """
-    return scenario.micro_steps > 1 and shards(scenario) == 1 and runs_compiled(scenario)
+    return scenario.micro_steps > 1 and scenario.shards == 1 and runs_compiled(scenario)
 
 
 def _bucket(scenario: Scenario, layout: Layout) -> float:
     """Bytes that gradients are collected in on one device; those of several count with what is sharded."""
-    return 2.0 * layout.scheme.bucket if scenario.zero >= 2 and shards(scenario) == 1 else 0.0
+    return 2.0 * layout.scheme.bucket if scenario.zero >= 2 and scenario.shards == 1 else 0.0
 
 
 def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme: Scheme) -> float:
@@ -278,7 +279,7 @@ def host_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
         return _buffers_bytes(scenario, moments)
     weights, gradients, states = rank_bytes(scenario, layout, moments, setup)
     part = _trained_part(scenario, moments)
-    zero = scenario.zero if shards(scenario) > 1 else 0
+    zero = scenario.zero if scenario.shards > 1 else 0
     total = (states + gradients) * (part if zero >= 1 else 1.0)
     if scenario.offload == "all":
         total += copies_of(scenario) * weights * (_weights_part(scenario, moments) if zero >= 3 else 1.0)
@@ -298,12 +299,9 @@ def _buffers_bytes(scenario: Scenario, moments: PeakCandidates) -> float:
 
     Source: DeepSpeed, runtime/zero/offload_config.py and stage3.py (ZeRO-Infinity, Rajbhandari 2021).
     """
-    part = 1.0 / shards(scenario) if scenario.zero >= 1 else 1.0
+    part = 1.0 / scenario.shards if scenario.zero >= 1 else 1.0
     trained = moments.inventory.trained * part
-    held = (2.0 * trained + SWAPPED * 4.0 * min(SUB_GROUP, trained)) if scenario.method not in ADAPTED else 0.0
+    held = (2.0 * trained + SWAPPED * 4.0 * min(SUB_GROUP, trained)) if not scenario.trains_adapters else 0.0
     if scenario.offload == "all":
         held += 2.0 * (READ_AHEAD + min(SUB_GROUP, moments.inventory.elements * part))
     return held
-
-
-ADAPTED: Final = ("lora", "qlora")

@@ -46,11 +46,11 @@ def refused_notes(scenario: Scenario) -> tuple[Note, ...]:
 
 def filled_tokens(scenario: Scenario) -> int:
     """Tokens that the last chunk of a sequence lacks, where recurrences run over chunks."""
-    length = -(-scenario.pass_tokens // scenario.cp)
+    length = scenario.rank_tokens
     return -length % build(scenario.model.architecture).chunk_tokens
 
 
 def whole_length(scenario: Scenario) -> int:
     """Tokens of a sequence filled up to what its code needs a multiple of; 0: it needs none."""
     grain = build(scenario.model.architecture).whole_tokens
-    return -(-scenario.pass_tokens // scenario.cp // grain) * grain if grain else 0
+    return -(-scenario.rank_tokens // grain) * grain if grain else 0

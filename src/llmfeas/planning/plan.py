@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ..catalog.store import Catalog
 from ..contract import Json, Note, Published, envelope, hidden, keys_of, published
 from ..errors import UsageError
+from ..feasibility.bounds import time_limit_seconds
 from ..feasibility.core import estimate
 from ..feasibility.inputs import Inputs, inputs, value_and_origin
 from ..feasibility.result import Cost, Estimate, Remedy, Verdict
@@ -54,12 +55,10 @@ class Nearest(Published):
     @published
     def missing_seconds(self) -> float | None:
         """Seconds past the deadline, or past what is practical; None where time is no problem."""
-        from ..feasibility.verdict import IMPRACTICAL_SECONDS
-
         total = self.estimate.total_seconds
         if total is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
             return None
-        return total.expected - (self.estimate.scenario.deadline_seconds or IMPRACTICAL_SECONDS)
+        return total.expected - time_limit_seconds(self.estimate.scenario)
 
     @published
     def missing_usd(self) -> float | None:

@@ -207,7 +207,7 @@ def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 def target_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield adapters beside attention alone, where those of experts would be merged into whole stacks of them."""
     scenario = estimate.scenario
-    adapted = scenario.method in ("lora", "qlora") and not scenario.was_given("lora_targets")
+    adapted = scenario.trains_adapters and not scenario.was_given("lora_targets")
     if adapted and scenario.lora_targets == "all-linear" and scenario.model.architecture.experts is not None:
         text = "experts stay as they are: adapters change the attention alone"
         yield change(scenario, "adapters-attention", {"lora_targets": "attention"}, text)
@@ -308,7 +308,7 @@ def _streaming_helps(estimate: Estimate) -> bool:
     """Whether adapters that do not fit on one card would profit from a framework that is written for them."""
     scenario = estimate.scenario
     alone = scenario.num_devices == 1 and scenario.device.backend == "cuda" and has_host(scenario)
-    adapted = scenario.method in ("lora", "qlora") and scenario.quant in ("none", "nf4")
+    adapted = scenario.trains_adapters and scenario.quant in ("none", "nf4")
     return (
         estimate.verdict.memory != "fits" and alone and adapted and runs_public_code(scenario) and _held_fits(estimate)
     )

@@ -24,7 +24,7 @@ from ..feasibility.core import estimate
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from ..feasibility.software import software_support
-from ..memory.peak import memory
+from ..memory.peak import memory, on_machine_bytes
 from ..record import dataclass
 from ..request import parsed
 from ..scenario import Scenario
@@ -144,13 +144,10 @@ def miss(estimated: Estimate) -> float:
     """Say how far an estimate is from feasible: the largest of needed over allowed; at most 1 where it is."""
     verdict, scenario, peak = estimated.verdict, estimated.scenario, estimated.memory.peak_bytes.expected
     shares = [peak / max(estimated.memory.usable_bytes, 1.0)]
-    on_host = estimated.memory.host_bytes * min(scenario.num_devices, scenario.devices_per_node)
-    shares.append(on_host / scenario.host_memory_bytes)
+    shares.append(on_machine_bytes(scenario, estimated.memory) / scenario.host_memory_bytes)
     total, usd = estimated.total_seconds, estimated.cost.usd
     if verdict.time in ("over_deadline", "impractical") and total is not None:
-        from ..feasibility.verdict import IMPRACTICAL_SECONDS
-
-        shares.append(total.expected / (scenario.deadline_seconds or IMPRACTICAL_SECONDS))
+        shares.append(total.expected / time_limit_seconds(scenario))
     if verdict.budget == "over_budget" and usd is not None and scenario.budget_usd is not None:
         shares.append(usd.expected / scenario.budget_usd)
     return max(shares) + (HOPELESS if verdict.software == "unsupported" else 0.0)

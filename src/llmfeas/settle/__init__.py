@@ -16,10 +16,10 @@ from ..catalog.named import find_model, find_published_file
 from ..catalog.store import Catalog
 from ..contract import Note
 from ..errors import LlmfeasError, UsageError
-from ..options import BY_NAME, OF_A_JOB
+from ..options import BY_NAME, OF_A_JOB, TRAINING
 from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
-from ..scenario import BATCH, TRAINING_TASKS, Origin, Scenario
+from ..scenario import BATCH, Origin, Scenario
 from ..text import printable
 from ..units import digits
 from ..workload.parameters import parameters
@@ -309,7 +309,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
         draft.override("attention", "eager", "backend")
     for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):
         draft.settle(name, default)
-    if draft.values["task"] in TRAINING_TASKS:
+    if draft.values["task"] in TRAINING:
         _settle_training(draft, model, engine, catalog)
     else:
         _settle_serving(draft, model, backend, engine, catalog)

@@ -20,11 +20,11 @@ def settle_layers(draft: Draft, model: Model, engine: Engine) -> None:
         UsageError: more layers than there are, or some of those of an encoder and a decoder.
     """
     a, most, name = model.architecture, engine.training.adapted_layers, printable(model.name, 60)
-    pairs = draft.method in ("lora", "qlora") and ADAPTERS[draft.values["lora_kind"]].pairs
+    pairs = draft.trains_adapters and ADAPTERS[draft.values["lora_kind"]].pairs
     own = most if pairs and most is not None and most < a.layers and a.source is None else None
     found = draft.settle("lora_layers", own, "default" if own is None else "backend")
     if not pairs:
-        if draft.was_said("lora_layers") and draft.method in ("lora", "qlora"):
+        if draft.was_said("lora_layers") and draft.trains_adapters:
             kind = draft.values["lora_kind"]
             draft.warn("option-unused", f"--lora-kind {kind} has no layers to choose: --lora-layers was ignored")
         draft.override("lora_layers", None, "default")

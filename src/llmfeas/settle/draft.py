@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..contract import Note
-from ..objectives import method_of
+from ..objectives import ADAPTED, method_of
 from ..scenario import Origin
 
 
@@ -49,6 +49,11 @@ class Draft:
     def method(self) -> str:
         """How weights change, once task and adapters are settled (`Scenario.method`)."""
         return method_of(self.values["task"], self.values.get("adapters"))
+
+    @property
+    def trains_adapters(self) -> bool:
+        """Whether adapters train, beside a base that is frozen."""
+        return self.method in ADAPTED
 
     def was_given(self, name: str) -> bool:
         """Whether the user gave this setting."""

@@ -147,7 +147,7 @@ def global_batch(scenario: Scenario, micro_batch: int) -> int:
     if scenario.task == "pretrain":
         wanted = PRETRAIN_BATCH_TOKENS / scenario.seq_len
         batch *= max(1, -int(-wanted // batch))
-    return max(batch, scenario.answers_a_prompt * scenario.dp) if scenario.task == "grpo" else batch
+    return max(batch, (scenario.group_size or 1) * scenario.dp) if scenario.task == "grpo" else batch
 
 
 def _filling(scenario: Scenario, micro_batch: int) -> int:
@@ -170,7 +170,7 @@ def settle_batches(draft: Draft, scenario: Scenario) -> None:
     else:
         micro_batch = fitting_batch(scenario, draft.given.get("global_batch") or 0)
         draft.override("micro_batch", micro_batch, "derived")
-    group, whole = scenario.answers_a_prompt, global_batch(scenario, micro_batch)
+    group, whole = (scenario.group_size or 1), global_batch(scenario, micro_batch)
     batch = draft.settle("global_batch", -(-whole // group) * group, "derived")
     if batch % group:
         raise UsageError(

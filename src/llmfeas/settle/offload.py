@@ -34,7 +34,7 @@ def settle_moved(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
     """
     offload, layers = draft.values["offload"], model.architecture.layers
     moved = draft.settle("offload_layers", None)
-    trains = offload == "all" and draft.method not in ("lora", "qlora")
+    trains = offload == "all" and not draft.trains_adapters
     if moved is not None and offload == "none":
         draft.warn("option-unused", "--offload-layers was ignored: --offload none moves nothing")
         draft.override("offload_layers", None, "default")

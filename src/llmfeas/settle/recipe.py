@@ -142,14 +142,14 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
             )
         return
     # a frozen base in 16 bits is half as large: taken for adapters where fp16 is no slower, as mlx-lm does
-    worth = AS_FAST if draft.method in ("lora", "qlora") else TWICE
+    worth = AS_FAST if draft.trains_adapters else TWICE
     if rates.bf16 is not None:
         default = "bf16-mixed"
     elif rates.fp16_matrix_fp32 is not None or (rates.fp16 or 0.0) >= worth * (rates.fp32 or 0.0) > 0:
         default = "fp16-mixed"
     else:
         default = "fp32"
-    wide = engine.training.wide_base and draft.method in ("lora", "qlora")
+    wide = engine.training.wide_base and draft.trains_adapters
     narrow = default == "bf16-mixed" and (wide or not engine.training.autocast or _as_loaded(draft, engine))
     precision = draft.settle("precision", "bf16" if narrow else default, "derived" if narrow else "device")
     if precision.startswith("bf16") and rates.bf16 is None:
@@ -161,7 +161,7 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
 
 def _as_loaded(draft: Draft, engine: Engine) -> bool:
     """Whether an engine trains the 16-bit weights that it loads, with no wider ones beside them."""
-    alone = draft.values["num_devices"] == 1 and draft.method not in ("lora", "qlora")
+    alone = draft.values["num_devices"] == 1 and not draft.trains_adapters
     return engine.training.narrow_weights and alone
 
 
@@ -321,7 +321,7 @@ def settle_training_recipe(draft: Draft, model: Model, engine: Engine, catalog: 
     Raises:
         UsageError: adapters that train nothing or of too high a rank, an optimizer that the engine has not.
     """
-    adapters = draft.method in ("lora", "qlora")
+    adapters = draft.trains_adapters
     _settle_optimizer(draft, engine, catalog)
     loss = draft.values.get("loss")
     guided = loss is not None and OBJECTIVES[loss].spares

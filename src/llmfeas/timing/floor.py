@@ -13,7 +13,7 @@ from ..scenario import Scenario, cached_across_batches
 from ..workload.parameters import graded_share
 from .rates import peak_flop_per_s
 from .rollouts import least_rollout_seconds
-from .work import ADAPTER_TASKS, forwards_beside
+from .work import forwards_beside
 
 NARROW_BYTES = {"fp8": 1.0, "fp4": 0.5}
 """Of a weight in such units, without its scales."""
@@ -30,7 +30,7 @@ def work_flop_per_token(scenario: Scenario) -> float:
     """
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     beside, graded = forwards_beside(scenario), graded_share(scenario)
-    backward = 1 if scenario.method in ADAPTER_TASKS else 2
+    backward = 1 if scenario.trains_adapters else 2
     matrix = (1 + backward * graded + beside) * sums.active + (1 + backward + beside) * sums.head_weights
     return 2 * matrix + (1 + 2 * graded + beside) * sums.attention_flop(scenario.seq_len)
 

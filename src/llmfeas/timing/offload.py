@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..memory.training import training_plan
-from ..memory.training_layout import packed_bytes
+from ..memory.training_layout import moved_share, packed_bytes
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..units import GB
@@ -23,8 +23,8 @@ def offload_seconds(scenario: Scenario, shard: float, links: Links) -> float:
     """
     if scenario.offload != "all":
         return 0.0
-    moved = 2 * weight_bytes_gathered(scenario) * shard * scenario.moved_share
-    parts = scenario.dp * scenario.cp if scenario.zero >= 3 else 1
+    moved = 2 * weight_bytes_gathered(scenario) * shard * moved_share(scenario)
+    parts = scenario.shards if scenario.zero >= 3 else 1
     return moved / links.host_bytes_per_s + moved / parts * drive_seconds_per_byte(scenario)
 
 
@@ -32,7 +32,7 @@ def drive_seconds_per_byte(scenario: Scenario) -> float:
     """Of one device, where all of a machine share its drive; 0 where nothing lies there."""
     if scenario.drive_gb_per_s is None:
         return 0.0
-    return min(scenario.num_devices, scenario.devices_per_node) / (scenario.drive_gb_per_s * GB)
+    return scenario.devices_a_machine / (scenario.drive_gb_per_s * GB)
 
 
 def swapped_bytes(scenario: Scenario) -> float:
@@ -44,8 +44,8 @@ def activation_seconds(scenario: Scenario, links: Links) -> float:
     """What backward needs travels to the host and back in each micro-step, on the stage that keeps most."""
     if scenario.offload != "activations":
         return 0.0
-    seq_len = -(-scenario.pass_tokens // scenario.cp)
+    seq_len = scenario.rank_tokens
     kept = max(
         rank.moments.streamed_bytes(scenario.sequences_together, seq_len) for rank in training_plan(scenario).ranks
     )
-    return 2 * kept * scenario.moved_share / links.host_bytes_per_s
+    return 2 * kept * moved_share(scenario) / links.host_bytes_per_s

@@ -67,7 +67,7 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
     return Rollout(
         answers=answers,
         length=length,
-        prompts=answers if writes_itself(scenario) else max(1, answers // scenario.answers_a_prompt),
+        prompts=answers if writes_itself(scenario) else max(1, answers // (scenario.group_size or 1)),
         prompt=scenario.seq_len - length,
         at_once=together,
         read=time.prefill_tokens_per_second.expected,
@@ -98,7 +98,7 @@ def renewing_seconds(scenario: Scenario) -> float:
     Formula: 2 x weights x (devices - 1) / devices / link.
     """
     devices = scenario.num_devices
-    if devices == 1 or writes_itself(scenario) or scenario.method in ("lora", "qlora"):
+    if devices == 1 or writes_itself(scenario) or scenario.trains_adapters:
         return 0.0
     links = device_links(
         scenario.tables.efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s

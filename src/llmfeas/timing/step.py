@@ -32,7 +32,7 @@ from .offload import (
 from .products import SHARP, attention_seconds, matrix_seconds, streaming_seconds, unpacking_seconds
 from .rates import TrainingRates, rates_of
 from .rollouts import rollout_seconds
-from .work import ADAPTER_TASKS, Work, forwards_beside, slowest_stage, work_of
+from .work import Work, forwards_beside, slowest_stage, work_of
 
 
 def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
@@ -44,7 +44,7 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     """
     value = scenario.tables.efficiency.value
     factor = value("training.host.sharded") if sharded and rates.eager else 1.0
-    if scenario.engine_record.training.scheme.bucket and scenario.method not in ADAPTER_TASKS:
+    if scenario.engine_record.training.scheme.bucket and not scenario.trains_adapters:
         factor *= value("training.host.hooks")
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
     passes = (1 + 2 * work.graded + work.replayed) / 3
@@ -104,7 +104,7 @@ def shared_weights(scenario: Scenario, sums: Sums) -> float:
     """Of these what all data-parallel ranks have alike, and of experts, of which fewer ranks have the same, the part
     that their smaller rings come to.
     """
-    ranks = scenario.dp * scenario.cp
+    ranks = scenario.shards
     alike = max(1.0, ranks * scenario.tp / (scenario.ep * scenario.expert_tp))
     if scenario.ep == 1 or ranks == 1:
         return shard_weights(scenario, sums)
@@ -123,13 +123,13 @@ def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> 
     if scenario.zero < 3 or ranks == 1:
         return 0.0
     wire = weight_bytes_gathered(scenario)
-    moved = (2 + forwards_beside(scenario)) * wire + (0.0 if scenario.method in ADAPTER_TASKS else wire)
+    moved = (2 + forwards_beside(scenario)) * wire + (0.0 if scenario.trains_adapters else wire)
     return shard * (ranks - 1) / ranks * moved / links.ring(ranks, scenario.tp)
 
 
 def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
     """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none."""
-    if scenario.zero >= 3 or ranks == 1 or scenario.method in ADAPTER_TASKS:
+    if scenario.zero >= 3 or ranks == 1 or scenario.trains_adapters:
         return 0.0
     return links.exposed * 4 * shard * (ranks - 1) / ranks / links.ring(ranks, scenario.tp)
 
@@ -140,7 +140,7 @@ def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, li
 
     Where states lie on the host, its processor streams and multiplies, and gradients and weights travel.
     """
-    if scenario.method in ADAPTER_TASKS:
+    if scenario.trains_adapters:
         return 0.0
     owned = shard / (ranks if scenario.zero >= 1 else 1)
     optimizer = OPTIMIZERS[scenario.optimizer]
@@ -218,7 +218,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     links = device_links_of(scenario)
     work = work_of(scenario, tuned)
     tp, pp = scenario.tp, scenario.pp
-    ranks = scenario.dp * scenario.cp
+    ranks = scenario.shards
     shard = shard_weights(scenario, work.sums)
     overlap = efficiency.value("link.overlap_tuned") if tuned else 1.0
     decoding = unpacking_seconds(scenario, work, rates)

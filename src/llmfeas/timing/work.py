@@ -23,8 +23,6 @@ from ..workload.kernels import (
 from ..workload.parameters import NO_ADAPTERS, AdaptedWidths, adapted_share, adapted_widths, graded_share
 from ..workload.stages import Stage, stages
 
-ADAPTER_TASKS = ("lora", "qlora")
-
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -149,7 +147,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         sums=sums,
         tokens=0.0,
         seq_len=scenario.seq_len,
-        passes=2.0 if scenario.method in ADAPTER_TASKS else 3.0,
+        passes=2.0 if scenario.trains_adapters else 3.0,
         repeated=graded * _repeated(scenario, tuned) + beside,
         attention_again=(graded if full or _repeats_scores(scenario) else 0.0) + beside,
         replayed=(graded if full else 0.0) + beside,
@@ -166,7 +164,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         head_bytes=_head_bytes(scenario, sums),
         normed=adapted * sums.dense_weights if kind is not None and kind.magnitudes else 0.0,
         adapted=adapted,
-        adapters=adapted_widths(scenario) if scenario.method in ADAPTER_TASKS else NO_ADAPTERS,
+        adapters=adapted_widths(scenario) if scenario.trains_adapters else NO_ADAPTERS,
         plain_routing=engine.flash != "vendor",
         uneven=scenario.ep > 1 and not engine.balanced,
         score_bytes=score_bytes(scenario),
@@ -228,7 +226,7 @@ def _head_bytes(scenario: Scenario, sums: Sums) -> float:
     """
     if traits_of(scenario).loss != "in-parts" or not sums.head_weights:
         return 0.0
-    adapts, mixed = scenario.method in ADAPTER_TASKS, scenario.precision.endswith("-mixed")
+    adapts, mixed = scenario.trains_adapters, scenario.precision.endswith("-mixed")
     each = 4.0 + (0.0 if adapts else 20.0)  # both ways to train come to the same
     each += 12.0 if adapts and mixed and scenario.base_dtype == "fp32" else 0.0
     return parts_of(round(sums.logits), sums.hidden) * sums.head_weights * each

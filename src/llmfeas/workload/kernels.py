@@ -123,7 +123,7 @@ def traits_of(scenario: Scenario) -> Implementation:
     kind = scenario.adapter_kind
     if kind is not None and not kind.pairs and traits.expert_adapters != "none":
         traits = replace(traits, expert_adapters="none")
-    if scenario.method in ("lora", "qlora"):
+    if scenario.trains_adapters:
         traits = _adapted(scenario, traits)
     if scenario.transformers == "4" and traits.recurrence == "written" and scenario.model.architecture.state_space:
         traits = replace(traits, recurrence="summed")
@@ -161,7 +161,7 @@ def loops_over_experts(scenario: Scenario) -> bool:
 
 def merges_into_experts(scenario: Scenario) -> bool:
     """Whether adapters are merged into stacked experts."""
-    if scenario.model.architecture.experts is None or scenario.method not in ("lora", "qlora"):
+    if scenario.model.architecture.experts is None or not scenario.trains_adapters:
         return False
     return traits_of(scenario).expert_adapters == "merged" and scenario.lora_targets == "all-linear"
 
@@ -175,8 +175,8 @@ def widens_experts(scenario: Scenario) -> bool:
     """
     if not scenario.precision.endswith("-mixed") or not runs_stacks(scenario) or loops_over_experts(scenario):
         return False
-    adapts = scenario.method in ("lora", "qlora") and scenario.base_dtype != "fp32"
-    gathered = scenario.zero >= 2 and scenario.dp * scenario.cp > 1
+    adapts = scenario.trains_adapters and scenario.base_dtype != "fp32"
+    gathered = scenario.zero >= 2 and scenario.shards > 1
     narrow = gathered or scenario.engine_record.training.scheme.weight == 2
     return not (adapts or narrow or traits_of(scenario).every_expert)
 
@@ -193,7 +193,7 @@ def sums_products(scenario: Scenario) -> bool:
 
 def adapts_experts(scenario: Scenario) -> bool:
     """Whether experts have adapters, merged into their stacks or each beside its own."""
-    if scenario.method not in ("lora", "qlora") or scenario.lora_targets != "all-linear":
+    if not scenario.trains_adapters or scenario.lora_targets != "all-linear":
         return False
     return traits_of(scenario).expert_adapters != "none"
 

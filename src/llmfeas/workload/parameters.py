@@ -111,7 +111,7 @@ def adapted_shapes(architecture: Architecture) -> tuple[tuple[int, ...], ...]:
 def parameters_of(scenario: Scenario) -> Parameters:
     """The parameters of a scenario's model, of which adapters train theirs alone."""
     architecture = scenario.model.architecture
-    if scenario.method not in ("lora", "qlora"):
+    if not scenario.trains_adapters:
         return parameters(architecture)
     return parameters(
         architecture,

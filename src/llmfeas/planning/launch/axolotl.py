@@ -52,7 +52,7 @@ def data(scenario: Scenario) -> dict[str, object]:
 
 def adapters(scenario: Scenario) -> dict[str, object]:
     """The adapters' settings; none where all weights train."""
-    if scenario.method not in ("lora", "qlora"):
+    if not scenario.trains_adapters:
         return {}
     targets: dict[str, object] = (
         {"lora_target_linear": True}
@@ -131,7 +131,7 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
     if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
         return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
-    adapted = scenario.method in ("lora", "qlora")
+    adapted = scenario.trains_adapters
     sharded = trainer.is_sharded(scenario)
     if not adapted and not sharded and scenario.precision == "bf16-mixed":
         return Objection("precision", "it keeps fp32 weights beside 16-bit ones under FSDP only", instead="bf16")

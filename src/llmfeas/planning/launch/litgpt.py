@@ -18,7 +18,7 @@ COMMANDS = {"pretrain": "pretrain", "finetune": "finetune_full", "lora": "finetu
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options behind the checkpoint or the model's name."""
     nodes = nodes_of(scenario)
-    adapted = scenario.method in ("lora", "qlora")
+    adapted = scenario.trains_adapters
     everything = scenario.lora_targets == "all-linear"
     lora = [
         ("--lora_r", scenario.lora_rank),

@@ -21,7 +21,7 @@ TAKEN = ("activation_checkpointing", "activation_checkpointing_kwargs", "use_lig
 def config(scenario: Scenario) -> dict[str, object]:
     """LLaMA-Factory's configuration."""
     shared = trainer.training(scenario)
-    adapted = scenario.method in ("lora", "qlora")
+    adapted = scenario.trains_adapters
     settings: dict[str, object] = {
         "model_name_or_path": model_name(scenario),
         "stage": "pt" if scenario.task == "pretrain" else "sft",

@@ -123,7 +123,7 @@ def recipe(scenario: Scenario) -> dict[str, object]:
 
 def adapters(scenario: Scenario) -> dict[str, object]:
     """The section lora; nothing where all weights train."""
-    if scenario.method not in ("lora", "qlora"):
+    if not scenario.trains_adapters:
         return {}
     matrices = "self_attention/(query|key|value|out)"
     if scenario.lora_targets == "all-linear":
@@ -164,7 +164,7 @@ def objection(scenario: Scenario) -> Objection | None:
     architecture = scenario.model.architecture
     if known_model(scenario) is None and not is_plain(architecture):
         return Objection("model", "MaxText has no configuration of it, and it is not built like Llama or Mixtral")
-    if scenario.method in ("lora", "qlora") and architecture.experts is not None:
+    if scenario.trains_adapters and architecture.experts is not None:
         return Objection("model", "names of experts differ between MaxText's decoders")
     if architecture.layers % (scenario.pp * scenario.interleave):
         return Objection("pp", f"{architecture.layers} layers do not divide into equal stages", instead=1)

@@ -83,7 +83,7 @@ def trained_layers(scenario: Scenario) -> int:
 
 def config(scenario: Scenario) -> dict[str, object]:
     """The configuration of mlx_lm.lora; its batch counts all machines."""
-    adapted = scenario.method in ("lora", "qlora")
+    adapted = scenario.trains_adapters
     settings: dict[str, object] = {
         "model": source(scenario),
         "train": True,
@@ -117,7 +117,7 @@ def objection(scenario: Scenario) -> Objection | None:
     if own_format(scenario) == "":
         return Objection("quant", "MLX has formats of its own")
     separate = not architecture.fused_qkv and architecture.positions == "rope"
-    if scenario.method in ("lora", "qlora") and scenario.lora_targets == "attention" and not separate:
+    if scenario.trains_adapters and scenario.lora_targets == "attention" and not separate:
         return Objection("lora_targets", "mlx-lm wants the names of the matrices, which differ in this model")
     if scenario.is_training and scenario.num_devices > 1 and scenario.zero:
         return Objection("zero", "MLX keeps the whole model on each machine", instead=0)

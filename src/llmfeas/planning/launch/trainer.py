@@ -72,7 +72,7 @@ def weights_dtype(scenario: Scenario) -> str:
         return {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}[scenario.base_dtype]
     sixteen = {"bf16": "bfloat16", "fp16": "float16"}.get(scenario.precision.removesuffix("-mixed"))
     pure = not scenario.precision.endswith("-mixed")
-    return sixteen if sixteen and (pure or scenario.method in ("lora", "qlora")) else "float32"
+    return sixteen if sixteen and (pure or scenario.trains_adapters) else "float32"
 
 
 LORA_KINDS: Mapping[str, Mapping[str, object]] = {

@@ -53,7 +53,7 @@ def config(scenario: Scenario) -> dict[str, object]:
     if trainer.is_sharded(scenario):
         settings["activation_checkpointing"] = False
         settings.pop("activation_checkpointing_kwargs", None)
-    if scenario.method in ("lora", "qlora"):
+    if scenario.trains_adapters:
         settings |= {
             "use_peft": True,
             "lora_r": scenario.lora_rank,

@@ -16,7 +16,7 @@ CHECKPOINTING = {"full": "unsloth", "none": "none"}
 
 def config(scenario: Scenario) -> dict[str, object]:
     """The configuration of `unsloth train`."""
-    adapted = scenario.method in ("lora", "qlora")
+    adapted = scenario.trains_adapters
     settings: dict[str, object] = {
         "model": model_name(scenario),
         "data": {"dataset": DATASET, "format_type": "raw"},
