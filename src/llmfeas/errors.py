@@ -72,6 +72,16 @@ class BugError(LlmfeasError):
     exit_code = 1
 
 
+def did_you_mean(near: Sequence[str], otherwise: str = "") -> str:
+    """The hint that one of some near names may be meant; without any, what it says `otherwise`."""
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else otherwise
+
+
+def reason_of(error: BaseException) -> str:
+    """Why the system refused something, in its words."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def of_system(error: BaseException) -> UsageError | None:
     """What the system refuses where nothing foresaw it: a name too long, a locked folder; None for another error."""
     if not isinstance(error, OSError) or not error.strerror:
@@ -94,6 +104,5 @@ def as_bug(error: BaseException) -> BugError:
 
 def unwritable(path: str, error: Exception) -> UsageError:
     """The error of an output that cannot be written."""
-    reason = getattr(error, "strerror", None) or str(error)
     name = path if path == "standard output" else repr(printable(path, 80))
-    return UsageError("cannot-write", f"cannot write {name}: {reason}.", "Choose another place with -o FILE.")
+    return UsageError("cannot-write", f"cannot write {name}: {reason_of(error)}.", "Choose another place with -o FILE.")

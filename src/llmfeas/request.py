@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 
 from .catalog.quantization import Quantization
-from .errors import UsageError
+from .errors import UsageError, did_you_mean
 from .options import BY_NAME, OPTIONS, Option, flag_of
 from .scenario import ORIGINS, Origin
 from .text import printable
@@ -144,7 +144,7 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
     what = f"{option.flag}: {printable(raw, 40)!r} is {_not_one_of(option, spellings, bool(near))}."
     if here is not None:
         raise UsageError("bad-choice", what, f"Here it is {here}.", near)
-    raise UsageError("bad-choice", what, f"See {said.text}." if said else _did_you_mean(near), near)
+    raise UsageError("bad-choice", what, f"See {said.text}." if said else did_you_mean(near), near)
 
 
 def _not_one_of(option: Option, spellings: Mapping[str, str], hinted: bool) -> str:
@@ -199,9 +199,5 @@ def _unknown_setting(name: str) -> Option:
 
     near = get_close_matches(str(name)[:60], BY_NAME, n=3, cutoff=0.6)
     known = ", ".join(option.name for option in OPTIONS)
-    hint = _did_you_mean(near) or f"Settings are: {known}."
+    hint = did_you_mean(near, f"Settings are: {known}.")
     raise UsageError("unknown-setting", f"unknown setting {printable(name, 40)!r}.", hint, near)
-
-
-def _did_you_mean(near: list[str]) -> str:
-    return f"Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""

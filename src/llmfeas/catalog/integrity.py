@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from ..text import printable
 from .efficiency import Efficiency
 from .implementation import Implementation, flattened
@@ -138,5 +138,5 @@ def _dangling_references(known: Mapping[str, Records[Any]]) -> Iterator[DataErro
 
 def _no_such(document: Document, place: Place, what: str, name: object, known: Mapping[str, Any]) -> DataError:
     near = difflib.get_close_matches(str(name), list(known), 2)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Add it, or mend the name."
+    hint = did_you_mean(near, "Add it, or mend the name.")
     return DataError("bad-data", f"{document.where(place)}: there is no {what} '{printable(name, 40)}'", hint, near)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from ..record import replace
 from ..text import printable
 from .backend import Backend, EngineChoice
@@ -112,7 +112,7 @@ class OverlaidRecords(Records[R]):
             from difflib import get_close_matches
 
             near = get_close_matches(wanted, [known for known in self if known != key], 3)
-            hint = f"Did you mean '{near[0]}'?" if near else f"See 'llmfeas {self.section.key} list'."
+            hint = did_you_mean(near[:1], f"See 'llmfeas {self.section.key} list'.")
             place = (self.section.key, index, "extends")
             raise bad(overlay.document, place, f"there is no '{printable(wanted)}' to extend", hint, near)
         own = {name: value for name, value in entry.items() if name != "extends"}
@@ -135,7 +135,7 @@ class OverlaidRecords(Records[R]):
         assert document is not None
         record = validated(self.section.record, self.raw(key), document, place)
         for field, text, near in self._check(record) if self._check else ():
-            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Add it, or mend it."
+            hint = did_you_mean(near, "Add it, or mend it.")
             raise bad(document, (*place, field), text, hint, near)
         return record
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from ..record import dataclass
 from ..text import printable
 from .records import EntryKind
@@ -80,7 +80,7 @@ def read_overlay(path: Path) -> Overlay:
     for key, value in data.items():
         if key not in known:
             near = get_close_matches(str(key), known, 2)
-            hint = f"Did you mean '{near[0]}'?" if near else f"Known sections: {', '.join(known)}."
+            hint = did_you_mean(near[:1], f"Known sections: {', '.join(known)}.")
             raise bad(document, (key,), "unknown section", hint, near)
         if value is not None and not isinstance(value, list if key in SECTIONS or key in LISTS else dict):
             shape = "a list of entries" if key in SECTIONS or key in LISTS else "a mapping"

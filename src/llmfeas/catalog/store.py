@@ -13,7 +13,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from .architecture import Model
 from .backend import Backend
 from .device import Device, Offer
@@ -234,7 +234,7 @@ def unlike(where: str, name: object, known: Collection[str]) -> DataError:
     if str(name) in known:
         return DataError("bad-data", f"{where}: leads back to itself", "Break the circle.")
     near = get_close_matches(str(name), list(known), 2)
-    hint = f"Did you mean '{near[0]}'?" if near else "Name one of the section's entries."
+    hint = did_you_mean(near[:1], "Name one of the section's entries.")
     return DataError("bad-data", f"{where}: there is no '{printable(name, 40)}' to be like", hint, near)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from ..text import printable
 from .source import Document
 
@@ -80,9 +80,7 @@ def part_problems(record: Any, raw: object, document: Document, place: Place) ->
         inner = _record_in(hints.get(name))
         if name not in hints or name.startswith("_"):
             known = sorted(field.name for field in dataclasses.fields(record))
-            near = difflib.get_close_matches(str(name), known, 2, 0.5)
-            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known keys: {', '.join(known)}."
-            yield DataError("bad-data", f"{document.where((*place, name))}: unknown key", hint, near)
+            yield DataError("bad-data", f"{document.where((*place, name))}: unknown key", *_keys_near(name, known))
         elif inner is not None and isinstance(value, Mapping):
             yield from part_problems(inner, value, document, (*place, name))
         else:
@@ -130,13 +128,17 @@ def _stands(data: Any, place: Place) -> bool:
     return data is not None
 
 
+def _keys_near(key: object, known: Sequence[str]) -> tuple[str, list[str]]:
+    """What may be meant by a key that is not known, as a hint and by name."""
+    near = difflib.get_close_matches(str(key), known, 2, 0.5)
+    return did_you_mean(near, f"Known keys: {', '.join(known)}."), near
+
+
 def _explained(record: type, problem: Any, inside: Place) -> tuple[str, str, list[str]]:
     kind, given = problem["type"], problem.get("input")
     if kind in _UNKNOWN_KEY:
         known = sorted(_fields_at(record, inside[:-1]))
-        near = difflib.get_close_matches(str(inside[-1]), known, 2, 0.5)
-        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known keys: {', '.join(known)}."
-        return "unknown key", hint, near
+        return "unknown key", *_keys_near(inside[-1], known)
     if kind == "value_error":
         return str(problem["ctx"]["error"]), _MEND, []
     text = _WORDS.get(kind) or printable(problem["msg"], 200).replace("Input should be", "must be")

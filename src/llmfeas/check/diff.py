@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..contract import Published, published
-from ..errors import DataError
+from ..errors import DataError, reason_of
 from ..feasibility.result import SCHEMA
 from ..record import dataclass
 from ..text import printable
@@ -65,8 +65,7 @@ def stored_estimate(path: str) -> Stored:
         with Path(path).open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError("file-unreadable", f"cannot read {name}: {reason}.", "Check the path.") from None
+        raise DataError("file-unreadable", f"cannot read {name}: {reason_of(error)}.", "Check the path.") from None
     if len(raw) > MAX_BYTES:
         raise DataError("file-too-large", f"{name}: larger than {MAX_BYTES // 10**6} MB", "Is it an estimate?")
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from ..catalog.quantization import Quantization
 from ..catalog.source import MAX_BYTES, Document, Place, parse_yaml, read_yaml
 from ..catalog.validation import validated
-from ..errors import DataError, LlmfeasError, UsageError
+from ..errors import DataError, LlmfeasError, UsageError, did_you_mean
 from ..options import BY_NAME
 from ..record import dataclass
 from ..request import parsed
@@ -196,7 +196,7 @@ def _unknown(name: str, known: Sequence[str], what: str, hinted: bool) -> UsageE
     if what == "key" and name in ("name", "title"):
         return _bad(f"unknown key '{name}'", "Here it is 'id'.", ["id"])
     near = get_close_matches(name[:60], known, 2, 0.6) if hinted else []
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else HINT
+    hint = did_you_mean(near, HINT)
     return _bad(f"unknown {what} '{printable(name, 40)}'", hint, near)
 
 

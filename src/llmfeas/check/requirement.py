@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from ..catalog.types import STRICT
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean
 from ..ranges import Range
 from ..record import dataclass, replace
 from ..text import printable
@@ -95,7 +95,7 @@ def word_requirement(word: Word, condition: WrittenRequirement, at: End) -> Requ
             from difflib import get_close_matches
 
             near = get_close_matches(name[:40], word.words, 2)
-            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Write one of {_listed(word)}."
+            hint = did_you_mean(near, f"Write one of {_listed(word)}.")
             raise UsageError("bad-expectation", f"{word.name} is never '{printable(name, 40)}'", hint, near)
     return Requirement(words=wanted, at=at if word.name == "fits" else "expected", text=" or ".join(wanted))
 

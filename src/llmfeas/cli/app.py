@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean
 from ..text import printable
 from .words import COMPLETION_VARIABLE as COMPLETION_VARIABLE
 
@@ -100,10 +100,10 @@ def unknown_command(name: str, known: Sequence[str], help_command: str, meant: S
     from difflib import get_close_matches
 
     near = [*meant] or get_close_matches(name[:40], known, n=2, cutoff=0.5)
-    guess = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
     message = f"there is no command {printable(name, 40)!r}."
-    asked = "To ask about a model: llmfeas estimate -m MODEL -d DEVICE. " if "estimate" in known and not near else ""
-    return UsageError("unknown-command", message, f"{guess or asked}See '{help_command}'.", near)
+    asked = "To ask about a model: llmfeas estimate -m MODEL -d DEVICE." if "estimate" in known else ""
+    hint = f"{did_you_mean(near, asked)} See '{help_command}'.".lstrip()
+    return UsageError("unknown-command", message, hint, near)
 
 
 def subgroup(

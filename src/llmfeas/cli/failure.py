@@ -14,7 +14,7 @@ from click.exceptions import BadOptionUsage, BadParameter, ClickException, Missi
 from click.exceptions import UsageError as ClickUsageError
 
 from ..elsewhere import is_no_matter, ours
-from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug, of_system, unwritable
+from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug, did_you_mean, of_system, unwritable
 from ..text import printable
 from . import output, terminal
 from .ending import code_and_message
@@ -160,8 +160,8 @@ def _not_a_choice(error: BadParameter, choices: list[str], see: str) -> UsageErr
 
     wrong = error.message.split("'")[1][:40].lower() if "'" in error.message else ""
     near = get_close_matches(wrong, choices, n=2)
-    meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
-    return UsageError("bad-choice", f"{_name(error)}: {_sentence(error.message)}", meant + see, near)
+    hint = f"{did_you_mean(near)} {see}".strip()
+    return UsageError("bad-choice", f"{_name(error)}: {_sentence(error.message)}", hint, near)
 
 
 def _flags(ctx: Context | None) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..contract import envelope
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, reason_of
 from ..record import replace
 from ..text import printable
 from .files import write_folder
@@ -176,8 +176,7 @@ def _text(source: str) -> bytes:
             with Path(source).open("rb") as stream:
                 text = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = f"cannot read {printable(source, 80)!r}: {reason}."
+        message = f"cannot read {printable(source, 80)!r}: {reason_of(error)}."
         from ..planning.launch import LAUNCHERS
 
         named = source.lower() in LAUNCHERS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ..contract import Note, envelope, given
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, reason_of
 from ..text import printable
 from .parameters import Command, Grouped, Output, outputs, paths, settings
 
@@ -89,8 +89,9 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as source:
             yield source
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError("cannot-read", f"cannot read {printable(name, 80)!r}: {reason}.", "Check the path.") from None
+        raise DataError(
+            "cannot-read", f"cannot read {printable(name, 80)!r}: {reason_of(error)}.", "Check the path."
+        ) from None
 
 
 KEEP = "Keep what was measured as your own, in the user's folder; it narrows further answers for that machine."

@@ -12,7 +12,7 @@ import click
 
 from ..check.figures import FIGURES, WORDS, Figure, Word
 from ..contract import Json
-from ..errors import UsageError
+from ..errors import UsageError, did_you_mean
 from ..options import OPTIONS, Option
 from ..text import printable
 from . import output
@@ -180,9 +180,8 @@ def schema_text(name: str) -> str:
     known = schemas()
     if name not in known:
         near = get_close_matches(name[:40], known, n=2)
-        meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
         message = f"there is no schema {printable(name, 40)!r}."
-        raise UsageError("unknown-schema", message, f"{meant}See 'llmfeas schema'.", near)
+        raise UsageError("unknown-schema", message, f"{did_you_mean(near)} See 'llmfeas schema'.".lstrip(), near)
     from ..render.json import rendered
 
     return rendered({"$schema": DIALECT, "title": f"llmfeas {name}", **known[name]()})

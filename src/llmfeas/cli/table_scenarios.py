@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from io import BufferedReader
 
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from ..options import BY_NAME
 from ..text import printable
 from .scenario_items import BLOCK_SCENARIOS, MAX_LINE_BYTES, Item, ScenarioLine
@@ -49,7 +49,7 @@ def _header(first: bytes, name: str) -> list[str]:
     for column in header:
         if column not in {*BY_NAME, "id"}:
             near = get_close_matches(column[:60], BY_NAME, n=3)
-            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Columns are settings, and id."
+            hint = did_you_mean(near, "Columns are settings, and id.")
             raise DataError("bad-table", f"{name}:1: {printable(column, 40)!r} is no setting.", hint, near)
     if len(set(header)) < len(header) or len(header) > MOST_COLUMNS:
         raise DataError("bad-table", f"{name}:1: a column stands twice.", "Name each setting once.")

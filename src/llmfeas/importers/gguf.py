@@ -16,6 +16,7 @@ from struct import calcsize
 from typing import IO, Any
 
 from ..catalog.store import data_file, data_folder
+from ..errors import reason_of
 from ..record import dataclass
 from .header import MIB, HeaderReader, bad_file, opened
 from .tensors import StoredTensor
@@ -133,7 +134,7 @@ def _read_part(path: Path) -> GgufHeader:
         with opened(path) as stream:
             return _header(HeaderReader(path, stream, os.fstat(stream.fileno()).st_size, HEADER_LIMIT))
     except OSError as error:
-        raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
+        raise bad_file(path, f"cannot be read ({reason_of(error)})") from error
 
 
 def header_of_stream(path: Path, stream: IO[bytes]) -> bytes:

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import IO, NoReturn
 
-from ..errors import DataError
+from ..errors import DataError, reason_of
 from ..text import printable
 
 MIB = 2**20
@@ -36,7 +36,7 @@ def opened(path: Path) -> IO[bytes]:
             return os.fdopen(descriptor, "rb")
         os.close(descriptor)
     except (OSError, ValueError) as error:
-        raise bad_file(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+        raise bad_file(path, f"cannot be read ({reason_of(error)})") from error
     raise bad_file(path, "no regular file", hint="Only regular files are read.")
 
 
@@ -50,7 +50,7 @@ def bounded_bytes(path: Path, limit: int, what: str) -> bytes:
         try:
             content = stream.read(limit + 1)
         except OSError as error:
-            raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
+            raise bad_file(path, f"cannot be read ({reason_of(error)})") from error
     if len(content) > limit:
         raise bad_file(path, f"{what} above {limit // MIB} MiB is not read")
     return content
@@ -95,7 +95,7 @@ class HeaderReader:
         try:
             self._buffer += self._stream.read(wanted - len(self._buffer))
         except OSError as error:
-            self.fail(f"cannot be read ({error.strerror or error})")
+            self.fail(f"cannot be read ({reason_of(error)})")
         if len(self._buffer) < end:
             self.fail(f"the file ends inside {what}", len(self._buffer))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..catalog.architecture import Architecture, Model, with_layers
-from ..errors import DataError
+from ..errors import DataError, did_you_mean
 from ..record import replace
 from ..text import printable
 from .config_file import Config, read_config
@@ -166,7 +166,7 @@ def _unknown_type(config: Config, kind: str) -> DataError:
         return DataError("unknown-model-type", problem, _FILES_DO)
     near = difflib.get_close_matches(kind[:60], table()["families"], n=3, cutoff=0.6)
     problem = f"{config.where}model_type '{shown}' is not known" if kind else "no model_type"
-    hint = f"Did you mean '{near[0]}'? {_FILES_DO}" if near else _FILES_DO
+    hint = f"{did_you_mean(near[:1])} {_FILES_DO}".lstrip()
     return DataError("unknown-model-type", f"{config.file}: {problem}", hint, near)
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from ..errors import DataError
+from ..errors import DataError, reason_of
 from ..record import dataclass
 from ..text import printable
 from .header import MIB, bad_file, bounded_bytes
@@ -97,7 +97,7 @@ def _chosen(folder: Path, tag: str | None) -> Path | None:
     try:
         files = sorted(islice(folder.iterdir(), MOST_FILES))
     except OSError as error:
-        raise bad_file(folder, f"cannot be read ({error.strerror or error})") from error
+        raise bad_file(folder, f"cannot be read ({reason_of(error)})") from error
     there = [file for file in files if file.exists()]
     ggufs = [file for file in there if file.suffix.lower() == ".gguf" and not file.name.lower().startswith("mmproj")]
     firsts = [file for file in ggufs if "-of-" not in file.name or "-00001-of-" in file.name]

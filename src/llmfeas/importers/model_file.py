@@ -9,7 +9,7 @@ from pathlib import Path
 from ..catalog.architecture import Model
 from ..catalog.store import built_in
 from ..catalog.types import beyond_limits
-from ..errors import DataError
+from ..errors import DataError, reason_of
 from ..text import printable
 from .header import bad_file
 from .hub_cache import is_repository, snapshot_in
@@ -87,7 +87,7 @@ def _reached(path: str | Path) -> Path:
         place = Path(path).expanduser()
         there, usable = place.exists(), place.is_file() or place.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
-        reason = printable(getattr(error, "strerror", None) or error)
+        reason = printable(reason_of(error))
         raise bad_file(printable(path, 120), f"cannot be opened ({reason})", hint="Check the path.") from error
     if usable:
         return place

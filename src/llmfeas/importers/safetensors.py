@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..errors import reason_of
 from ..record import dataclass
 from ..text import printable
 from .header import MIB, HeaderReader, bad_file, bounded_bytes, opened
@@ -189,7 +190,7 @@ def _read_shard(path: Path) -> SafetensorsHeader:
                 reader.fail(f"a header of {length} bytes is too long (limit {HEADER_LIMIT // MIB} MiB)", 0)
             raw = reader.bytes(length, "the header")
     except OSError as error:
-        raise bad_file(path, f"cannot be read ({error.strerror or error})") from error
+        raise bad_file(path, f"cannot be read ({reason_of(error)})") from error
     content = parsed_json(path, raw, MAX_TENSORS, 8, COMMAS_PER_TENSOR)
     notes = content.pop("__metadata__", None) or {}
     if not isinstance(notes, dict) or not all(isinstance(text, str) for text in notes.values()):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..catalog.device import BackendId
+from ..errors import reason_of
 from ..record import dataclass
 from ..text import printable
 
@@ -111,7 +112,7 @@ def output(command: Sequence[str], timeout: float = LIMIT_SECONDS, trouble: Trou
             start_new_session=True,
         )
     except OSError as error:
-        said.append(f"{command[0]} cannot be started ({printable(error.strerror or error, 80)})")
+        said.append(f"{command[0]} cannot be started ({printable(reason_of(error), 80)})")
         return ""
     try:
         raw, _ = process.communicate(timeout=timeout)

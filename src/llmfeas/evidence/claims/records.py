@@ -9,7 +9,7 @@ from ...catalog.records import built
 from ...catalog.store import Catalog
 from ...catalog.types import STRICT, Identifier, Limits
 from ...contract import Published
-from ...errors import UsageError
+from ...errors import UsageError, did_you_mean
 from ...record import dataclass
 
 Verdict = Literal["holds", "holds under conditions", "does not hold"]
@@ -116,7 +116,7 @@ def _unknown(name: str, known: Mapping[str, Claim]) -> UsageError:
     from ...text import printable
 
     near = get_close_matches(name[:60], known, 3, 0.4)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "'llmfeas claims' lists them."
+    hint = did_you_mean(near, "'llmfeas claims' lists them.")
     return UsageError("unknown-claim", f"there is no claim {printable(name, 40)!r}.", hint, near)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...catalog.engine import Engine
 from ...catalog.named import engine_named
 from ...catalog.store import Catalog
-from ...errors import UsageError
+from ...errors import UsageError, did_you_mean
 from ...feasibility.core import estimate
 from ...feasibility.result import Estimate, Note
 from ...feasibility.verdict import why
@@ -59,9 +59,10 @@ def launcher(name: str) -> Launcher:
     known = LAUNCHERS.get(name.strip().lower())
     if known is None:
         near = get_close_matches(name[:40].lower(), LAUNCHERS, n=3)
-        meant = f"Did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
         message = f"--engine: llmfeas cannot launch {printable(name, 40)!r}."
-        raise UsageError("unknown-engine", message, f"{meant}It can launch {', '.join(LAUNCHERS)}.", near)
+        raise UsageError(
+            "unknown-engine", message, f"{did_you_mean(near)} It can launch {', '.join(LAUNCHERS)}.".lstrip(), near
+        )
     return known
 
 
