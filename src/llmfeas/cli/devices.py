@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..record import dataclass
-from ..units import parse_bytes
+from ..units import GIB, parse_bytes
 from .listings import Filter, Kind, ListedEntry, group
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ KIND = Kind(
         Filter(
             name="min_memory",
             help="have at least this much memory.",
-            keeps=lambda row, v: row["memory_gib"] * 2**30 >= v,
+            keeps=lambda row, v: row["memory_gib"] * GIB >= v,
             read=lambda text: parse_bytes(text, "--min-memory"),
             metavar="SIZE",
         ),

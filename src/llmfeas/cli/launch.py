@@ -15,6 +15,7 @@ from ..contract import envelope
 from ..errors import DataError, UsageError, reason_of
 from ..record import replace
 from ..text import printable
+from ..units import MIB
 from .files import write_folder
 from .parameters import Command, Grouped, Output, outputs, paths, settings
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..planning.launch import Launcher, Prepared
 
 EXAMPLE = "llmfeas launch --engine accelerate --model llama-3-8b --device rtx-4090 --task qlora"
-MAX_BYTES = 32 * 2**20
+MAX_BYTES = 32 * MIB
 READS = ("llmfeas.plan/1", "llmfeas.estimate/1")
 """JSON that a recipe can be taken from."""
 

@@ -18,7 +18,8 @@ from typing import IO, Any
 from ..catalog.store import data_file, data_folder
 from ..errors import reason_of
 from ..record import dataclass
-from .header import MIB, HeaderReader, bad_file, opened
+from ..units import MIB
+from .header import HeaderReader, bad_file, opened
 from .tensors import StoredTensor
 
 PLAIN_TYPES = frozenset({"f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64"})

@@ -10,8 +10,7 @@ from typing import IO, NoReturn
 
 from ..errors import DataError, reason_of
 from ..text import printable
-
-MIB = 2**20
+from ..units import MIB
 
 
 def bad_file(path: Path | str, reason: str, offset: int | None = None, hint: str = "") -> DataError:

@@ -24,9 +24,9 @@ from typing import IO, Any, Final, cast
 
 from ..errors import DataError
 from ..text import printable
+from ..units import MIB
 from .gguf import HEADER_LIMIT as GGUF_LIMIT
 from .gguf import header_of_stream
-from .header import MIB
 from .hub_gguf import Chunks, gguf_files
 from .safetensors import HEADER_LIMIT, INDEX_LIMIT, MAX_PARTS
 

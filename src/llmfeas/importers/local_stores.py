@@ -17,7 +17,8 @@ from typing import Final
 from ..errors import DataError, reason_of
 from ..record import dataclass
 from ..text import printable
-from .header import MIB, bad_file, bounded_bytes
+from ..units import MIB
+from .header import bad_file, bounded_bytes
 from .hub_cache import is_repository, snapshot_in
 from .safetensors import SHARD_NAME, parsed_json
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from ..errors import reason_of
 from ..record import dataclass
 from ..text import printable
-from .header import MIB, HeaderReader, bad_file, bounded_bytes, opened
+from ..units import MIB
+from .header import HeaderReader, bad_file, bounded_bytes, opened
 from .tensors import StoredTensor
 
 HEADER_LIMIT = 20 * MIB

@@ -9,7 +9,8 @@ from typing import Literal
 from ..catalog.architecture import Architecture, Model
 from ..errors import DataError
 from ..record import replace
-from .header import MIB, bad_file, bounded_bytes
+from ..units import MIB
+from .header import bad_file, bounded_bytes
 from .hub_cache import name_of
 from .layout import Formats, TensorLayout, identifier, layout_of, stored_weights
 from .packed import unpacked

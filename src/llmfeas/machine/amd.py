@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..text import printable
+from ..units import MIB
 from .nvidia import number
 from .probe import Found, Trouble, grouped, output, text_of
 
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
-MIB = 2**20
 
 
 def amd_devices(trouble: Trouble | None = None, visible: str | None = None) -> list[Found]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ..text import printable
+from ..units import MIB
 from .probe import Found, Trouble, grouped, output
 
 _NAMED = re.compile(r"^\|\s*\d{1,4}\s+(?P<name>(?:Ascend\s?)?\d{3}[A-Z0-9_]{0,8})\s*\|\s*\w+\s*\|")
@@ -31,7 +32,7 @@ def parse_npu_smi(text: str, visible: str | None = None) -> list[Found]:
             continue
         memory = _MEMORY.search(line)
         if name and memory is not None and re.match(r"\|\s*\d", line):
-            size = int(memory["total"]) * 2**20
+            size = int(memory["total"]) * MIB
             devices.append(
                 Found(backend="npu", vendor="huawei", name=printable(name), memory_bytes=size or None, source="npu-smi")
             )

@@ -6,6 +6,7 @@ import json
 import re
 
 from ..text import printable
+from ..units import MIB
 from .nvidia import number
 from .probe import Found, Trouble, grouped, output
 
@@ -42,7 +43,7 @@ def parse_hl_smi(text: str) -> list[Found]:
                 backend="hpu",
                 vendor="intel",
                 name=printable(cells[0]),
-                memory_bytes=None if memory is None else int(memory * 2**20),
+                memory_bytes=None if memory is None else int(memory * MIB),
                 driver=cells[2] if len(cells) > 2 else None,
                 source="hl-smi",
             )

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from ..record import replace
+from ..units import GB, MIB
 from . import Machine
 from .probe import Found
 
-BLOCK_BYTES = 256 * 2**20
-LEAST_BYTES = 16 * 2**20
+BLOCK_BYTES = 256 * MIB
+LEAST_BYTES = 16 * MIB
 MEMORY_SHARE = 8
 """At most one in so many bytes of the main memory is read, all cores together."""
 MOST_CORES = 256
@@ -56,7 +57,7 @@ def read_gb_per_s(found: Found) -> float | None:
                 reader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                 readers.append(ended.enter_context(reader))
                 ended.callback(reader.kill)
-            return round(sum(_together(readers)) / 1e9, 1)
+            return round(sum(_together(readers)) / GB, 1)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..record import replace
 from ..text import printable
+from ..units import GIB, MIB
 from .probe import Found, Trouble, grouped, output, parse_meminfo, text_of
 
 FIELDS = ("index", "uuid", "name", "memory.total", "compute_cap", "driver_version", "power.limit", "mig.mode.current")
@@ -88,7 +89,7 @@ def _card(entry: Mapping[str, str]) -> Found:
         backend="cuda",
         vendor="nvidia",
         name=printable(entry.get("name") or "NVIDIA GPU"),
-        memory_bytes=None if memory is None else int(memory * 2**20),
+        memory_bytes=None if memory is None else int(memory * MIB),
         target=entry.get("compute_cap") if number(entry.get("compute_cap")) is not None else None,
         power_w=number(entry.get("power.limit")),
         driver=entry.get("driver_version") or None,
@@ -115,7 +116,7 @@ def _slice(card: Found, profile: str) -> Found:
     sizes = re.search(r"(\d+)g\.(\d+)gb", profile)
     if sizes is None:
         return card
-    memory = int(sizes[2]) * 2**30
+    memory = int(sizes[2]) * GIB
     if card.memory_bytes:
         # profiles round: 5, 10 and 20 GB of a card of 40 are eighths of it
         eighths = min(8, max(1, round(8 * memory / card.memory_bytes)))

@@ -19,6 +19,7 @@ from ..catalog.device import BackendId
 from ..errors import reason_of
 from ..record import dataclass
 from ..text import printable
+from ..units import MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ def grouped(devices: list[Found]) -> list[Found]:
 
 
 LIMIT_SECONDS = 2.0
-MAX_CHARACTERS = 4 * 2**20
+MAX_CHARACTERS = 4 * MIB
 
 T = TypeVar("T")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ...units import MIB
 from .parser import NUMBER, LogParser, number
 
 NAMES = (
@@ -52,7 +53,7 @@ class DeviceLog(LogParser):
     def about(self) -> Mapping[str, str | int | float]:
         """The device, and the most that was in use on one."""
         said: dict[str, str | int | float] = {"device": self.device} if self.device else {}
-        return said | ({"peak_bytes": self.peak_mib * 2**20} if self.peak_mib else {})
+        return said | ({"peak_bytes": self.peak_mib * MIB} if self.peak_mib else {})
 
 
 PARSER = DeviceLog

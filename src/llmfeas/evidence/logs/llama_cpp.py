@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from ...units import MIB
 from .llama_bench import format_of
 from .parser import NUMBER, LoggedRun, LogParser, first, number, whole
 
@@ -73,7 +74,7 @@ class LlamaCppLog(LogParser):
                 f"{kind}_tokens_per_second": tokens / seconds for kind, (tokens, seconds, _, _) in self.times.items()
             }
             if self.buffer_mib:
-                measured["peak_bytes"] = self.buffer_mib * 2**20
+                measured["peak_bytes"] = self.buffer_mib * MIB
             lengths = {"prompt": max(1, prompt), "context": max(prompt + answer, int(self.settings.get("context", 0)))}
             yield LoggedRun(
                 engine="llama.cpp",

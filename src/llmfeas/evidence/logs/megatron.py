@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...units import MIB
 from .parser import NUMBER, LoggedRun, LogParser, Samples, first, whole
 
 STEP = re.compile(rf"elapsed time per iteration \(ms\): {NUMBER}")
@@ -58,7 +59,7 @@ class MegatronLog(LogParser):
         late = Samples(values=self.steps.values[WARM_UP:] or self.steps.values)
         measured = {"step_seconds": late.median}
         if self.peak_mib:
-            measured["peak_bytes"] = self.peak_mib * 2**20
+            measured["peak_bytes"] = self.peak_mib * MIB
         yield LoggedRun(
             engine="megatron",
             what="training",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...units import GIB
 from .parser import NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
 
 POOL = re.compile(
@@ -81,7 +82,7 @@ class SglangLog(ServerLog):
                 self.pool["kv_pool_tokens"] = tokens
             size = one if pool[2] is None else number(pool[2]) + number(pool[3])
             if size:
-                self.pool["kv_pool_bytes"] = size * 2**30
+                self.pool["kv_pool_bytes"] = size * GIB
         most, context, requests = (first(each, text) for each in (MOST_TOKENS, CONTEXT, REQUESTS))
         if most:
             self.pool["kv_pool_tokens"] = most

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...units import GIB
 from .parser import NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
 
 VERSION = re.compile(r"(?:engine \(v|server version )([0-9][\w.]{0,20})")
@@ -66,7 +67,7 @@ class VllmLog(ServerLog):
         if tokens:
             self.pool["kv_pool_tokens"] = tokens
         if gib:
-            self.pool["kv_pool_bytes"] = gib * 2**30
+            self.pool["kv_pool_bytes"] = gib * GIB
         if at_once:
             found = AT_ONCE.search(text)
             assert found is not None

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ...catalog.source import parse_yaml
+from ...units import MIB
 from .launcher import Launch
 
 LIMIT_SECONDS = 180.0
-MOST_CHARACTERS = 4 * 2**20
+MOST_CHARACTERS = 4 * MIB
 ANYWHERE = {"use_cpu": True, "tf32": None}
 """What a Trainer's settings need to be read on a machine without the devices that they are for."""
 
