@@ -22,11 +22,6 @@ def short_convolution(
     return recorder.new(n, w.width, node)
 
 
-def padded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
-    """Filled up to whole chunks: a tensor of its own, forward and backward, even where nothing is missing."""
-    return recorder.new(n, x.width, recorder.open(made, (x,)))
-
-
 def _spread_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """The gradient of a sum is read for every part of it."""
     edge = node.edges[0]

@@ -66,7 +66,7 @@ def overwritten(recorder: Recorder, x: Tensor, part: Tensor) -> Tensor:
 
 
 def padded(recorder: Recorder, x: Tensor, n: int) -> Tensor:
-    """x among zeros, so that there are n; its gradient is a copy of the part."""
+    """x among zeros, so that there are n, a copy even where nothing is missing; its gradient is a copy of the part."""
     return recorder.new(n, x.width, recorder.open(made, (x,)))
 
 

@@ -20,9 +20,9 @@ from ..autograd.basic import (
 )
 from ..autograd.graph import Tensor, view
 from ..autograd.products import matmul
-from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, padded, short_convolution, solved
+from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
 from ..autograd.routing import summed
-from ..autograd.views import copy, joined, repeated, sliced, split
+from ..autograd.views import copy, joined, padded, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass, replace
 from .context import Context

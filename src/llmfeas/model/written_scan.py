@@ -21,9 +21,9 @@ from ..autograd.basic import (
 )
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import linear, matmul
-from ..autograd.recurrent import outer, padded, running_sum, short_convolution, state_loop, summed
+from ..autograd.recurrent import outer, running_sum, short_convolution, state_loop, summed
 from ..autograd.rules import passed
-from ..autograd.views import copy, joined, repeated, sliced, split, spread_heads
+from ..autograd.views import copy, joined, padded, repeated, sliced, split, spread_heads
 from .context import Context
 from .norm import NormProgram
 from .rotation import Around
