@@ -111,12 +111,7 @@ def _model(draft: Draft, catalog: Catalog) -> Model:
     if match is None and (stored is not None or _is_path(text, catalog)):
         from ..importers.model_file import stamps
 
-        found = _imported(text, stamps(text), catalog)
-        draft.values["model_path"] = text
-        draft.values["stored"] = found.stored
-        for note in found.notes:
-            draft.warn("imported-model", note)
-        model = found.model
+        model = _from_files(draft, text, _imported(text, stamps(text), catalog))
     else:
         pulled = str(draft.given.get("engine", "")).lower().startswith(OLLAMA)
         match = match or find_model(text, catalog, pulled=pulled)
@@ -149,13 +144,18 @@ def _fetched(draft: Draft, text: str, catalog: Catalog) -> Model:
     from ..importers.hub import folder_from_hub
     from ..importers.safetensors_model import HEADER_ALONE
 
-    found = _imported(str(folder_from_hub(text)), text, catalog)
+    model = _from_files(draft, text, _imported(str(folder_from_hub(text)), text, catalog), known=HEADER_ALONE)
+    draft.override("model", model, "given")
+    return model
+
+
+def _from_files(draft: Draft, text: str, found: ImportedModel, known: str = "") -> Model:
+    """What was read of the files that a text names; `known`: a remark that need not be made."""
     draft.values["model_path"] = text
     draft.values["stored"] = found.stored
     for note in found.notes:
-        if note != HEADER_ALONE:
+        if note != known:
             draft.warn("imported-model", note)
-    draft.override("model", found.model, "given")
     return found.model
 
 

@@ -67,7 +67,7 @@ def settle_passes(draft: Draft, engine: Engine) -> None:
     if engine.serving.partial:
         draft.settle("ubatch", engine.serving.memory.pass_tokens, "backend")
         return
-    if draft.was_given("ubatch") and draft.origin_of_given("ubatch") == "given":
+    if draft.was_said("ubatch"):
         there = "use --max-num-batched-tokens there" if engine.serving.memory.pool is not None else "leave it out"
         problem = f"--ubatch is a setting of llama.cpp, not of {engine.id}"
         raise UsageError("contradiction", problem, f"{there}, or take --engine llama.cpp")

@@ -25,14 +25,17 @@ class Draft:
         self.origins: dict[str, Origin] = {}
         self.warnings: list[Note] = []
 
-    def settle(self, name: str, default: Any, origin: Origin = "default") -> Any:
-        """Take what the user gave, else the default with its origin; return the value."""
+    def settle(self, name: str, default: Any = None, origin: Origin = "default", field: str = "") -> Any:
+        """Take what the user gave, else the default with its origin; return the value.
+
+        `field`: what the scenario calls it, where that is not its name.
+        """
         value = self.given.get(name)
         if value is None:
             value = default
         else:
             origin = self.origin_of_given(name)
-        self.values[name] = value
+        self.values[field or name] = value
         self.origins[name] = origin
         return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -164,12 +165,7 @@ def _with_layers(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scena
 
 def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     """The least number that holds, where all above it do; None where the highest does not."""
-    if not holds(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return high
+    return low + bisect_left(range(low, high), True, key=holds) if holds(high) else None
 
 
 def _has_margin(scenario: Scenario) -> bool:

@@ -14,6 +14,7 @@ from ..catalog.tables import Runtime, ScreenShare
 from ..errors import UsageError
 from ..memory.usable import usable_part, wired_bytes
 from ..options import BY_NAME
+from ..scenario import Origin
 from ..text import printable
 from ..units import GB, GIB, format_bytes, parse_integer
 from .draft import Draft
@@ -84,7 +85,7 @@ def _settle_price(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     draft.values["price_provider"] = None
     draft.values["price_as_of"] = None
     owned = draft.was_given("electricity") and not draft.was_given("purchase_price")
-    if draft.was_given("price") and draft.origin_of_given("price") == "given":
+    if draft.was_said("price"):
         draft.values["price_usd_per_hour"] = draft.given["price"]
         draft.values["price_provider"] = "given"
         draft.origins["price"] = "given"
@@ -124,12 +125,10 @@ def _settle_listed_price(draft: Draft, match: Hardware, price: Price | None) -> 
 
 def _settle_purchase(draft: Draft) -> None:
     """Settle what a device costs that is bought, and how long it is used."""
-    bought = draft.given.get("purchase_price")
-    draft.values["purchase_usd"] = bought
-    draft.values["lifetime_seconds"] = None if bought is None else draft.given.get("lifetime") or LIFETIME_SECONDS
-    for name in ("purchase_price", "lifetime"):
-        draft.origins[name] = draft.origin_of_given(name) if draft.was_given(name) else "default"
+    bought = draft.settle("purchase_price", field="purchase_usd")
+    draft.settle("lifetime", None if bought is None else LIFETIME_SECONDS, field="lifetime_seconds")
     if bought is None and draft.was_given("lifetime"):
+        draft.values["lifetime_seconds"] = None
         draft.warn("option-unused", "--lifetime has no meaning without --purchase-price and was ignored")
 
 
@@ -144,7 +143,7 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
         draft.warn("device-assumed", device.assumption)
     _settle_count(draft, match)
     draft.settle("devices_per_node", offer.count if offer else device.devices_per_node, "device")
-    network = draft.given.get("network") if draft.origin_of_given("network") == "given" else None
+    network = draft.given["network"] if draft.was_said("network") else None
     draft.values["network_bytes_per_s"] = None if network is None else network * GB
     draft.origins["network"] = "default" if network is None else "given"
     _settle_memory(draft, match, catalog)
@@ -153,14 +152,13 @@ def settle_hardware(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
     draft.values["weekly_hours"] = offer.hours_per_week if offer else None
     _settle_price(draft, match, catalog)
     _settle_purchase(draft)
-    draft.values["electricity_usd_per_kwh"] = draft.given.get("electricity")
-    draft.values["pue"] = draft.given.get("pue") or 1.0
+    draft.settle("electricity", field="electricity_usd_per_kwh")
+    draft.settle("pue", 1.0)
+    draft.settle("region")
     draft.values["region"] = _region(draft, catalog)
     _settle_failures(draft)
-    draft.values["deadline_seconds"] = draft.given.get("deadline")
-    draft.values["budget_usd"] = draft.given.get("budget")
-    for name in ("electricity", "pue", "region", "deadline", "budget"):
-        draft.origins[name] = draft.origin_of_given(name) if draft.was_given(name) else "default"
+    draft.settle("deadline", field="deadline_seconds")
+    draft.settle("budget", field="budget_usd")
     return device
 
 
@@ -194,12 +192,9 @@ def _settle_failures(draft: Draft) -> None:
     """Settle how often a device fails and how fast checkpoints are written, of jobs on several machines or if asked."""
     count, node = draft.values["num_devices"], draft.values["devices_per_node"]
     counted = count > node or draft.was_given("mtbf") or draft.was_given("storage")
-    draft.settle("mtbf", MTBF_SECONDS if counted else None)
-    draft.settle("storage", STORAGE_GB_PER_S * -(-count // node) if counted else None)
-    draft.values["device_mtbf_seconds"] = draft.values.pop("mtbf")
-    draft.values["storage_gb_per_s"] = draft.values.pop("storage")
-    draft.values["loader_tokens_per_s"] = draft.settle("loader", None)
-    draft.values.pop("loader")
+    draft.settle("mtbf", MTBF_SECONDS if counted else None, field="device_mtbf_seconds")
+    draft.settle("storage", STORAGE_GB_PER_S * -(-count // node) if counted else None, field="storage_gb_per_s")
+    draft.settle("loader", field="loader_tokens_per_s")
 
 
 def _screen_bytes(draft: Draft, match: Hardware, screen: ScreenShare) -> float:
@@ -215,8 +210,8 @@ def _settle_power(draft: Draft, match: Hardware, catalog: Catalog) -> Device:
         UsageError: one limit for unequal devices; one that a device does not even idle with.
     """
     device, law = match.device, catalog.tables.power_limit
-    draft.settle("power_limit", match.power_limit_w, "default" if match.power_limit_w is None else "device")
-    limit = draft.values["power_limit_w"] = draft.values.pop("power_limit")
+    origin: Origin = "default" if match.power_limit_w is None else "device"
+    limit = draft.settle("power_limit", match.power_limit_w, origin, field="power_limit_w")
     if limit is None:
         return device
     if isinstance(device, Joined):
@@ -243,9 +238,9 @@ def _settle_wired_limit(draft: Draft, device: Device, runtime: Runtime) -> None:
     Raises:
         UsageError: where the device is no Mac's, or has less.
     """
-    said, memory = draft.given.get("wired_limit"), draft.values["memory_bytes"]
+    memory = draft.values["memory_bytes"]
     is_mac = device.backend == "metal" and not device.is_phone
-    if not is_mac and said is not None and draft.origin_of_given("wired_limit") == "given":
+    if not is_mac and draft.was_said("wired_limit"):
         problem = f"--wired-limit is a setting of macOS, and {device.name} is no Mac's"
         raise UsageError("contradiction", problem, "Leave it out; --reserve says what other programs hold.")
     if not is_mac:
@@ -267,7 +262,7 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     """
     device, offer = match.device, match.offer
     memory = draft.given.get("memory")
-    if memory and isinstance(device, Joined) and draft.origin_of_given("memory") == "given":
+    if isinstance(device, Joined) and draft.was_said("memory"):
         raise UsageError("contradiction", "--memory says one size, and the devices have several", "leave --memory out")
     lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
     own = lent * GIB if lent else None
@@ -278,8 +273,7 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
         named = host / together  # what the host has is what its processors have
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
-    draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device")
-    draft.values["reserve_bytes"] = draft.values.pop("reserve")
+    draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device", "reserve_bytes")
     _settle_wired_limit(draft, device, catalog.tables.runtime)
     if host is None:
         default = default_host_bytes(device, draft.values["memory_bytes"], together)
@@ -292,5 +286,4 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     else:
         draft.values["host_memory_bytes"] = host
         draft.origins["host_memory"] = draft.origin_of_given("host_memory")
-    draft.settle("host_bandwidth", None)
-    draft.values["host_gb_per_s"] = draft.values.pop("host_bandwidth")
+    draft.settle("host_bandwidth", field="host_gb_per_s")

@@ -70,9 +70,7 @@ def settle_tokens(draft: Draft, model: Model, active_parameters: float) -> None:
     Raises:
         UsageError: tokens, text and examples that contradict each other.
     """
-    draft.values["text_bytes"] = draft.settle("data_size", None)
-    draft.values.pop("data_size")
-    if draft.values["text_bytes"] is not None:
+    if draft.settle("data_size", field="text_bytes") is not None:
         _settle_text(draft, model)
         return
     if draft.was_given("bytes_per_token"):

@@ -16,8 +16,7 @@ def settle_load(draft: Draft) -> None:
     for name in ("length_spread", "prefix_hit"):
         draft.settle(name, 0.0)
     for name, field in TARGETS.items():
-        draft.settle(name, None)
-        draft.values[field] = draft.values.pop(name)
+        draft.settle(name, field=field)
 
 
 def widen_server(scenario: Scenario, draft: Draft) -> None:

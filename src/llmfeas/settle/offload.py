@@ -44,7 +44,7 @@ def settle_moved(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
     elif moved is not None and (offload == "optimizer" or trains):
         text = f"--offload-layers {moved} contradicts --offload {offload}: an optimizer's states move all at once"
         raise UsageError("contradiction", text, "use --offload activations, or --offload all with adapters")
-    drive = draft.settle("drive", None)
+    drive = draft.settle("drive", field="drive_gb_per_s")
     if drive is not None and offload not in ("optimizer", "all"):
         draft.warn("option-unused", f"--drive was ignored: --offload {offload} lays nothing on a drive")
         drive = None
@@ -52,5 +52,4 @@ def settle_moved(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
         able = [each.id for each in catalog.engines.values() if "training" in each.does and each.training.drives]
         text = f"--engine {engine.id} lays nothing on a drive"
         raise UsageError("contradiction", text, f"engines that do: {', '.join(able)}", able)
-    draft.override("drive", drive, draft.origins["drive"])
-    draft.values["drive_gb_per_s"] = draft.values.pop("drive")
+    draft.values["drive_gb_per_s"] = drive

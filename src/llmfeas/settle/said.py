@@ -9,12 +9,11 @@ from ..errors import LlmfeasError
 from ..scenario import Origin, Scenario
 from . import layout, lengths
 from .draft import Draft
+from .engine import PLACES
 
 BATCHES = ("micro_batch", "global_batch")
 SPREAD = ("tp", "pp", "cp", "ep", "interleave", "zero", *BATCHES)
 """Of a training over several devices."""
-PLACED = ("gpu_layers", "n_cpu_moe")
-"""Of a server; on a desk its engine decides over the format too."""
 
 
 def left_out(
@@ -24,7 +23,8 @@ def left_out(
 
     `is_open`: whether a layout is still to be chosen.
     """
-    names: tuple[str, ...] = ("engine", *PLACED) if scenario.device.kind != "datacenter" else PLACED
+    # on a desk a server's engine decides over the format too
+    names: tuple[str, ...] = PLACES if scenario.device.kind == "datacenter" else ("engine", *PLACES)
     if scenario.is_training:
         names = SPREAD if scenario.num_devices > 1 and is_open else ()
     said = [name for name in names if name in given and recorded.get(name, "given") == "given"]

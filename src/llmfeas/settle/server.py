@@ -23,7 +23,7 @@ def asks_for_server(draft: Draft) -> bool:
 
 def _said(draft: Draft) -> list[str]:
     """What the user said; not what an earlier answer had recorded of another engine."""
-    return [name for name in SETTINGS if draft.was_given(name) and draft.origin_of_given(name) == "given"]
+    return [name for name in SETTINGS if draft.was_said(name)]
 
 
 def has_pool(engine: Engine, device: Device) -> bool:
