@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "load"))
 
 from random_servers import FIGURES, KINDS, POLICIES, drawn, drawn_arrivals, quantile, seen, simulated
 
+from llmfeas.load.batch import Batch
 from llmfeas.load.serve import load
 
 WORK = 150_000
@@ -41,7 +42,7 @@ def printed(kind: str, settings: int, worst: int) -> None:
         runs = simulated(server, lengths, arrivals, range(4), WORK)
         true, one, other = (seen(part, endless=endless) for part in (runs, runs[:2], runs[2:]))
         begun = time.process_time()
-        found = load(server, lengths, arrivals)
+        found = load(Batch(server, lengths), arrivals)
         milliseconds.append(1e3 * (time.process_time() - begun))
         ttft, tpot = found.ttft_seconds, found.tpot_seconds
         answers = (ttft.p50, ttft.p95, tpot.p50, tpot.p95, found.requests_per_second)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from random_servers import FIGURES, POLICIES, drawn, drawn_arrivals, seen, simulated
 
+from llmfeas.load.batch import Batch
 from llmfeas.load.requests import Arrivals, Lengths
 from llmfeas.load.serve import load
 
@@ -32,7 +33,7 @@ def test_the_closed_form_is_near_the_simulation(kind: str) -> None:
         arrivals = drawn_arrivals(random_, server, lengths, kind, WORK)
         runs = simulated(server, lengths, arrivals, range(1), WORK)
         true = seen(runs, endless=arrivals.requests is None)
-        found = load(server, lengths, arrivals)
+        found = load(Batch(server, lengths), arrivals)
         ttft, tpot = found.ttft_seconds, found.tpot_seconds
         answers = (ttft.p50, ttft.p95, tpot.p50, tpot.p95, found.requests_per_second)
         for name, answer in zip(FIGURES, answers, strict=True):
@@ -47,7 +48,7 @@ def test_the_closed_form_is_near_the_simulation(kind: str) -> None:
 def test_requests_of_a_single_token_are_served_where_the_pool_binds(policy: str) -> None:
     _, server, _ = drawn(1, policy)
     small = replace(server, kv_pool_tokens=9000.0)
-    found = load(small, Lengths(prompt=2000, output=1), Arrivals(rate=1e9))
+    found = load(Batch(small, Lengths(prompt=2000, output=1)), Arrivals(rate=1e9))
     assert found.requests_per_second > 0
     assert not found.stable
 
@@ -56,6 +57,6 @@ def test_requests_of_a_single_token_are_served_where_the_pool_binds(policy: str)
 def test_more_requests_a_second_never_wait_less(policy: str) -> None:
     """Crowds are sampled: read each at its own size, the 95th percentile of a higher rate could fall."""
     _, server, lengths = drawn(7, policy, fixed=True)
-    most = load(server, lengths, Arrivals(rate=1e9)).requests_per_second
-    found = [load(server, lengths, Arrivals(rate=most * share / 40)).tpot_seconds.p95 for share in range(8, 38)]
+    most = load(Batch(server, lengths), Arrivals(rate=1e9)).requests_per_second
+    found = [load(Batch(server, lengths), Arrivals(rate=most * share / 40)).tpot_seconds.p95 for share in range(8, 38)]
     assert all(later >= 0.999 * earlier for earlier, later in pairwise(found))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ..load.batch import Batch
 from ..load.disaggregated import disaggregated
 from ..load.figures import Load
-from ..load.finite import finite
 from ..load.requests import FIXED, Arrivals, Lengths, Spread
+from ..load.serve import load
 from ..load.server import POLICIES, Server, Speculation, StepSeconds
-from ..load.steady import FULL, steady
+from ..load.steady import FULL
 from ..load.targets import Targets
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
@@ -134,7 +134,7 @@ def _followed(scenario: Scenario, batch: Batch) -> Load:
         prompts, answers = (count // (scenario.tp * scenario.pp) for count in scenario.pools)
         readers, writers = (replace(batch.server, replicas=copies) for copies in (prompts, answers))
         return disaggregated(readers, writers, batch.lengths, arrivals, transfer_seconds(scenario))
-    return finite(batch, arrivals) if arrivals.requests is not None else steady(batch, arrivals)
+    return load(batch, arrivals)
 
 
 def _of_users(scenario: Scenario) -> tuple[int, int | None, float]:
