@@ -11,10 +11,11 @@ from llmfeas.catalog.store import built_in
 from llmfeas.evidence.compare import ComparedFigure, compared, scenario_of
 from llmfeas.evidence.measurements import read_measurements
 from llmfeas.planning.answer import bare_answer
-from llmfeas.timing.decode import cached_tokens, readers, sequences_per_replica, writers
+from llmfeas.timing.decode import cached_tokens, sequences_per_replica
 from llmfeas.timing.inference import InferenceTime
 from llmfeas.timing.prefill import prompt_tokens
 from llmfeas.timing.serving_floor import least_decode_seconds, least_prompt_seconds
+from llmfeas.workload.serving import readers, writers
 
 ROWS = Path(__file__).parents[2] / "data" / "measurements"
 

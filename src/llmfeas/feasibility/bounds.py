@@ -18,7 +18,7 @@ from ..timing.rates import peak_flop_per_s
 from ..timing.training import least_job_seconds
 from ..units import parse_bytes
 from ..workload.parameters import block_parameters, parameters
-from .purchase import SECONDS_PER_HOUR, purchase
+from .purchase import SECONDS_PER_HOUR, hourly_usd
 from .verdict import IMPRACTICAL_SECONDS
 
 WITH_GRADIENTS = 0.95
@@ -195,9 +195,7 @@ def cost_lower_bound(settings: Mapping[str, object], requested: Scenario, catalo
 
 def least_usd(scenario: Scenario, seconds: float) -> float:
     """The rent or wear of all devices of a scenario for so many seconds, USD; 0 where no price is known."""
-    bought = purchase(scenario, 1.0)
-    hourly = bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
-    return (hourly or 0.0) * scenario.num_devices * seconds / SECONDS_PER_HOUR
+    return (hourly_usd(scenario) or 0.0) * scenario.num_devices * seconds / SECONDS_PER_HOUR
 
 
 def _memory(settings: Mapping[str, object], requested: Scenario, device: Device) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..catalog.limited import drawn_share
 from ..ranges import Range
 from ..scenario import Scenario
-from .purchase import SECONDS_PER_HOUR, Purchase, purchase
+from .purchase import SECONDS_PER_HOUR, Purchase, hourly_usd, purchase
 from .result import Cost, Emission, Rent
 
 JOULE_PER_KWH = 3.6e6
@@ -30,8 +30,7 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
 
 def usd(scenario: Scenario, seconds: Range, energy: Range | None) -> Range | None:
     """The cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
-    bought = purchase(scenario, 1.0)
-    rent = bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
+    rent = hourly_usd(scenario)
     electricity = scenario.electricity_usd_per_kwh
     total: Range | None = None
     if rent is not None:
@@ -82,9 +81,7 @@ def _cost(
         energy_kwh_per_million_tokens=each,
         price=None if hourly is None else Rent(hourly, scenario.price_provider, scenario.price_as_of),
         purchase=bought,
-        co2=_emission(
-            scenario, energy if whole_job else None, energy.expected / millions if energy and millions else None
-        ),
+        co2=_emission(scenario, energy if whole_job else None, each),
     )
 
 

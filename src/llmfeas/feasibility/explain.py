@@ -14,6 +14,7 @@ from ..timing.training import TrainingTime, loading_seconds, run_interval, step_
 from ..timing.work import forwards_beside
 from ..workload.flops import Flops
 from ..workload.parameters import block_parameters
+from .cost import JOULE_PER_KWH
 from .explain_long_run import long_run_terms
 from .explain_memory import memory_terms
 from .explain_serving import load_terms, serving_terms
@@ -136,18 +137,15 @@ def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term
         if (least := least_step_seconds(scenario, step_tokens(scenario))) >= step:
             inputs.append(number("least", least, "s", "device"))
             formula = f"max({formula}, least)"
-        if (loading := loading_seconds(scenario, step_tokens(scenario))) >= step:
-            inputs.append(number("loading", loading, "s", "given"))
-            formula = f"max({formula}, loading)"
         text = f"one optimizer step; range of {training.regime} runs that were left out of the fit"
-        yield term("time.step_seconds", text, formula, inputs, step, "s")
     else:
         formula = "step_tokens * flop_a_token / (num_devices * peak * mfu)"
         inputs = [tokens, flop, devices, peak, setting(scenario, "mfu", scenario.mfu)]
-        if (loading := loading_seconds(scenario, step_tokens(scenario))) >= step:
-            inputs.append(number("loading", loading, "s", "given"))
-            formula = f"max({formula}, loading)"
-        yield term("time.step_seconds", "one optimizer step at the share given", formula, inputs, step, "s")
+        text = "one optimizer step at the share given"
+    if (loading := loading_seconds(scenario, step_tokens(scenario))) >= step:
+        inputs.append(number("loading", loading, "s", "given"))
+        formula = f"max({formula}, loading)"
+    yield term("time.step_seconds", text, formula, inputs, step, "s")
     seconds = number("step_seconds", step, "s")
     speed = training.tokens_per_second.expected
     yield term("time.tokens_per_second", "", "step_tokens / step_seconds", (tokens, seconds), speed, "tokens/s")
@@ -178,7 +176,7 @@ def _cost_terms(estimate: Estimate) -> Iterator[Term]:
     power = scenario.device.power_w
     if cost.energy_kwh is not None and power is not None:
         energy = cost.energy_kwh.expected
-        drawn = energy * 3.6e6 / (total.expected * power * scenario.paid_devices * scenario.pue)
+        drawn = energy * JOULE_PER_KWH / (total.expected * power * scenario.paid_devices * scenario.pue)
         inputs = (
             seconds,
             number("power", power, "W", "device"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..timing.adapters import GRADIENT_BYTES, NORM_BYTES, input_bytes, output_bytes
-from .explain_experts import DerivedStep, Written
-from .terms import EFFICIENCY, number
+from .explain_experts import DerivedStep
+from .terms import EFFICIENCY, Written, number
 
 
 def adapters(step: DerivedStep) -> Written:

@@ -11,10 +11,7 @@ from ..timing.links import Links
 from ..timing.rates import TrainingRates
 from ..timing.work import Work
 from .result import TermInput
-from .terms import EFFICIENCY, number
-
-Written = tuple[str, str, tuple[TermInput, ...]]
-"""What a part is, its formula, and the numbers in it."""
+from .terms import EFFICIENCY, Written, number
 
 
 class DerivedStep(Protocol):

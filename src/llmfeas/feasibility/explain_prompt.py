@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.sums import architecture_sums
+from ..model.sums import Sums, architecture_sums
 from ..scenario import Scenario
 from ..timing.decode import sequences_per_replica
 from ..timing.host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
@@ -19,10 +19,16 @@ from ..timing.prefill import (
 )
 from ..timing.rates import peak_flop_per_s
 from .result import TermInput
-from .terms import EFFICIENCY, number
+from .terms import EFFICIENCY, Written, number
 
-Written = tuple[str, str, tuple[TermInput, ...]]
-"""What a part is, its formula, and the numbers in it."""
+
+def summed_blocks(sums: Sums, seconds: float) -> Written:
+    """Sums over ranks, which take so many seconds."""
+    inputs = (
+        number("blocks", sums.blocks, "", "model"),
+        number("seconds_a_sum", seconds / (2 * sums.blocks), "s", EFFICIENCY),
+    )
+    return "two sums over the devices in each block", "2 * blocks * seconds_a_sum", inputs
 
 
 class Prefill:
@@ -109,11 +115,7 @@ class Prefill:
 
     def link(self) -> Written:
         """Sums over ranks."""
-        inputs = (
-            number("blocks", self.sums.blocks, "", "model"),
-            number("seconds_a_sum", self.parts["link"] / (2 * self.sums.blocks), "s", EFFICIENCY),
-        )
-        return "two sums over the devices in each block", "2 * blocks * seconds_a_sum", inputs
+        return summed_blocks(self.sums, self.parts["link"])
 
     def fixed(self) -> Written:
         """Launches."""

@@ -12,9 +12,9 @@ from ..timing.prefill import prompt_tokens
 from ..timing.products import SHARP, attention_seconds, matrix_passes
 from ..timing.rates import peak_flop_per_s
 from ..timing.reading import forward_of, packed_seconds, pass_seconds
-from .explain_prompt import Prefill, Written
+from .explain_prompt import Prefill
 from .result import TermInput
-from .terms import EFFICIENCY, number
+from .terms import EFFICIENCY, Written, number
 
 
 class EagerPrefill(Prefill):

@@ -19,9 +19,7 @@ from ..timing.decode import (
     is_packed,
     latent_layers,
     looped_experts,
-    readers,
     sequences_per_replica,
-    writers,
 )
 from ..timing.host import (
     head_bytes,
@@ -41,10 +39,11 @@ from ..timing.prefill import (
     unequal_read_parts,
     worth_stages,
 )
-from .explain_prompt import Prefill, Written
+from ..workload.serving import readers, writers
+from .explain_prompt import Prefill, summed_blocks
 from .explain_reading import EagerPrefill
 from .result import ServedLoad, Term, TermInput
-from .terms import EFFICIENCY, number, setting, term
+from .terms import EFFICIENCY, Written, number, setting, term
 
 ROUNDING = 1e-12
 """What is a smaller share of the whole is no part of it, but what differences of floats leave."""
@@ -289,11 +288,7 @@ class _Decode:
         return "launches and small operators, as far as the device waits for them", formula, tuple(inputs)
 
     def link(self) -> Written:
-        inputs = (
-            number("blocks", self.sums.blocks, "", "model"),
-            number("seconds_a_sum", self.parts["link"] / (2 * self.sums.blocks), "s", EFFICIENCY),
-        )
-        return "two sums over the devices in each block", "2 * blocks * seconds_a_sum", inputs
+        return summed_blocks(self.sums, self.parts["link"])
 
     def host_experts(self) -> Written:
         scenario, value = self.scenario, self.scenario.tables.efficiency.value

@@ -31,9 +31,9 @@ from ..timing.step import (
 from ..timing.work import Work, work_of
 from ..workload.kernels import launched_singly, multiplies_integers
 from .explain_adapters import adapters, merging
-from .explain_experts import Written, expert_parallel, routing
+from .explain_experts import expert_parallel, routing
 from .result import Term, TermInput
-from .terms import EFFICIENCY, number, term
+from .terms import EFFICIENCY, Written, number, term
 
 DEVICE = ("matrix", "attention", "streaming", "routing", "decoding", "adapters", "merging")
 """Parts that are work of the device."""

@@ -41,6 +41,12 @@ class Purchase(Published):
         return None if hours is None else hours * SECONDS_PER_HOUR / self.lifetime_seconds
 
 
+def hourly_usd(scenario: Scenario) -> float | None:
+    """What an hour of one device costs: its rent, or its wear where it is bought; None where no price is known."""
+    bought = purchase(scenario, 1.0)
+    return bought.usd_per_device_hour if bought else scenario.price_usd_per_hour
+
+
 def purchase(scenario: Scenario, power_share: float) -> Purchase | None:
     """What buying costs, at the share of its power that a device draws; None where nothing is bought."""
     usd, lifetime = scenario.purchase_usd, scenario.lifetime_seconds

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from ..scenario import Scenario
 from .result import Term, TermInput
 
+Written = tuple[str, str, tuple[TermInput, ...]]
+"""What a part is, its formula, and the numbers in it."""
 EFFICIENCY = "data/efficiency.yaml"
 """Origin of what was calibrated on measurements."""
 

@@ -19,7 +19,8 @@ IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
 """Without a deadline, training longer than this is called impractical."""
 
 Software = Literal["supported", "limited", "unsupported"]
-_SOFTWARE_ORDER: tuple[Software, ...] = ("supported", "limited", "unsupported")
+SOFTWARE_ORDER: tuple[Software, ...] = ("supported", "limited", "unsupported")
+"""The best first."""
 
 
 def memory_reason(scenario: Scenario, memory: Memory, serving: ServingRoom | None = None) -> Note:
@@ -108,7 +109,7 @@ def budget_verdict(scenario: Scenario, usd: Range | None) -> tuple[str, list[Not
 
 def worst_software(statuses: Iterable[Software]) -> Software:
     """The worst of several support levels, `supported` for none."""
-    return max(statuses, key=_SOFTWARE_ORDER.index, default="supported")
+    return max(statuses, key=SOFTWARE_ORDER.index, default="supported")
 
 
 def verdict(

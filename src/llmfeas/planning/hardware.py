@@ -12,6 +12,7 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..record import dataclass
 from ..scenario import Scenario
+from ..settle.hardware import SHARED_MEMORY_KINDS
 from ..units import GIB
 from .change import AUTO, Axis, Change, Source, change
 
@@ -37,7 +38,6 @@ RAM_GIB = (64, 128, 256, 512, 1024)
 MOST_TRAINING, MOST_SERVING = 3, 4
 """Sizes that are tried: who runs experts on the processor buys more than who trains. A server's count is doubled
 no more often either: few buy more than sixteen times what they meant to."""
-SHARED = ("cpu", "unified", "apu")
 
 
 def memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -67,7 +67,7 @@ def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield more main memory beside a device that has its own."""
     scenario = estimate.scenario
-    if scenario.device.kind not in SHARED:
+    if scenario.device.kind not in SHARED_MEMORY_KINDS:
         for size in RAM_GIB[: MOST_SERVING if scenario.task == "inference" else MOST_TRAINING]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
                 text = f"{size} GiB of main memory in the machine"

@@ -8,6 +8,7 @@ from ..catalog.backend import default_engine, support
 from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate
+from ..feasibility.verdict import SOFTWARE_ORDER
 from ..memory.inference import pads_experts
 from ..memory.rollouts import colocated_bytes
 from ..scenario import Scenario
@@ -33,8 +34,6 @@ LOSS = {
     2: "2-bit weights: a large loss of quality",
 }
 """What weights of so many bits give up."""
-
-STATUSES = ("supported", "limited", "unsupported")
 
 FEW_REQUESTS = 16
 """Requests at once that a server is limited to where its cache finds too little room."""
@@ -65,7 +64,7 @@ def common_format(bits: int, scenario: Scenario, catalog: Catalog) -> str:
     def limits(quant: str) -> int:
         engine = catalog.tables.engine(default_engine(backend, device, "inference", quant))
         cases = (support(backend, device, quant), engine.support(backend, device))
-        return sum(STATUSES.index(case.status) for case in cases)
+        return sum(SOFTWARE_ORDER.index(case.status) for case in cases)
 
     server = scenario.engine_record
     if "serving" not in server.does:
@@ -73,7 +72,7 @@ def common_format(bits: int, scenario: Scenario, catalog: Catalog) -> str:
     own = [quant for quant in server.serving.usual if width(scenario, quant) == bits]
     works = [quant for quant in own if support(backend, device, quant).status != "unsupported"]
     return (
-        min(works, key=lambda quant: STATUSES.index(support(backend, device, quant).status))
+        min(works, key=lambda quant: SOFTWARE_ORDER.index(support(backend, device, quant).status))
         if works
         else min(FORMATS[bits], key=limits)
     )
@@ -99,7 +98,7 @@ def _formats(scenario: Scenario, catalog: Catalog) -> Iterator[tuple[int, str]]:
     backend = catalog.backends[device.backend]
 
     def limits(quant: str) -> int:
-        return STATUSES.index(engine.format_support(formats.format(quant, engine.speaks), device).status)
+        return SOFTWARE_ORDER.index(engine.format_support(formats.format(quant, engine.speaks), device).status)
 
     for bits, common in FORMATS.items():
         usual = [quant for quant in engine.serving.usual if width(scenario, quant) == bits]

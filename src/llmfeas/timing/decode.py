@@ -18,8 +18,9 @@ from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
+from ..units import GB
 from ..workload.kernels import loops_over_experts
-from ..workload.serving import answer_tokens, cached_value_bytes
+from ..workload.serving import answer_tokens, cached_value_bytes, writers
 from .host import (
     experts_share,
     host_experts_bytes,
@@ -137,7 +138,7 @@ def decode_rates(
     elif path.backend == "cuda" and device.has_hbm:
         layer *= value("decode.hbm")
     links = device_links(efficiency, device, device.devices_per_node, None)
-    fast = links.fast and max((link.gb_per_s or 0.0) * 1e9 for link in device.links) > SLOW_LINK_BYTES_PER_S
+    fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
     link = "decode.link.nvlink" if fast else "decode.link.pcie"
     peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else product_flop_per_s(device, precision)
     parameters = efficiency.parameters
@@ -165,16 +166,6 @@ def cached_tokens(scenario: Scenario) -> float:
     """Mean cached tokens while decoding: prompt and half the answer."""
     read = 0 if scenario.model.architecture.source is not None else scenario.prompt
     return read + answer_tokens(scenario) / 2
-
-
-def writers(scenario: Scenario) -> int:
-    """Copies of the model that have a sequence to work on."""
-    return max(1, min(scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
-
-
-def readers(scenario: Scenario) -> int:
-    """Copies of the model that have a prompt to read."""
-    return max(1, min(scenario.pools[0] // (scenario.tp * scenario.pp * scenario.cp), scenario.concurrency))
 
 
 def sequences_per_replica(scenario: Scenario) -> float:

@@ -11,8 +11,8 @@ from ..contract import Added, Published, hidden, published
 from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..workload.serving import answer_tokens, streams_weights
-from .decode import cached_tokens, decode_parts, decode_rates, readers, sequences_per_replica, writers
+from ..workload.serving import answer_tokens, readers, streams_weights, writers
+from .decode import cached_tokens, decode_parts, decode_rates, sequences_per_replica
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest

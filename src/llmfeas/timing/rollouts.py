@@ -8,7 +8,8 @@ from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps, write
 from ..model.sums import architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario
-from .decode import cached_tokens, decode_parts, readers, sequences_per_replica, writers
+from ..workload.serving import readers, writers
+from .decode import cached_tokens, decode_parts, sequences_per_replica
 from .inference import inference_time
 from .launches import forward_launches
 from .links import device_links

@@ -6,7 +6,8 @@ from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
-from .decode import cache_bytes, cached_tokens, sequences_per_replica, writers
+from ..workload.serving import writers
+from .decode import cache_bytes, cached_tokens, sequences_per_replica
 from .floor import least_read_bytes, work_flop_per_token
 from .host import host_share
 from .inference import InferenceTime

@@ -84,7 +84,21 @@ def streams_weights(scenario: Scenario) -> bool:
 
 def replicas(scenario: Scenario) -> int:
     """How many copies of the model serve side by side: devices / (tp pp cp), at least 1."""
-    return max(1, scenario.pools[1] // (scenario.tp * scenario.pp * scenario.cp))
+    return _copies(scenario, scenario.pools[1])
+
+
+def writers(scenario: Scenario) -> int:
+    """Copies of the model that have a sequence to work on."""
+    return min(replicas(scenario), scenario.concurrency)
+
+
+def readers(scenario: Scenario) -> int:
+    """Copies of the model that have a prompt to read."""
+    return min(_copies(scenario, scenario.pools[0]), scenario.concurrency)
+
+
+def _copies(scenario: Scenario, devices: int) -> int:
+    return max(1, devices // (scenario.tp * scenario.pp * scenario.cp))
 
 
 def sequences_of(scenario: Scenario) -> int:
