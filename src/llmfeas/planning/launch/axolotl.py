@@ -129,8 +129,8 @@ def needs(scenario: Scenario) -> tuple[str, ...]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
-    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
-        return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
+    if pairs := trainer.pairs_objection(scenario):
+        return pairs
     adapted = scenario.trains_adapters
     sharded = trainer.is_sharded(scenario)
     if not adapted and not sharded and scenario.precision == "bf16-mixed":
@@ -145,9 +145,8 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("attention", "only the flash kernel divides a sequence")
     if scenario.quant == "int8" and sharded:
         return Objection("zero", "FSDP does not divide 8-bit weights", instead=0)
-    if scenario.offload == "all" and not (sharded and scenario.zero == 3):
-        return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
-    return trainer.low_rank_objection(scenario) or trainer.layers_objection(scenario)
+    common = (trainer.moving_objection, trainer.low_rank_objection, trainer.layers_objection)
+    return next(filter(None, (check(scenario) for check in common)), None)
 
 
 def write(scenario: Scenario) -> Launch:

@@ -68,6 +68,9 @@ class Objection:
     instead: object = None
 
 
+ONE_COPY = Objection("num_devices", "one server holds one copy of the model: start several servers instead")
+
+
 def no_objection(scenario: Scenario) -> Objection | None:
     """Object to nothing."""
     return None

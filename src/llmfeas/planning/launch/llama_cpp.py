@@ -7,7 +7,7 @@ from ...options import BLOCK_CACHES
 from ...scenario import Scenario
 from ...workload.serving import longest_request
 from ...workload.stages import stages_by_memory
-from .launcher import Launch, Launcher, Objection, Reader
+from .launcher import ONE_COPY, Launch, Launcher, Objection, Reader
 from .names import is_gguf, is_gguf_repository, model_name, model_notes, repository
 from .reading import knows_options
 from .shell import Variable, Word, command, flags, nodes_of
@@ -95,7 +95,7 @@ def objection(scenario: Scenario) -> Objection | None:
     if scenario.tp > 1 and scenario.pp > 1:
         return Objection("tp", "it splits by rows or by layers, not both", instead=1)
     if scenario.num_devices > scenario.tp * scenario.pp:
-        return Objection("num_devices", "one server holds one copy of the model: start several servers instead")
+        return ONE_COPY
     return None
 
 

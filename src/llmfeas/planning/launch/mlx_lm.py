@@ -7,7 +7,7 @@ from pathlib import Path
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
 from ...workload.parameters import bare_layers
-from .launcher import File, Launch, Launcher, Objection, Reader
+from .launcher import ONE_COPY, File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LEARNING_RATES, holds_format, model_name, model_notes, steps, training_notes
 from .reading import module, yaml_of
 from .shell import Variable, Word, command, flags
@@ -130,7 +130,7 @@ def objection(scenario: Scenario) -> Objection | None:
     if scenario.tp > 1 and scenario.pp > 1:
         return Objection("tp", "its server divides by tensors or by layers, not both", instead=1)
     if not scenario.is_training and scenario.num_devices > scenario.tp * scenario.pp:
-        return Objection("num_devices", "one server holds one copy of the model: start several servers instead")
+        return ONE_COPY
     if scenario.kv_dtype == "int8" and scenario.concurrency > 1:
         return Objection("concurrency", "with a cache in 8 bits its server answers one request at a time")
     return None

@@ -10,8 +10,8 @@ from ...workload.serving import longest_request
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import holds_format, model_name
 from .reading import arguments, module
-from .shell import PORT, Variable, Word, command, flags, nodes_of
-from .vllm import DTYPES, IN_CHECKPOINT, replicas, weights_notes
+from .shell import PORT, Variable, Word, command, flags, nodes_note, nodes_of
+from .vllm import DTYPES, IN_CHECKPOINT, ep_objection, precision_objection, replicas, weights_notes
 
 ON_LOAD = {"fp8": "fp8"}
 """Formats into which SGLang converts 16-bit weights as it loads them."""
@@ -48,24 +48,15 @@ def settings(scenario: Scenario) -> list[list[Word]]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what SGLang ties together."""
-    if scenario.ep > 1 and scenario.ep != scenario.tp:
-        return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
-    if scenario.quant in ("awq-int4", "gptq-int4", "gptq-int8") and scenario.precision == "fp32":
-        return Objection("precision", f"its kernels for {scenario.quant} compute in 16 bits")
-    if scenario.kv_dtype not in (*CACHES, scenario.precision):
+    found = ep_objection(scenario) or precision_objection(scenario)
+    if found is None and scenario.kv_dtype not in (*CACHES, scenario.precision):
         return Objection("kv_dtype", "its 16-bit cache is bf16, or of the type of the computation", instead="bf16")
-    return None
+    return found
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to provide."""
-    texts, nodes = weights_notes(scenario), nodes_of(scenario)
-    if nodes.several:
-        texts.append(
-            f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one "
-            f"and NODE_RANK from 0 to {nodes.count - 1}"
-        )
-    return tuple(texts)
+    return (*weights_notes(scenario), *nodes_note(nodes_of(scenario)))
 
 
 def write(scenario: Scenario) -> Launch:

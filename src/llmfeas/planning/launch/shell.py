@@ -44,13 +44,13 @@ def nodes_of(scenario: Scenario) -> Nodes:
     return Nodes(count, -(-scenario.num_devices // count))
 
 
-def nodes_note(nodes: Nodes) -> tuple[str, ...]:
-    """Say what to do on several machines; nothing for one."""
+def nodes_note(nodes: Nodes, more: str = "") -> tuple[str, ...]:
+    """Say what to do on several machines, and what `more`; nothing for one."""
     if not nodes.several:
         return ()
     return (
         f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one and "
-        f"NODE_RANK from 0 to {nodes.count - 1}",
+        f"NODE_RANK from 0 to {nodes.count - 1}{more}",
     )
 
 

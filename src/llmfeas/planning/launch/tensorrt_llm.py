@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from .launcher import File, Launch, Launcher, Objection, Reader
+from .launcher import ONE_COPY, File, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
 from .shell import command, nodes_of
 from .text import as_yaml
-from .vllm import replicas, weights_notes
+from .vllm import ep_objection, replicas, weights_notes
 
 CONFIG = "tensorrt_llm.yaml"
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
@@ -46,10 +46,8 @@ def objection(scenario: Scenario) -> Objection | None:
     if nodes_of(scenario).several:
         return Objection("num_devices", "on several machines it runs under MPI, which is set up apart from it")
     if replicas(scenario) > 1:
-        return Objection("num_devices", "one server holds one copy of the model: start several servers instead")
-    if scenario.ep > 1 and scenario.ep != scenario.tp:
-        return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
-    return None
+        return ONE_COPY
+    return ep_objection(scenario)
 
 
 def write(scenario: Scenario) -> Launch:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...record import replace
 from ...scenario import Scenario
-from . import trainer
-from .launcher import Launch, Launcher, Reader
+from . import accelerate, trainer
+from .launcher import Launch, Reader
 from .reading import module, read_recipe, words
 from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
 
@@ -43,17 +44,12 @@ def read(launch: Launch, folder: Path) -> None:
     read_recipe(folder)
 
 
-LAUNCHER = Launcher(
+LAUNCHER = replace(
+    accelerate.LAUNCHER,
     id="torchrun-fsdp",
     name="torchrun with FSDP",
     release="torch 2.13, transformers 5.23, peft 0.21",
-    install=trainer.PACKAGES,
-    needs=trainer.needs,
-    tasks=trainer.TASKS,
-    backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
-    choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},
-    wide_bases=True,
-    splits=frozenset({"num_devices"}),
+    backends=accelerate.LAUNCHER.backends - {"metal"},
     objection=trainer.fsdp_objection,
     write=write,
     reader=Reader("torch", read),

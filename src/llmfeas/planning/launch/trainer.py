@@ -250,13 +250,27 @@ def fsdp_objection(scenario: Scenario) -> Objection | None:
         return Objection(
             "offload", "only what FSDP divides moves to the host, and it does not divide quantized weights"
         )
-    if scenario.offload == "all" and not (is_sharded(scenario) and scenario.zero == 3):
-        return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
+    if moving := moving_objection(scenario):
+        return moving
     if scenario.num_devices > 1 and scenario.device.backend == "metal":
         return Objection("num_devices", "PyTorch trains on one Apple device at a time")
     if is_sharded(scenario) and scenario.quant != "none":
         return Objection("zero", "FSDP does not divide quantized weights", instead=0)
     return low_rank_objection(scenario) or layers_objection(scenario) or sound_objection(scenario)
+
+
+def pairs_objection(scenario: Scenario) -> Objection | None:
+    """Object to adapters of another kind, where a trainer's configuration has pairs alone."""
+    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
+        return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
+    return None
+
+
+def moving_objection(scenario: Scenario) -> Objection | None:
+    """Object to moving to the host what FSDP does not divide."""
+    if scenario.offload == "all" and not (is_sharded(scenario) and scenario.zero == 3):
+        return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
+    return None
 
 
 def layers_objection(scenario: Scenario) -> Objection | None:

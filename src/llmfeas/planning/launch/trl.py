@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...memory.rollouts import rollout_tp, writes_itself
+from ...record import replace
 from ...scenario import Scenario
 from . import accelerate, trainer
-from .launcher import File, Launch, Launcher, Objection, Reader
+from .launcher import File, Launch, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, repository_of
 from .reading import ANYWHERE, module, words, yaml_of
 from .shell import command, nodes_note, nodes_of
@@ -137,8 +138,8 @@ def _of_rollouts(scenario: Scenario) -> Iterator[str]:
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to losses without a command, and to a dropout rate, which its trainers do not take."""
-    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
-        return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
+    if pairs := trainer.pairs_objection(scenario):
+        return pairs
     if scenario.loss not in COMMANDS:
         return Objection("loss", "its trainer is experimental and has no command")
     if scenario.dropout is not None and scenario.loss is None:
@@ -161,17 +162,15 @@ def read(launch: Launch, folder: Path) -> None:
     script.make_parser().parse_args_and_config(["--config", str(here)], fail_with_unknown_args=True)
 
 
-LAUNCHER = Launcher(
+LAUNCHER = replace(
+    accelerate.LAUNCHER,
     id="trl",
     name="TRL",
     release="TRL 1.16, transformers 5.23, peft 0.21",
     install=(*trainer.PACKAGES, "trl>=1"),
     needs=needs,
     tasks=("finetune", "lora", "qlora", "dpo", "grpo", "distill", "reward"),
-    backends=accelerate.LAUNCHER.backends,
     choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
-    wide_bases=True,
-    splits=accelerate.LAUNCHER.splits,
     objection=objection,
     write=write,
     reader=Reader("trl", read),

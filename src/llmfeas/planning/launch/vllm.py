@@ -12,7 +12,7 @@ from ...workload.serving import longest_request
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import holds_format, model_name, model_notes
 from .reading import arguments, module
-from .shell import Variable, Word, command, flags, nodes_of
+from .shell import Variable, Word, command, flags, nodes_note, nodes_of
 
 DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 IN_CHECKPOINT = (
@@ -61,6 +61,20 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     )
 
 
+def precision_objection(scenario: Scenario) -> Objection | None:
+    """Object to fp32 where kernels unpack weights."""
+    if scenario.quant in ("awq-int4", "gptq-int4", "gptq-int8") and scenario.precision == "fp32":
+        return Objection("precision", f"its kernels for {scenario.quant} compute in 16 bits")
+    return None
+
+
+def ep_objection(scenario: Scenario) -> Objection | None:
+    """Object to dividing experts otherwise than tensors are."""
+    if scenario.ep > 1 and scenario.ep != scenario.tp:
+        return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
+    return None
+
+
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what vLLM ties together."""
     if scenario.device.backend == "tpu" and nodes_of(scenario).several:
@@ -68,9 +82,7 @@ def objection(scenario: Scenario) -> Objection | None:
     group = scenario.tp * replicas(scenario)
     if scenario.ep > 1 and scenario.ep != group:
         return Objection("ep", f"it divides experts over tp x replicas = {group} devices or not at all", instead=1)
-    if scenario.quant in ("awq-int4", "gptq-int4", "gptq-int8") and scenario.precision == "fp32":
-        return Objection("precision", f"its kernels for {scenario.quant} compute in 16 bits")
-    return None
+    return precision_objection(scenario)
 
 
 def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> list[str]:
@@ -86,13 +98,7 @@ def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to provide."""
-    texts, nodes = weights_notes(scenario), nodes_of(scenario)
-    if nodes.several:
-        texts.append(
-            f"run the command on each of the {nodes.count} machines, with MASTER_ADDR the address of the first one and "
-            f"NODE_RANK from 0 to {nodes.count - 1}; on all but the first add --headless"
-        )
-    return tuple(texts)
+    return (*weights_notes(scenario), *nodes_note(nodes_of(scenario), "; on all but the first add --headless"))
 
 
 def write(scenario: Scenario) -> Launch:
