@@ -15,6 +15,14 @@ ASKS = {
     "adapters": {"model": "qwen3-8b", "device": "rtx-4090", "task": "qlora"},
     "pipeline": {"model": "llama-3-70b", "device": "64xh100-sxm", "task": "pretrain", "pp": 4},
     "preferences": {"model": "qwen3-8b", "device": "8xh100-sxm", "task": "dpo"},
+    "learned tokens": {
+        **{"model": "gpt2-xl", "device": "h100-sxm", "task": "lora", "lora_kind": "prompt"},
+        **{"virtual_tokens": 200, "micro_batch": 4},
+    },
+    "a batch in parts": {
+        **{"model": "llama-3.1-8b", "device": "4xh100-sxm", "task": "pretrain", "engine": "torchtitan"},
+        **{"tp": 1, "pp": 4, "micro_batch": 4, "global_batch": 4},
+    },
     "offloaded": {"model": "llama-3-8b", "device": "rtx-4090", "task": "finetune", "offload": "optimizer"},
 }
 

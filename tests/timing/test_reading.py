@@ -16,6 +16,7 @@ from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.launch import usual
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
+from llmfeas.record import replace
 from llmfeas.render.solve import report
 from llmfeas.render.table import rendered
 from llmfeas.timing.inference import InferenceTime, inference_time
@@ -128,9 +129,21 @@ def test_what_writes_has_no_corpus(name: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["t5-base", "whisper-small", "bart-large", "t5gemma-s-s", "led-base"])
-def test_encoders_of_models_that_write_are_read_alike(model: str) -> None:
-    found = time_of(asked(model=model, engine="transformers"))
-    assert 0 < found.prefill_tokens_per_second.low < found.prefill_tokens_per_second.high
+def test_an_encoder_alone_reads_prompts_and_a_decoder_alone_writes_answers(model: str) -> None:
+    scenario = asked(model=model, engine="transformers").scenario
+    architecture = scenario.model.architecture
+    assert architecture.source is not None
+    source = replace(architecture.source, layers=2 * architecture.source.layers)
+    found, deeper, short = (
+        inference_time(replace(scenario, model=replace(scenario.model, architecture=each)))
+        for each in (architecture, replace(architecture, source=source), replace(architecture, layers=1))
+    )
+    read, twice = (sum(each.prefill_parts.values()) for each in (found, deeper))
+    assert 1.8 < twice / read < 2.05
+    assert deeper.decode_tokens_per_second == found.decode_tokens_per_second
+    assert short.prefill_parts == found.prefill_parts
+    faster = short.decode_tokens_per_second.expected / found.decode_tokens_per_second.expected
+    assert 0.9 * architecture.layers < faster <= 1.01 * architecture.layers
 
 
 def test_products_in_tiles_are_a_few_times_as_fast_as_in_fp32() -> None:
@@ -139,6 +152,15 @@ def test_products_in_tiles_are_a_few_times_as_fast_as_in_fp32() -> None:
         for precision in ("fp32", "bf16")
     )
     assert 3 < wide / narrow < 4.2
+
+
+def test_a_way_to_yes_for_a_corpus_costs_what_the_job_costs() -> None:
+    request = {"model": "bge-m3", "device": "rtx-4090", "task": "inference", "tokens": "100B", "deadline": "1d"}
+    found = plan({**request, "budget": 1000}, built_in()).result()
+    assert found.plans
+    for way in found.plans:
+        assert way.total_seconds is not None and way.usd is not None
+        assert way.usd_per_million_tokens is None
 
 
 def test_what_is_not_read_in_time_is_said() -> None:

@@ -16,7 +16,7 @@ MOST_MOMENTS = 150
 def step_timeline(scenario: Scenario) -> tuple[Peak, ...]:
     """The local maxima of a step in their order, and the optimizer's step; the fullest is the peak of `memory`."""
     rank = fullest_rank(scenario)
-    batch, length = scenario.sequences_together, -(-scenario.seq_len // scenario.cp)
+    batch, length = -(-scenario.sequences_together // rank.parts), scenario.rank_tokens
     marks = walked_step(rank.setup, numeric_sizes(batch, length)).marks
     levels = [candidate_at(level, moment) for level, moment, _ in marks]
     found = [rank.moments.filled(level, batch, length, rank.held) for level in levels]

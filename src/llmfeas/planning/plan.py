@@ -231,7 +231,7 @@ def _planned(way: Way) -> PlannedWay:
     return PlannedWay(
         **{key: getattr(way.remedy, key) for key in keys_of(Remedy)},
         usd=cost.usd.expected if cost.usd else None,
-        usd_per_million_tokens=None if way.estimate.scenario.is_training else cost.usd_per_million_tokens,
+        usd_per_million_tokens=None if way.total_seconds is not None else cost.usd_per_million_tokens,
         estimate=inputs(way.estimate.scenario),
     )
 

@@ -295,9 +295,8 @@ class Search:
                 return None
             self.work += RANGES_WORK
         estimated = estimate(settled, counted)
-        unpriced = (
-            estimated.scenario.budget_usd is not None and estimated.scenario.is_training and estimated.cost.usd is None
-        )
+        ends = estimated.total_seconds is not None
+        unpriced = ends and estimated.scenario.budget_usd is not None and estimated.cost.usd is None
         if unpriced and changes:
             return None
         if estimated.verdict.status not in (self.wanted if changes else FEASIBLE):
