@@ -19,7 +19,7 @@ from ..catalog.store import data_file, data_folder
 from ..errors import reason_of
 from ..record import dataclass
 from ..units import MIB
-from .header import HeaderReader, bad_file, opened
+from .header import HeaderReader, bad_file, numbered, opened, present
 from .tensors import StoredTensor
 
 PLAIN_TYPES = frozenset({"f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64"})
@@ -118,16 +118,8 @@ def _part_paths(path: Path) -> list[Path]:
     count = int(match["parts"])
     if not 1 <= int(match["part"]) <= count <= MAX_PARTS:
         raise bad_file(path, f"part {match['part']} of {match['parts']} is no possible part (at most {MAX_PARTS})")
-    names = [f"{match['stem']}-{part:05d}-of-{count:05d}{path.suffix}" for part in range(1, count + 1)]
-    missing = [name for name in names if not (path.parent / name).is_file()]
-    if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise bad_file(
-            path,
-            f"{len(missing)} of {count} parts are missing: {', '.join(missing[:3])}{more}",
-            hint="Download all parts into one folder, then give any one of them.",
-        )
-    return [path.parent / name for name in names]
+    hint = "Download all parts into one folder, then give any one of them."
+    return present(path, numbered(path, match["stem"], count), "parts", hint)
 
 
 def _read_part(path: Path) -> GgufHeader:

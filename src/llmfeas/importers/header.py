@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -53,6 +54,30 @@ def bounded_bytes(path: Path, limit: int, what: str) -> bytes:
     if len(content) > limit:
         raise bad_file(path, f"{what} above {limit // MIB} MiB is not read")
     return content
+
+
+def first_parts(files: Iterable[Path]) -> list[Path]:
+    """Of files those that are whole, or the first of their parts."""
+    return [file for file in files if "-of-" not in file.name or "-00001-of-" in file.name]
+
+
+def numbered(path: Path, stem: str, count: int) -> list[Path]:
+    """The files of a model that lies in so many parts, of which `path` is one."""
+    return [path.parent / f"{stem}-{part:05d}-of-{count:05d}{path.suffix}" for part in range(1, count + 1)]
+
+
+def present(requested: Path, paths: list[Path], what: str, hint: str) -> list[Path]:
+    """The files of a model, its `what`.
+
+    Raises:
+        DataError: some are missing; the message names three of them.
+    """
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        problem = f"{len(missing)} of {len(paths)} {what} are missing: {', '.join(missing[:3])}{more}"
+        raise bad_file(requested, problem, hint=hint)
+    return paths
 
 
 class HeaderReader:

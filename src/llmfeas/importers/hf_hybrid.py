@@ -153,23 +153,32 @@ def tied_embedding(config: Config, parts: Parts) -> Parts:
     return {"tied": config.flag("tie_embedding")} if config.raw("tie_embedding") is not None else {}
 
 
-@reader
-def kimi_layers(config: Config, parts: Parts) -> Parts:
-    """Read Kimi Linear: which layers (from 1) keep latent attention, and the shape of the others."""
-    linear = config.nested("linear_attn_config") or Config(config.file, {}, {})
-    heads = linear.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
-    width = linear.optional_count("head_dim") or config.count("linear_head_dim")
-    shape = LinearAttention(
+def of_linear_layers(config: Config) -> Config:
+    """What a configuration says of its linear layers alone, in a section of theirs."""
+    return config.nested("linear_attn_config") or Config(config.file, {}, {})
+
+
+def channel_decays(config: Config) -> LinearAttention:
+    """A delta rule with decays of each channel, as Kimi Linear writes its sizes."""
+    own = of_linear_layers(config)
+    heads = own.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
+    width = own.optional_count("head_dim") or config.count("linear_head_dim")
+    kernel = own.optional_count("short_conv_kernel_size", "few") or config.count("linear_conv_kernel_dim", "few")
+    return LinearAttention(
         key_heads=heads,
         value_heads=heads,
         key_head_dim=width,
         value_head_dim=width,
-        conv_kernel=linear.optional_count("short_conv_kernel_size", "few")
-        or config.count("linear_conv_kernel_dim", "few"),
-        interval=0,
+        conv_kernel=kernel,
         channel_rank=width,
-        whole_gate=linear.flag("use_full_rank_gate"),
     )
+
+
+@reader
+def kimi_layers(config: Config, parts: Parts) -> Parts:
+    """Read Kimi Linear: which layers (from 1) keep latent attention, and the shape of the others."""
+    linear = of_linear_layers(config)
+    shape = replace(channel_decays(config), whole_gate=linear.flag("use_full_rank_gate"))
     mixer = _kimi_mixers(config, linear, parts)
     return {"linear_attention": shape, "mixer": mixer, **_kimi_gates(config, parts, mixer)}
 
@@ -342,13 +351,11 @@ def lfm3_layers(config: Config, parts: Parts) -> Parts:
         turns = ("full_attention", "sliding_attention")
         kinds = tuple("conv" if i % 2 or i == 0 else turns[(i // 2 - 1) % 2] for i in range(layers))
     names = {"conv": "short_convolution", "full_attention": "attention", "sliding_attention": "attention"}
-    if len(kinds) < layers or any(kind not in names for kind in kinds[:layers]):
-        raise config.wrong("layer_types", f"does not name {layers} known layers")
     return {
         "short_convolution": ShortConvolution(
             kernel=config.count("conv_L_cache", "few"), bias=config.flag("conv_bias")
         ),
-        "mixer": [names[kind] for kind in kinds[:layers]],
+        "mixer": read.named_layers(config, "layer_types", kinds, names, layers),
         "window": Window(size=config.count("sliding_window", "tokens")),
         "windowed": [kind == "sliding_attention" for kind in kinds[:layers]],
         "norms_per_layer": 2 if config.raw("use_sandwich_norm") is False else 4,

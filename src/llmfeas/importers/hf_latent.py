@@ -18,7 +18,7 @@ from ..catalog.parts import (
 from ..record import replace
 from . import hf_parts as read
 from .config_file import Config
-from .hf_hybrid import lightning_groups
+from .hf_hybrid import channel_decays, lightning_groups
 from .hf_parts import Matrices, Parts, reader
 
 
@@ -280,9 +280,7 @@ def bailing_layers(config: Config, parts: Parts) -> Parts:
     )
     gate = SideWeights(matrices=((parts["hidden"], parts["heads"]),))
     names = {"linear_attention": "linear_attention", "full_attention": "attention", "attention": "attention"}
-    if len(kinds) < layers or any(kind not in names for kind in kinds[:layers]):
-        raise config.wrong("layer_types", f"does not name {layers} known layers")
-    mixer = [names[kind] for kind in kinds[:layers]]
+    mixer = read.named_layers(config, "layer_types", kinds, names, layers)
     return {
         "linear_attention": shape,
         "mixer": mixer,
@@ -300,18 +298,6 @@ def glm_next_layers(config: Config, parts: Parts) -> Parts:
         mixer = ["linear_attention" if (index + 1) % 4 else "attention" for index in range(layers)]
     else:
         mixer = read.mixers(config, parts, "layer_types", names)["mixer"]
-    own = config.nested("linear_attn_config") or Config(config.file, {}, {})
-    heads = own.optional_count("num_heads", "heads") or config.count("linear_num_heads", "heads")
-    width = own.optional_count("head_dim") or config.count("linear_head_dim")
-    shape = LinearAttention(
-        key_heads=heads,
-        value_heads=heads,
-        key_head_dim=width,
-        value_head_dim=width,
-        conv_kernel=own.optional_count("short_conv_kernel_size", "few")
-        or config.count("linear_conv_kernel_dim", "few"),
-        channel_rank=width,
-    )
     streams = config.count("hc_mult", "few")
     matrices, vectors = _hyper_connections(config, parts, (2 + streams) * streams, 3)
     plain = SideWeights(matrices=tuple(matrices), vectors=vectors)
@@ -321,7 +307,7 @@ def glm_next_layers(config: Config, parts: Parts) -> Parts:
     indexes = found.get("indexes", [True] * layers)
     return {
         **found,
-        "linear_attention": shape,
+        "linear_attention": channel_decays(config),
         "mixer": mixer,
         "indexes": [kind == "attention" and has for kind, has in zip(mixer, indexes, strict=False)],
         "beside": [press if kind == "attention" else plain for kind in mixer],

@@ -172,12 +172,8 @@ def pattern(config: Config, key: str, kinds: Sequence[str], layers: int, size: i
     Raises:
         DataError: fewer kinds than there are layers, or an unknown one.
     """
-    if len(kinds) < layers:
-        raise config.wrong(key, f"names {len(kinds)} of {layers} layers")
-    strange = next((kind for kind in kinds[:layers] if kind not in (*_WINDOWED, *_WHOLE)), None)
-    if strange is not None:
-        raise config.wrong(key, f"'{printable(strange, 40)}' is not known")
-    windowed = [kind in _WINDOWED for kind in kinds[:layers]]
+    names = {**dict.fromkeys(_WINDOWED, "windowed"), **dict.fromkeys(_WHOLE, "whole")}
+    windowed = [name == "windowed" for name in named_layers(config, key, kinds, names, layers)]
     if not any(windowed):
         return {}
     first = next((i for i, value in enumerate(windowed) if value != windowed[0]), layers)
@@ -326,14 +322,21 @@ def mixers(config: Config, parts: Parts, key: str, names: Mapping[str, str]) -> 
     Raises:
         DataError: fewer words than layers, or an unknown one.
     """
-    layers: int = parts["layers"]
-    words = config.words(key, 10_000)
-    if words is None or len(words) < layers:
-        raise config.wrong(key, f"names {len(words or ())} of {layers} layers")
+    return {"mixer": named_layers(config, key, config.words(key, 10_000) or (), names, parts["layers"])}
+
+
+def named_layers(config: Config, key: str, words: Sequence[str], names: Mapping[str, str], layers: int) -> list[str]:
+    """What each layer is called here, of which a file says it in a word.
+
+    Raises:
+        DataError: fewer words than layers, or an unknown one.
+    """
+    if len(words) < layers:
+        raise config.wrong(key, f"names {len(words)} of {layers} layers")
     strange = next((word for word in words[:layers] if word not in names), None)
     if strange is not None:
         raise config.wrong(key, f"'{printable(strange, 40)}' is not known")
-    return {"mixer": [names[word] for word in words[:layers]]}
+    return [names[word] for word in words[:layers]]
 
 
 def _kinds(routed: Sequence[bool]) -> list[str]:

@@ -18,7 +18,7 @@ from ..errors import DataError, reason_of
 from ..record import dataclass
 from ..text import printable
 from ..units import MIB
-from .header import bad_file, bounded_bytes
+from .header import bad_file, bounded_bytes, first_parts
 from .hub_cache import is_repository, snapshot_in
 from .safetensors import SHARD_NAME, parsed_json
 
@@ -101,7 +101,7 @@ def _chosen(folder: Path, tag: str | None) -> Path | None:
         raise bad_file(folder, f"cannot be read ({reason_of(error)})") from error
     there = [file for file in files if file.exists()]
     ggufs = [file for file in there if file.suffix.lower() == ".gguf" and not file.name.lower().startswith("mmproj")]
-    firsts = [file for file in ggufs if "-of-" not in file.name or "-00001-of-" in file.name]
+    firsts = first_parts(ggufs)
     if not firsts:
         return _whole(folder, there)
     if tag is None:

@@ -11,7 +11,7 @@ from ..catalog.store import built_in
 from ..catalog.types import beyond_limits
 from ..errors import DataError, reason_of
 from ..text import printable
-from .header import bad_file
+from .header import bad_file, first_parts
 from .hub_cache import is_repository, snapshot_in
 from .layout import Formats
 from .tensors import ImportedModel
@@ -123,7 +123,7 @@ def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> Impo
 
         return model_from_safetensors(folder, known, formats)
     files = sorted(folder.glob("*.gguf"))
-    firsts = [file for file in files if "-of-" not in file.name or "-00001-of-" in file.name]
+    firsts = first_parts(files)
     if len(firsts) == 1:
         return _read(firsts[0], known, formats)
     if firsts:

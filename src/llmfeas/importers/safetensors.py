@@ -16,7 +16,7 @@ from ..errors import reason_of
 from ..record import dataclass
 from ..text import printable
 from ..units import MIB
-from .header import HeaderReader, bad_file, bounded_bytes, opened
+from .header import HeaderReader, bad_file, bounded_bytes, numbered, opened, present
 from .tensors import StoredTensor
 
 HEADER_LIMIT = 20 * MIB
@@ -108,8 +108,7 @@ def _numbered(path: Path, match: re.Match[str]) -> list[Path]:
     count = int(match["parts"])
     if not 1 <= count <= MAX_PARTS:
         raise bad_file(path, f"{count} shards are no possible number (at most {MAX_PARTS})")
-    names = [f"{match['stem']}-{part:05d}-of-{count:05d}{path.suffix}" for part in range(1, count + 1)]
-    return _present(path, [path.parent / name for name in names])
+    return _present(path, numbered(path, match["stem"], count))
 
 
 def _indexed(index: Path) -> list[Path]:
@@ -128,15 +127,7 @@ def _indexed(index: Path) -> list[Path]:
 
 
 def _present(requested: Path, paths: list[Path]) -> list[Path]:
-    missing = [path.name for path in paths if not path.is_file()]
-    if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise bad_file(
-            requested,
-            f"{len(missing)} of {len(paths)} shards are missing: {', '.join(missing[:3])}{more}",
-            hint="Download all shards into one folder, then give the folder.",
-        )
-    return paths
+    return present(requested, paths, "shards", "Download all shards into one folder, then give the folder.")
 
 
 def parsed_json(path: Path, raw: bytes, max_entries: int, offset: int = 0, commas: int = 1) -> dict[str, object]:
