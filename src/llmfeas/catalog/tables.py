@@ -184,8 +184,8 @@ class Tables:
             if len(self._asked) >= MOST_ASKED:
                 self._asked.clear()
                 self._faults.clear()
-            known = self.engines.get(name)
-            found = self._asked[name] = replace(self.plain, id=name) if known is None else known
+            found = self.engines.get(name) or replace(self.plain, id=name)
+            found = self._asked[name] = found if found.name else replace(found, name=found.id)
         return found
 
 

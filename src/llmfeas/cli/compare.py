@@ -9,6 +9,7 @@ import click
 
 from ..errors import CheckFailedError, UsageError
 from .parameters import DRAWN, Command, Grouped, Output, outputs, settings
+from .wanted import said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ def run(**values: Any) -> None:
         raise UsageError("missing-option", "--model is missing.", f"For example: {EXAMPLE}")
     if len(devices) * len(models) > MOST:
         raise UsageError("too-many", f"{len(devices)} devices are too many to compare.", f"Give at most {MOST}.")
-    request = {name: value for name, value in values.items() if value is not None}
+    request = said(values)
     known = catalog()
     chosen = chosen_devices(known, devices, backends, every=every)
     by_hand = bool(devices or backends or every)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CheckFailedError, UsageError
-from .wanted import Output
+from ..errors import CheckFailedError
+from .wanted import Output, question
 
 if TYPE_CHECKING:
     from ..feasibility.result import Estimate, Verdict
@@ -26,12 +26,9 @@ def run(**values: Any) -> None:
     output = Output.taken(values)
     explain, strict = values.pop("explain"), values.pop("strict")
     check = values.pop("check") or strict
-    for name in ("model", "device"):
-        if values[name] is None:
-            raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
+    request = question(values, EXAMPLE)
     from ..planning.answer import answer as answer_to
 
-    request = {name: value for name, value in values.items() if value is not None}
     answer = answer_to(request, explain=explain)
     envelope = answer.to_dict()
     output.write(envelope, lambda: report_of(answer, envelope), lambda: pictures_of(answer, request))

@@ -18,6 +18,7 @@ from ..text import printable
 from ..units import MIB
 from .files import write_folder
 from .parameters import Command, Grouped, Output, outputs, paths, settings
+from .wanted import question, said
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -78,11 +79,7 @@ def run(**values: Any) -> None:
 def _request(source: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """The stored request, with what was said beside it."""
     request = recorded(_text(source)) if source is not None else {}
-    request |= {name: value for name, value in values.items() if value is not None}
-    for needed in ("model", "device"):
-        if needed not in request:
-            raise UsageError("missing-option", f"--{needed} is missing.", f"For example: {EXAMPLE}")
-    return request
+    return question({**request, **said(values)}, EXAMPLE)
 
 
 def _reader(recipe: Prepared, engine: Launcher, output: Output) -> str | None:

@@ -14,6 +14,7 @@ from ..contract import Note, envelope, given
 from ..errors import DataError, UsageError, reason_of
 from ..text import printable
 from .parameters import Command, Grouped, Output, outputs, paths, settings
+from .wanted import said
 
 if TYPE_CHECKING:
     from ..evidence.learn import LearnedRun
@@ -34,15 +35,14 @@ def run(**values: Any) -> None:
 
     output = Output.taken(values)
     name, keep = values.pop("log"), values.pop("keep")
-    said = {key: value for key, value in values.items() if value is not None}
     known = catalog()
     called = "standard input" if name == "-" else printable(name, 60)
     with _opened(name) as source:
-        found = learned(source, called, said, known)
+        found = learned(source, called, said(values), known)
     problems = [each.problem for each in found.runs if each.problem is not None]
     if len(problems) == len(found.runs):
         raise problems[0]
-    inputs = given({"log": name, **said, **({"keep": True} if keep else {})})
+    inputs = given({"log": name, **said(values), **({"keep": True} if keep else {})})
     notes = [Note(error.code, f"{error.message} {error.hint}".strip()) for error in problems]
     answer = envelope("learn", known.digest, inputs, found, notes)
 

@@ -10,6 +10,7 @@ import click
 from ..errors import CheckFailedError, UsageError
 from ..options import BY_NAME
 from .parameters import Command, Grouped, Output, outputs, settings
+from .wanted import question
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
@@ -28,13 +29,10 @@ def run(**values: Any) -> None:
     output = Output.taken(values)
     keep, any_device = kept(values.pop("keep")), values.pop("any_device")
     check, shown = values.pop("check"), values.pop("top")
-    for name in ("model", "device"):
-        if values[name] is None:
-            raise UsageError("missing-option", f"--{name} is missing.", f"For example: {EXAMPLE}")
+    request = question(values, EXAMPLE)
     from ..catalog.store import catalog
     from ..planning.plan import plan
 
-    request = {name: value for name, value in values.items() if value is not None}
     search = plan(request, catalog(), keep=keep, any_device=any_device, shown=shown)
     answer = search.to_dict()
     output.write(answer, lambda: report_of(search, answer))

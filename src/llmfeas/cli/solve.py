@@ -11,6 +11,7 @@ from ..errors import CheckFailedError
 from ..planning.solve import QUESTIONS
 from .app import subgroup
 from .parameters import Command, Grouped, Output, outputs, settings
+from .wanted import said
 
 if TYPE_CHECKING:
     from ..planning.solve.answer import Answer
@@ -52,8 +53,7 @@ def _question(name: str, help: str) -> click.Command:
         from ..catalog.store import catalog
         from ..planning.solve import solved
 
-        request = {key: value for key, value in values.items() if value is not None}
-        solution = solved(name, request, catalog())
+        solution = solved(name, said(values), catalog())
         answer = solution.to_dict()
         output.write(answer, lambda: report_of(solution, answer))
         if check and solution.at is None:

@@ -149,3 +149,21 @@ def _remarks(envelope: Mapping[str, Any]) -> Iterator[str]:
     for name, entry in envelope["inputs"].items():
         if entry["origin"] != "given" and entry["value"] is not None:
             yield f"assumed --{name.replace('_', '-')} {setting(name, entry['value'])} ({entry['origin']})"
+
+
+def said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of all settings those that were said."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def question(values: Mapping[str, Any], example: str) -> dict[str, Any]:
+    """The settings that were said, of which a question needs two.
+
+    Raises:
+        UsageError: model or device is missing.
+    """
+    found = said(values)
+    for name in ("model", "device"):
+        if name not in found:
+            raise UsageError("missing-option", f"--{name} is missing.", f"For example: {example}")
+    return found

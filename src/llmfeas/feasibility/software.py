@@ -66,7 +66,7 @@ def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tu
 def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
     """Yield what the engine by itself limits: formats, objectives, architectures."""
     engine, model = scenario.engine_record, scenario.model
-    name = engine.name or engine.id
+    name = engine.name
     if scenario.quant != "none":
         form = scenario.tables.quantization.format(scenario.quant, engine.speaks)
         for part in parts_of(scenario.device):

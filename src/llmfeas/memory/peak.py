@@ -187,7 +187,7 @@ def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:
     """Say that nobody measured what an engine holds beside tensors."""
     if overhead_of(scenario).groups or own_memory(scenario) is not None:
         return ()
-    name = scenario.engine_record.name or scenario.engine
+    name = scenario.engine_record.name
     text = (
         f"nobody has published a peak of training under {name}: tensors are counted, the rest of the range is judgement"
     )
@@ -263,7 +263,7 @@ def _may_spill(scenario: Scenario) -> Iterator[Note]:
     what = f"{layers - left['gpu_layers']} of {layers} layers" if "gpu_layers" in left else ""
     if "n_cpu_moe" in left:
         what = " and ".join(filter(None, (f"the experts of {left['n_cpu_moe']} of {layers} layers", what)))
-    name = scenario.engine_record.name or scenario.engine
+    name = scenario.engine_record.name
     text = f"a file that is larger than most may not fit as a whole: by itself {name} then leaves up to {what} "
     yield Note("may-spill", f"{text}on the host, and the ranges of speed hold that")
 

@@ -101,7 +101,7 @@ def _check_parts(draft: Draft, device: Device, engine: Engine, catalog: Catalog)
     if not isinstance(device, Joined) or (serves and engine.serving.uneven):
         return
     least = min(device.parts, key=lambda each: (each.memory_bytes, each.bandwidth_bytes_per_s))
-    name = engine.name or engine.id
+    name = engine.name
     if serves:
         why = f"{name} gives each device an equal part of the model"
         able = ", ".join(known.id for known in catalog.engines.values() if known.serving.uneven)

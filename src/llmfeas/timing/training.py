@@ -107,7 +107,7 @@ def _interval(scenario: Scenario, by_host: bool) -> Interval:
     if scenario.objective is not None:
         found = unmeasured(found, scenario.task, written=scenario.objective.rollouts)
     elif not software_of(scenario, known_software(efficiency, device.backend, job_of(scenario))):
-        found = under_unmeasured(efficiency, found, scenario.engine_record.name or scenario.engine)
+        found = under_unmeasured(efficiency, found, scenario.engine_record.name)
     return calibrated(efficiency, device, "training", found)
 
 
