@@ -9,7 +9,7 @@ from ..adapters import ADAPTERS
 from ..objectives import OBJECTIVES
 from ..text import printable
 from ..units import digits, format_bytes, format_count
-from .report import Column, Phrase, Table, Topic, glued
+from .report import Column, Phrase, Table, Topic, glued, lines_of
 from .words import TASKS, setting
 
 Json = Mapping[str, Any]
@@ -97,25 +97,32 @@ def _sequences(value: Any) -> int:
     return OBJECTIVES[value("loss")].sequences if value("loss") else 1
 
 
+def _epochs(value: Any) -> str:
+    return f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
+
+
 def _examples(value: Any) -> str:
-    epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
     each = min(value("example_tokens"), value("seq_len"))
     several, answers = _sequences(value), value("group_size") or 1
     what = {1: "examples", 2: "pairs x 2"}.get(several, f"examples x {several}")
     if answers > 1:
         what = f"prompts x {answers} answers"
-    return f"{format_count(value('examples'))} {what} x {each} tokens{epochs} = {format_count(value('tokens'))} tokens"
+    counted = f"{format_count(value('examples'))} {what} x {each} tokens{_epochs(value)}"
+    return f"{counted} = {format_count(value('tokens'))} tokens"
 
 
 def _text(value: Any) -> str:
-    epochs = f" x {digits(value('epochs'))} epochs" if value("epochs") != 1 else ""
-    each = f"{value('bytes_per_token'):g} bytes a token{epochs}"
+    each = f"{value('bytes_per_token'):g} bytes a token{_epochs(value)}"
     return f"{format_bytes(value('data_size'))} of text at {each} = {format_count(value('tokens'))} tokens"
 
 
-def _inference(value: Any) -> Iterator[str]:
+def _weights(value: Any) -> str:
     quant = value("quant") or "none"
-    yield f"{value('precision')} weights" if quant == "none" else f"{quant} weights"
+    return f"{value('precision') if quant == 'none' else quant} weights"
+
+
+def _inference(value: Any) -> Iterator[str]:
+    yield _weights(value)
     if value("context"):
         yield f"room for {value('context')} tokens ({value('kv_dtype')})"
     if value("prompt"):
@@ -136,8 +143,7 @@ def _inference(value: Any) -> Iterator[str]:
 
 def _reading(value: Any) -> Iterator[str]:
     """What a model is asked that writes nothing."""
-    quant = value("quant") or "none"
-    yield f"{value('precision')} weights" if quant == "none" else f"{quant} weights"
+    yield _weights(value)
     many = value("concurrency") or 1
     length = value("prompt") or value("context")
     yield f"{many} texts of {length} tokens at once" if many > 1 else f"a text of {length} tokens"
@@ -166,7 +172,7 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits
     text = f"{listed}; --explain tells why. {_meaning(codes)}"
     sure = memory == "fits" and "may-spill" not in codes
     sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=sure), text)
-    return Topic(label="Assumed", paragraphs=tuple((Phrase(sentence, "dim"),) for sentence in sentences))
+    return Topic(label="Assumed", paragraphs=lines_of(sentences, "dim"))
 
 
 def _left_free(inputs: Json) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..text import printable
-from .report import Column, Phrase, Report, Table, Topic
+from .report import Column, Phrase, Report, Table, Topic, lines_of
 from .words import judged
 
 WORDS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ def page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repor
         Column(title="Note", prose=True),
     )
     rows = tuple(row for name, cases in fields["techniques"].items() for row in _rows(name, cases))
-    used = tuple((Phrase(_choice(choice)),) for choice in fields["engines"])
+    used = lines_of(map(_choice, fields["engines"]))
     return Report(
         title=printable(title, 100),
         context=(printable(fields["software"], 200), *(printable(remark, 200) for remark in remarks)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..text import printable
 from ..units import digits
-from .report import Column, Phrase, Report, Table, Topic
+from .report import Column, Phrase, Report, Table, Topic, lines_of
 
 
 def _percent(share: float | None) -> str:
@@ -99,7 +99,7 @@ def report(result: Mapping[str, Any], *, naive: bool) -> Report:
     ]
     if naive:
         notes.append("naive: 6ND at 40 % MFU; bandwidth x 0.7; 18 bytes a parameter; weights and a fifth.")
-    blocks.append(Topic(label="Read", paragraphs=tuple((Phrase(note),) for note in notes)))
+    blocks.append(Topic(label="Read", paragraphs=lines_of(notes)))
     total = sum(line["rows"] for line in lines if line["backend"] == "all")
     return Report(title=f"{total} measured figures beside ours", blocks=tuple(blocks))
 

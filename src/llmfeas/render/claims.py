@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..text import printable
-from .report import Column, Pair, Phrase, Report, Table, Topic
+from .report import Column, Pair, Phrase, Report, Table, Topic, lines_of
 from .words import judged
 
 Claim = Mapping[str, Any]
@@ -65,7 +65,7 @@ def _document(document: Mapping[str, Any], claims: Sequence[Claim]) -> Topic:
         texts.append(f"In circulation as: {editions}.")
     if document["links"]:
         texts.append(f"Links: {', '.join(document['links'])}")
-    paragraphs = tuple((Phrase(printable(text, 800)),) for text in texts)
+    paragraphs = lines_of(printable(text, 800) for text in texts)
     return Topic(label=printable(document["title"], 120), paragraphs=paragraphs, pairs=tuple(_pairs(claims)))
 
 
@@ -84,7 +84,7 @@ def _row(claim: Claim) -> tuple[Phrase, ...]:
 
 def _details(claim: Claim) -> Topic:
     lines = [f"{claim['says']} – {claim['verdict']}.", *_lines(claim)]
-    paragraphs = tuple((Phrase(printable(line, 1200)),) for line in lines)
+    paragraphs = lines_of(printable(line, 1200) for line in lines)
     return Topic(label=judged(claim["verdict"], printable(claim["id"])).whole, paragraphs=paragraphs)
 
 

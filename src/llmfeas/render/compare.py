@@ -8,7 +8,7 @@ from typing import Any
 
 from ..text import printable
 from ..units import GIB, digits, format_count, format_duration, format_energy, format_usd
-from .report import GLUE, Bar, Column, Phrase, Report, Table, Topic, glued
+from .report import GLUE, Bar, Column, Phrase, Report, Table, Topic, glued, lines_of
 from .words import TASKS, figure, judged, speed_of
 
 
@@ -186,7 +186,7 @@ def report(
     notes = [_legend(rows, baseline, one_each=one_each)]
     if left_out:
         notes.append(f"{left_out} more not shown; --top {left_out + len(rows)} shows all.")
-    blocks.append(Topic(label="Read", paragraphs=tuple((Phrase(note),) for note in notes)))
+    blocks.append(Topic(label="Read", paragraphs=lines_of(notes)))
     count = (len(rows) + left_out) // len(names)
     many = "1 device" if count == 1 else f"{count} devices"
     title = f"{', '.join(printable(name, 60) for name in names)} on {many}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..text import printable
 from ..units import digits
-from .report import Column, Phrase, Report, Table, Topic, glued
+from .report import Column, Phrase, Report, Table, Topic, glued, lines_of
 
 NOTES = ("notes", "sources", "unverified", "doubts")
 """Fields of an entry that are prose, shown below the others."""
@@ -31,7 +31,7 @@ def _prose(fields: Mapping[str, object]) -> Iterator[Topic]:
         value = fields.get(name)
         texts = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
         if texts and texts != [""]:
-            lines = tuple((Phrase(printable(text, 400)),) for text in texts)
+            lines = lines_of(printable(text, 400) for text in texts)
             yield Topic(label=name.capitalize(), paragraphs=lines)
 
 

@@ -22,9 +22,19 @@ from ..units import (
 from .assumptions import assumptions, context
 from .load import load_topics
 from .long_run import failure_topics
-from .report import Bar, Heading, Pair, Phrase, Report, Topic, glued
+from .report import Bar, Heading, Phrase, Report, Topic, glued, lines_of
 from .uses import uses_topic
-from .words import COMPONENTS, LIMITS, MOMENTS, amounts, figure, flags, judged, rate, sentence, verdict_words
+from .words import (
+    COMPONENTS,
+    LIMITS,
+    MOMENTS,
+    figure,
+    judged,
+    rate,
+    sentence,
+    verdict_words,
+    ways_topic,
+)
 
 Json = Mapping[str, Any]
 
@@ -54,7 +64,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         *_cost(result["cost"], inputs),
         None if uses else _ladder(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
-        _ways("To go faster", result.get("faster", [])) if ways else None,
+        ways_topic("To go faster", result.get("faster", [])) if ways else None,
         _machine(result.get("memory_sizes"), told=not uses),
         assumptions(inputs, envelope["warnings"], result["verdict"]["memory"]),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
@@ -87,7 +97,7 @@ def _reasons(verdict: Json) -> Iterator[Topic]:
             if reason["code"] != "memory-fits" and (reason["code"] in HARMLESS) == harmless
         ]
         if found:
-            yield Topic(label=label, paragraphs=tuple((Phrase(sentence(each)),) for each in found), apart=apart)
+            yield Topic(label=label, paragraphs=lines_of(map(sentence, found)), apart=apart)
             apart = False
 
 
@@ -104,7 +114,7 @@ def _memory(inputs: Json, memory: Json) -> Topic:
         lines.append(f"and {glued(format_bytes(on_host))} of the computer's main memory")
     worst = " of the fullest device" if memory.get("parts") else ""
     lines.append(f"at the peak{worst}, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
-    return Topic(label="Memory", paragraphs=tuple((Phrase(line),) for line in lines), bars=_components(memory))
+    return Topic(label="Memory", paragraphs=lines_of(lines), bars=_components(memory))
 
 
 def _devices_of_machine(inputs: Json) -> int:
@@ -376,21 +386,10 @@ def _remedies(remedies: list[Json], memory: str, *, other_tasks: bool = True) ->
     if not remedies:
         return Topic(label="To make it work", paragraphs=((Phrase(NOTHING_NEAR),),)) if memory == "exceeds" else None
     shown = [remedy for remedy in remedies if other_tasks or "task" not in remedy["changes"]]
-    return _ways("To make it work", shown)
-
-
-def _ways(label: str, ways: list[Json]) -> Topic | None:
-    """What to change, a line each: what it comes to, and what one gives up."""
-    pairs = []
-    for way in ways:
-        right = [judged(way["status"]), Phrase(" " + amounts(way))]
-        if way.get("message"):
-            right.append(Phrase(f": {printable(way['message'], 500)}", "dim"))
-        pairs.append(Pair(flags(way["changes"]), tuple(right)))
-    return Topic(label=label, pairs=tuple(pairs)) if pairs else None
+    return ways_topic("To make it work", shown)
 
 
 def _warnings(warnings: list[Json]) -> Topic | None:
     if not warnings:
         return None
-    return Topic(label="Note", paragraphs=tuple((Phrase(sentence(note["message"]), "tight"),) for note in warnings))
+    return Topic(label="Note", paragraphs=lines_of((sentence(note["message"]) for note in warnings), "tight"))

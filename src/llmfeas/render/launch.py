@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..text import printable
-from .report import Phrase, Report, Topic, Verbatim
+from .report import Report, Topic, Verbatim, lines_of
 from .words import sentence
 
 
@@ -14,7 +14,7 @@ def report(envelope: Mapping[str, Any], engine: str, model: str, device: str) ->
     """The launch of an envelope under the names of engine, model and device."""
     result = envelope["result"]
     files = (Verbatim(label=printable(file["name"], 80), text=file["text"]) for file in result["files"])
-    notes = tuple((Phrase(sentence(note)),) for note in result["notes"])
+    notes = lines_of(map(sentence, result["notes"]))
     return Report(
         title=f"{printable(model, 80)} on {printable(device, 80)} with {engine}",
         blocks=(

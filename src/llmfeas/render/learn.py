@@ -7,7 +7,7 @@ from typing import Any
 
 from ..text import printable
 from ..units import digits, format_bytes
-from .report import Column, Phrase, Report, Table, Topic
+from .report import Column, Phrase, Report, Table, Topic, lines_of
 
 Row = tuple[Phrase, ...]
 NAMES = {
@@ -37,15 +37,15 @@ def report(result: Mapping[str, Any], name: str) -> Report:
     blocks: list[Table | Topic] = [Table(columns=columns, rows=tuple(rows))] if rows else []
     ran = _ran([run for run in result["runs"] if run["figures"]])
     if ran:
-        blocks.append(Topic(label="Ran", paragraphs=tuple((Phrase(text),) for text in ran)))
+        blocks.append(Topic(label="Ran", paragraphs=lines_of(ran)))
     problems = {_problem(run): None for run in result["runs"] if run["problem"]}
     if problems:
-        blocks.append(Topic(label="Not compared", paragraphs=tuple((Phrase(text),) for text in problems)))
+        blocks.append(Topic(label="Not compared", paragraphs=lines_of(problems)))
     skipped = [
         f"{each['what']}, {each['lines']} from line {each['line']} on: {each['why']}" for each in result["skipped"]
     ]
     if skipped:
-        blocks.append(Topic(label="Left out", paragraphs=tuple((Phrase(text),) for text in skipped)))
+        blocks.append(Topic(label="Left out", paragraphs=lines_of(skipped)))
     if result["cut"]:
         text = "The log goes on; what follows was not read."
         blocks.append(Topic(label="Cut", paragraphs=((Phrase(text),),)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ranges import Range
 from ..units import digits, format_duration
-from .report import Phrase, Topic, glued
+from .report import Topic, glued, lines_of
 from .words import figure, rate
 
 Json = Mapping[str, Any]
@@ -26,7 +26,7 @@ def load_topics(inputs: Json, result: Json) -> list[Topic]:
     if not load:
         return []
     lines = [*_waits(inputs, load), _throughput(load), _room(inputs, load)]
-    return [Topic(label="Load", paragraphs=tuple((Phrase(line),) for line in lines), apart=False)]
+    return [Topic(label="Load", paragraphs=lines_of(lines), apart=False)]
 
 
 def _waits(inputs: Json, load: Json) -> Iterator[str]:

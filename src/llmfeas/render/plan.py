@@ -8,7 +8,7 @@ from typing import Any
 from ..options import flag_of
 from ..text import printable
 from ..units import format_bytes, format_duration, format_usd
-from .report import Pair, Phrase, Report, Topic
+from .report import Pair, Phrase, Report, Topic, lines_of
 from .words import amounts, flags, judged, sentence, verdict_words
 
 Json = Mapping[str, Any]
@@ -22,7 +22,7 @@ def report(envelope: Json, model: str, device: str) -> Report:
     said = asked["verdict"]["reasons"]
     telling = [reason for reason in said if reason["code"] != "memory-fits"] or said
     if telling:
-        reasons = tuple((Phrase(sentence(reason["message"])),) for reason in telling)
+        reasons = lines_of(sentence(reason["message"]) for reason in telling)
         blocks.append(Topic(label="As asked", paragraphs=reasons))
     plans = result["plans"]
     if plans and plans[0]["changes"]:
@@ -34,7 +34,7 @@ def report(envelope: Json, model: str, device: str) -> Report:
     elif result["nearest"]:
         blocks.append(_nearest(result["nearest"]))
     if envelope["warnings"]:
-        notes = tuple((Phrase(sentence(warning["message"]), "tight"),) for warning in envelope["warnings"])
+        notes = lines_of((sentence(warning["message"]) for warning in envelope["warnings"]), "tight")
         blocks.append(Topic(label="Note", paragraphs=notes))
     return Report(
         title=f"Plan for {printable(model, 80)} on {printable(device, 80)}",
@@ -60,7 +60,7 @@ def _pair(plan: Json) -> Pair:
 
 
 def _nearest(nearest: Json) -> Topic:
-    return Topic(label="Nearest", paragraphs=tuple((Phrase(text),) for text in _misses(nearest)))
+    return Topic(label="Nearest", paragraphs=lines_of(_misses(nearest)))
 
 
 def _misses(nearest: Json) -> Iterator[str]:

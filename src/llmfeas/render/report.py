@@ -5,7 +5,7 @@ Text from outside becomes safe to show as a piece of it is made: no format needs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from ..record import dataclass, fields
@@ -119,6 +119,11 @@ class Verbatim(_Shown):
 
     label: str
     text: str
+
+
+def lines_of(texts: Iterable[str], meaning: Meaning = "plain") -> tuple[tuple[Phrase, ...], ...]:
+    """Texts as paragraphs of a topic, a line each."""
+    return tuple((Phrase(text, meaning),) for text in texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
 from .assumptions import context
 from .estimate import writes
-from .report import Column, Pair, Phrase, Report, Table, Topic, glued
-from .words import figure, flags, judged, sentence, setting, verdict_words
+from .report import Column, Pair, Phrase, Report, Table, Topic, glued, lines_of
+from .words import figure, judged, sentence, setting, verdict_words, ways_topic
 
 Json = Mapping[str, Any]
 
@@ -67,13 +67,14 @@ def report(envelope: Json, device: str) -> Report:
     blocks += _tables(answer)
     if result["at"] is not None:
         blocks.append(_there(result["at"], device))
-    if result.get("ways"):
-        blocks.append(_ways(result["ways"], result["question"]))
+    write = format_duration if result["question"] == "deadline" else lambda answer: f"{format_count(answer)} tokens"
+    if ways := ways_topic("To make it work", result.get("ways") or (), lambda way: glued(write(way["answer"]))):
+        blocks.append(ways)
     if result["beyond"]:
         blocks.append(Topic(label="Beyond", paragraphs=((Phrase(_beyond(result["beyond"])),),)))
     notes = [*result["notes"], *(warning["message"] for warning in envelope["warnings"])]
     if notes:
-        blocks.append(Topic(label="Note", paragraphs=tuple((Phrase(sentence(note)),) for note in notes)))
+        blocks.append(Topic(label="Note", paragraphs=lines_of(map(sentence, notes))))
     return Report(title=TITLES[result["question"]], blocks=tuple(blocks))
 
 
@@ -193,18 +194,6 @@ def _doubts(verdict: Json) -> Iterator[str]:
     """Yield why it is tight where memory is not."""
     if verdict["status"] == "tight" and verdict["memory"] == "fits":
         yield from (reason["message"] for reason in verdict["reasons"] if is_doubt(reason["code"]))
-
-
-def _ways(ways: Sequence[Json], question: str) -> Topic:
-    """Changes with which a job would fit, and what the answer then is."""
-    pairs = []
-    for way in ways:
-        figure = format_duration(way["answer"]) if question == "deadline" else f"{format_count(way['answer'])} tokens"
-        right = [judged(way["status"]), Phrase(f" {glued(figure)}")]
-        if way["message"]:
-            right.append(Phrase(f": {printable(way['message'], 500)}", "dim"))
-        pairs.append(Pair(flags(way["changes"]), tuple(right)))
-    return Topic(label="To make it work", pairs=tuple(pairs))
 
 
 def _beyond(beyond: Json) -> str:

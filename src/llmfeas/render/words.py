@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..options import BY_NAME, flag_of
 from ..ranges import Range
 from ..text import printable
 from ..units import GIB, digits, format_bytes, format_count, format_duration, format_range, format_usd
-from .report import GLUE, Meaning, Phrase, glued
+from .report import GLUE, Meaning, Pair, Phrase, Topic, glued
+
+Json = Mapping[str, Any]
 
 MEANINGS: Mapping[str, Meaning] = {
     "feasible": "feasible",
@@ -155,3 +157,14 @@ def amounts(way: Mapping[str, Any]) -> str:
         glued(f"{format_usd(per_million)} a million tokens") if per_million is not None else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def ways_topic(label: str, ways: Iterable[Json], figure: Callable[[Json], str] = amounts) -> Topic | None:
+    """What to change, a line each: what it comes to (`figure`), and what one gives up; None without any."""
+    pairs = []
+    for way in ways:
+        right = [judged(way["status"]), Phrase(" " + figure(way))]
+        if way.get("message"):
+            right.append(Phrase(f": {printable(way['message'], 500)}", "dim"))
+        pairs.append(Pair(flags(way["changes"]), tuple(right)))
+    return Topic(label=label, pairs=tuple(pairs)) if pairs else None
