@@ -48,6 +48,13 @@ class Rates:
 NARROW: Mapping[str, str] = {"fp8-mixed": "fp8", "mxfp8-mixed": "fp8", "nvfp4-mixed": "fp4"}
 """The units that the products of a precision run on, where they are narrower than 16 bits: one scale a tensor, one for
 32 numbers, one for 16 (Transformer Engine's recipes)."""
+FULL_PRECISION = ("fp32", "tf32")
+"""Precisions that hold 32 bits of a number, whatever a product takes of them."""
+
+
+def is_mixed(precision: str) -> bool:
+    """Whether a precision computes in other numbers than it holds weights in."""
+    return precision.endswith("-mixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..catalog.device import NARROW, Device
+from ..catalog.device import FULL_PRECISION, NARROW, Device
 from ..catalog.store import Catalog
 from ..memory.floor import FROZEN_BYTES, SAFE, Each, frozen_bytes, pure_bytes, scheme_bytes
 from ..memory.serving_room import seen_bytes
@@ -146,7 +146,7 @@ def _frozen_bytes(task: str, settings: Mapping[str, object], requested: Scenario
     at_hand = requested.is_training and settings.get("device", requested.device.id) == requested.device.id
     known = at_hand or requested.was_given("precision")
     precision = settings.get("precision", requested.precision if known else "auto")
-    if task == "lora" and precision in ("fp32", "tf32"):
+    if task == "lora" and precision in FULL_PRECISION:
         return 4.0
     return frozen_bytes(task, _precision(settings, requested))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..adapters import ADAPTERS
 from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
-from ..catalog.device import NARROW
+from ..catalog.device import FULL_PRECISION, NARROW, is_mixed
 from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
 from ..model.build import build
@@ -299,7 +299,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
         unpacked_bytes=width,
-        autocast=precision.endswith("-mixed") and not layout.pure and not (adapted and traits.adapters != "written"),
+        autocast=is_mixed(precision) and not layout.pure and not (adapted and traits.adapters != "written"),
         fp8=fp8,
         adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
         adapter_dropout=adapted and scenario.lora_dropout > 0,
@@ -335,7 +335,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
 
 def _base_bytes(scenario: Scenario, layout: Layout) -> int:
     """Bytes of a weight as products find it, before autocast."""
-    full, mixed = scenario.precision in ("fp32", "tf32"), scenario.precision.endswith("-mixed")
+    full, mixed = scenario.precision in FULL_PRECISION, is_mixed(scenario.precision)
     sixteen = scenario.adapter_kind is not None and scenario.base_dtype != "fp32"
     return 2 if not full and (sixteen or not mixed or layout.pure) else 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, Literal
 
+from ..catalog.device import is_mixed
 from ..catalog.engine import Scheme
 from ..model.setup import Setup
 from ..optimizers import OPTIMIZERS
@@ -59,7 +60,7 @@ def layout_of(scenario: Scenario) -> Layout:
     """The layout of a scenario's engine."""
     return _layout(
         scenario.engine_record.training.scheme,
-        scenario.precision.endswith("-mixed"),
+        is_mixed(scenario.precision),
         scenario.trains_adapters,
         scenario.zero,
         scenario.shards > 1,
@@ -246,7 +247,7 @@ def rank_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     if setup.recipe.quantized:
         weights = _quantized_bytes(scenario, moments, setup)
     cast = setup.implementation.adapters in ("parallel", "native") and layout.scheme.weight == 2
-    if setup.recipe.adapters and cast and scenario.precision.endswith("-mixed"):
+    if setup.recipe.adapters and cast and is_mixed(scenario.precision):
         # The framework trains them as it trains a model: 16-bit weights, its gradients, masters.
         states = optimizer.states(inventory, layout.scheme.state) + layout.scheme.master * inventory.trained
         return weights, float(layout.scheme.gradient * inventory.trained), states

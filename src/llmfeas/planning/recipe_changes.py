@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import floor, log10
 
 from ..catalog.backend import default_engine
-from ..catalog.device import NARROW
+from ..catalog.device import FULL_PRECISION, NARROW
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..feasibility.verdict import IMPRACTICAL_SECONDS
@@ -138,7 +138,7 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         )
     if not scenario.is_training:
         return
-    if scenario.precision in ("fp32", "tf32"):
+    if scenario.precision in FULL_PRECISION:
         if rates.bf16 is not None:
             yield change(
                 scenario,

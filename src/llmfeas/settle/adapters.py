@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..adapters import ADAPTERS, AdapterKind
 from ..catalog.architecture import Model
+from ..catalog.device import FULL_PRECISION, is_mixed
 from ..catalog.engine import Engine
 from ..catalog.store import Catalog
 from ..errors import UsageError
@@ -55,7 +56,7 @@ def settle_base(draft: Draft, engine: Engine, catalog: Catalog) -> None:
             draft.warn("option-unused", f"the base is in {draft.values['quant']}: --base-dtype was ignored")
         draft.override("base_dtype", None, "default")
         return
-    mixed, full = precision.endswith("-mixed"), precision in ("fp32", "tf32")
+    mixed, full = is_mixed(precision), precision in FULL_PRECISION
     wide = full or (mixed and engine.training.wide_base)
     sixteen = "fp16" if precision.startswith("fp16") else "bf16"
     found = draft.settle("base_dtype", "fp32" if wide else sixteen, "backend" if wide and mixed else "default")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..adapters import OF_ADAPTERS, VIRTUAL_TOKENS
 from ..catalog.architecture import Model
 from ..catalog.backend import support
-from ..catalog.device import NARROW, Device
+from ..catalog.device import Device, is_mixed
 from ..catalog.engine import Engine
 from ..catalog.model_search import keeps_published
 from ..catalog.quantization import Quantization, StoredWeights
@@ -22,7 +22,6 @@ from .draft import Draft
 from .formats import FEWER, bits
 from .writer import settle_writer
 
-MIXED = ("bf16-mixed", "fp16-mixed", *NARROW)
 TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
@@ -134,7 +133,7 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
     if draft.values["task"] == "inference":
         sixteen = "fp16" if model.dtype == "float16" or rates.bf16 is None else "bf16"
         precision = draft.settle("precision", sixteen, "device" if rates.bf16 is None else "model")
-        if precision in MIXED:
+        if is_mixed(precision):
             raise UsageError(
                 "contradiction",
                 f"--precision {precision} is a training recipe and contradicts --task inference",

@@ -6,7 +6,7 @@ memory. What a processor's or a card's caches hold is not left out: few models a
 
 from __future__ import annotations
 
-from ..catalog.device import NARROW
+from ..catalog.device import FULL_PRECISION, NARROW
 from ..memory.training_layout import packed_bytes
 from ..model.sums import architecture_sums, trained_sums
 from ..scenario import Scenario, cached_across_batches
@@ -70,7 +70,7 @@ def least_read_bytes(scenario: Scenario) -> float:
     sums = architecture_sums(scenario.model.architecture)
     if scenario.method == "qlora":
         width = packed_bytes(scenario)
-    elif scenario.precision in ("fp32", "tf32"):
+    elif scenario.precision in FULL_PRECISION:
         width = 4.0
     else:
         width = NARROW_BYTES.get(NARROW.get(scenario.precision, ""), 2.0)

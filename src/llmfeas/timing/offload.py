@@ -7,6 +7,7 @@ from ..memory.training_layout import moved_share, packed_bytes
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..units import GB
+from ..workload.weights import native_bytes
 from .links import Links
 
 
@@ -14,7 +15,7 @@ def weight_bytes_gathered(scenario: Scenario) -> float:
     """Bytes of one weight when ZeRO-3 gathers it or offloading moves it: 16-bit copies, in QLoRA as it is stored."""
     if scenario.method == "qlora":
         return packed_bytes(scenario)
-    return 4.0 if scenario.precision in ("fp32", "tf32") else 2.0
+    return native_bytes(scenario.precision)
 
 
 def offload_seconds(scenario: Scenario, shard: float, links: Links) -> float:

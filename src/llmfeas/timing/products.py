@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..catalog.device import is_mixed
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
 from .experts import fill_tokens, fullest, product_rate
@@ -95,7 +96,7 @@ CAST_BYTES = 6.0
 
 def casts_base(scenario: Scenario) -> bool:
     """Whether a frozen base in fp32 runs under autocast, which shares no copies of weights without gradients."""
-    return scenario.base_dtype == "fp32" and scenario.precision.endswith("-mixed")
+    return scenario.base_dtype == "fp32" and is_mixed(scenario.precision)
 
 
 def casting_seconds(work: Work, rates: TrainingRates) -> float:

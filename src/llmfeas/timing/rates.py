@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
-from ..catalog.device import NARROW, Device
+from ..catalog.device import FULL_PRECISION, NARROW, Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import Style
 from ..record import dataclass
@@ -27,7 +27,7 @@ def peak_flop_per_s(device: Device, precision: str) -> float:
 
 def product_flop_per_s(device: Device, precision: str) -> float:
     """Dense rate of products in inference, FLOP/s: that of 16 bits, unless the run is in wider numbers."""
-    return device.train_flop_per_s(precision) if precision in ("fp32", "tf32") else device.peak16_flop_per_s
+    return device.train_flop_per_s(precision) if precision in FULL_PRECISION else device.peak16_flop_per_s
 
 
 BEST_SHARE = 0.95
@@ -116,7 +116,7 @@ def training_rates(
     unfused = generation.value if traits.attention == "scaled" else 1.0
     fused = _fused_share(efficiency, device, generation.value, flash)
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
-    width = 2.0 if precision in ("fp32", "tf32") else 1.0
+    width = 2.0 if precision in FULL_PRECISION else 1.0
     decode = memory / (2.6 * value("training.dequant"))
     return TrainingRates(
         matrix=matrix,
@@ -140,7 +140,7 @@ def _matrix_share(efficiency: Efficiency, device: Device, precision: str, style:
     """Share of the peak in matrix products, whatever the generation."""
     value, plain = efficiency.value, efficiency.generation(device.generation, device.backend).plain
     share = value("training.matrix")
-    if device.has_low_ceiling and precision not in ("fp32", "tf32"):
+    if device.has_low_ceiling and precision not in FULL_PRECISION:
         share *= value("training.geforce")
     if plain and style == "plain":
         share *= value(f"training.plain.{plain}")
@@ -206,7 +206,7 @@ def _gain(efficiency: Efficiency, precision: str) -> float:
 def _sustained_flop_per_s(efficiency: Efficiency, device: Device, precision: str) -> float:
     """Peak without fp8, or of it what the card's power, or a processor that multiplies tiles, sustains, FLOP/s."""
     peak = _base_peak(device, precision)
-    if precision in ("fp32", "tf32"):
+    if precision in FULL_PRECISION:
         return peak
     if device.has_tiles:
         return peak * efficiency.value("training.tiles")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..catalog.device import Device
+from ..catalog.device import FULL_PRECISION, Device
 from ..catalog.quantization import Format, NarrowUnit
 from ..model.sums import architecture_sums
 from ..record import dataclass
@@ -45,7 +45,7 @@ def most_flop_per_s(device: Device, precision: str, form: Format, *, integers: b
     `integers`: quantized weights are multiplied as 8-bit integers, where the format names no narrow units.
     """
     plain = form.id == "none"
-    if plain and precision in ("fp32", "tf32"):
+    if plain and precision in FULL_PRECISION:
         return product_flop_per_s(device, precision)
     return widest_flop_per_s(device, form.units or (("int8",) if integers and not plain else ()))
 

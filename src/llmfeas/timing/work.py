@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..autograd.loss import parts_of
+from ..catalog.device import is_mixed
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
@@ -226,7 +227,7 @@ def _head_bytes(scenario: Scenario, sums: Sums) -> float:
     """
     if traits_of(scenario).loss != "in-parts" or not sums.head_weights:
         return 0.0
-    adapts, mixed = scenario.trains_adapters, scenario.precision.endswith("-mixed")
+    adapts, mixed = scenario.trains_adapters, is_mixed(scenario.precision)
     each = 4.0 + (0.0 if adapts else 20.0)  # both ways to train come to the same
     each += 12.0 if adapts and mixed and scenario.base_dtype == "fp32" else 0.0
     return parts_of(round(sums.logits), sums.hidden) * sums.head_weights * each

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..catalog.architecture import Architecture
+from ..catalog.device import is_mixed
 from ..catalog.engine import Engine
 from ..catalog.implementation import Implementation, Implementations
 from ..catalog.quantization import STACKED
@@ -138,7 +139,7 @@ def _adapted(scenario: Scenario, traits: Implementation) -> Implementation:
     expert was a module of its own, which adapters reach.
     """
     scheme = scenario.engine_record.training.scheme
-    if traits.adapters == "written" and scheme.weight == 2 and scenario.precision.endswith("-mixed"):
+    if traits.adapters == "written" and scheme.weight == 2 and is_mixed(scenario.precision):
         traits = replace(traits, adapters="native")
     if scenario.transformers == "5" or not runs_stacks(scenario) or traits.every_expert:
         return traits
@@ -173,7 +174,7 @@ def widens_experts(scenario: Scenario) -> bool:
     3.0 1B-A400M in bf16-mixed on an H100 ran 5,028 products in fp32, where those of its experts come to 4,608. FSDP and
     ZeRO gather weights in 16 bits.
     """
-    if not scenario.precision.endswith("-mixed") or not runs_stacks(scenario) or loops_over_experts(scenario):
+    if not is_mixed(scenario.precision) or not runs_stacks(scenario) or loops_over_experts(scenario):
         return False
     adapts = scenario.trains_adapters and scenario.base_dtype != "fp32"
     gathered = scenario.zero >= 2 and scenario.shards > 1

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
 from ..catalog.architecture import Architecture, Model
+from ..catalog.device import FULL_PRECISION
 from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
 from ..model.build import Tape, build
 from ..model.layer import Layer
@@ -13,9 +14,6 @@ from ..model.operator import Operator
 from ..model.weight import Weight
 from ..record import dataclass
 from .parameters import block_parameters
-
-PRECISION_BYTES = {"fp32": 4.0, "tf32": 4.0}
-"""Bytes of an unquantized weight in inference; all other precisions keep 16 bits."""
 
 DTYPE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
 
@@ -117,8 +115,8 @@ class WeightBytes:
 
 
 def native_bytes(precision: str) -> float:
-    """The bytes of one unquantized weight in inference: 4 in fp32 and tf32, else 2."""
-    return PRECISION_BYTES.get(precision, 2.0)
+    """The bytes of one unquantized weight as it is read: 4 in fp32 and tf32, else 2."""
+    return 4.0 if precision in FULL_PRECISION else 2.0
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ...catalog.device import is_mixed
 from ...scenario import Scenario
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import LORA_ALPHA_PER_RANK, learning_rate, model_name, repository, steps, training_notes
@@ -64,7 +65,7 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("zero", "on several devices it divides all by FSDP", instead=3)
     if several and scenario.quant != "none":
         return Objection("quant", "quantized weights train on one device")
-    if scenario.quant != "none" and scenario.precision.endswith("-mixed"):
+    if scenario.quant != "none" and is_mixed(scenario.precision):
         return Objection("precision", "quantized weights train without autocast", instead="bf16")
     return None
 

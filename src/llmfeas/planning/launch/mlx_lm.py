@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...catalog.device import is_mixed
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
 from ...workload.parameters import bare_layers
@@ -121,7 +122,7 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("lora_targets", "mlx-lm wants the names of the matrices, which differ in this model")
     if scenario.is_training and scenario.num_devices > 1 and scenario.zero:
         return Objection("zero", "MLX keeps the whole model on each machine", instead=0)
-    if scenario.method == "finetune" and scenario.precision.endswith("-mixed"):
+    if scenario.method == "finetune" and is_mixed(scenario.precision):
         pure = scenario.precision.removesuffix("-mixed")
         return Objection("precision", "MLX keeps no fp32 weights beside the 16-bit ones", instead=pure)
     for name in ("tp", "pp") if scenario.is_training else ():

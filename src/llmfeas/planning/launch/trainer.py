@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from ...catalog.device import is_mixed
 from ...catalog.store import data_directory
 from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import adapts_experts, runs_compiled, runs_patched
@@ -71,7 +72,7 @@ def weights_dtype(scenario: Scenario) -> str:
     if scenario.base_dtype is not None:
         return {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}[scenario.base_dtype]
     sixteen = {"bf16": "bfloat16", "fp16": "float16"}.get(scenario.precision.removesuffix("-mixed"))
-    pure = not scenario.precision.endswith("-mixed")
+    pure = not is_mixed(scenario.precision)
     return sixteen if sixteen and (pure or scenario.trains_adapters) else "float32"
 
 
