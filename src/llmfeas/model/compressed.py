@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.graph import Tensor
 from ..autograd.products import linear
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
+from ..record import dataclass
 from .context import Context
 from .norm import NormProgram, norm_program
 from .operator import AttentionKernel, Operator, SpanShape
@@ -21,6 +21,8 @@ class SharedKeyAttention(Operator):
     """The part of it that sees the window. FLOPs count the full square, as of every windowed attention here."""
 
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("heads",)  # the key is whole
+    dealt_out: ClassVar[tuple[str, ...]] = ("groups",)
     hidden: int
     heads: int
     head_dim: int
@@ -88,10 +90,6 @@ class SharedKeyAttention(Operator):
     def rotary_width(self) -> int:
         """The part of a head that rotates."""
         return self.rope
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads; the key is whole."""
-        return replace(self, heads=-(-self.heads // tp), groups=max(1, self.groups // tp))
 
     def program(self, context: Context) -> SharedKeyProgram:
         """Attention with one key for all heads."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.basic import (
     add,
@@ -24,7 +24,7 @@ from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, s
 from ..autograd.routing import summed
 from ..autograd.views import copy, joined, padded, repeated, sliced, split
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
+from ..record import dataclass
 from .context import Context
 from .norm import NormProgram
 from .operator import AttentionKernel, Operator, Program
@@ -46,6 +46,7 @@ class DeltaRule(Operator):
     title: ClassVar[str] = "linear attention"
     is_common: ClassVar[bool] = False
     packages: ClassVar[str] = "flash-linear-attention and causal-conv1d"
+    dealt_out: ClassVar[tuple[str, ...]] = ("key_heads", "value_heads")
     hidden: int
     key_heads: int
     value_heads: int
@@ -195,10 +196,6 @@ class DeltaRule(Operator):
     def state_bytes(self) -> int:
         """The recurrent state, kept in 32 bits."""
         return _FP32_BYTES * self.value_heads * self.key_dim * self.value_dim
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads of keys and of values, at least one of each."""
-        return replace(self, key_heads=max(1, self.key_heads // tp), value_heads=max(1, self.value_heads // tp))
 
     def program(self, context: Context) -> Program:
         """The rule over chunks of the whole sequence."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from ..autograd.adapted import Adapted, adapted_feed_forward
 from ..autograd.basic import dropout, mul, scaled
@@ -21,6 +21,7 @@ from .weight import Adapter, Weight, column_linear, row_linear, vector
 class FeedForward(Operator):
     """`down(act(up x))`, or `down(act(gate x) * up x)` when gated."""
 
+    divided: ClassVar[tuple[str, ...]] = ("width",)
     hidden: int
     width: int
     gated: bool = True
@@ -46,10 +47,6 @@ class FeedForward(Operator):
         if not self.gated:
             return up + down
         return column_linear("gate", self.hidden, self.width, bias=self.bias, adapter=adapter) + up + down
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its part of the width."""
-        return replace(self, width=-(-self.width // tp))
 
     def laid_out(self, traits: Implementation) -> Self:
         """With gate and up in one matrix or two; adapters that reach stacked experts take their names, not these."""

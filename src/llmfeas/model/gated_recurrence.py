@@ -21,7 +21,7 @@ from ..catalog.architecture import Activation, Architecture, LayerKind
 from ..record import dataclass, replace
 from .activations import activated, activation_kind
 from .context import Context
-from .operator import AttentionKernel, Operator
+from .operator import Operator
 from .rotation import Around
 from .weight import Weight, column_linear, row_linear, vector
 
@@ -65,10 +65,6 @@ class LinearRecurrence(Operator):
     def score_flop(self, tokens: int) -> float:
         """The convolution is computed over `kernel - 1` tokens of padding more; the recurrence is no product."""
         return 2.0 * self.width * self.kernel * (self.kernel - 1)
-
-    def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
-        """Twice the forward pass."""
-        return 2 * self.score_flop(tokens)
 
     def cached_values(self, tokens: int) -> int:
         """The convolution's last inputs, in the type of the stream."""

@@ -24,6 +24,7 @@ class LatentAttention(Operator):
     """DeepSeek-V2's attention. The cache holds the latent and the shared rotated key, whole on every rank."""
 
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("heads",)
     hidden: int
     heads: int
     q_rank: int | None
@@ -104,10 +105,6 @@ class LatentAttention(Operator):
     def without_window(self) -> Self:
         """The same without its window."""
         return self if self.window is None else replace(self, window=None)
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads; the latent is whole."""
-        return replace(self, heads=-(-self.heads // tp))
 
     def program(self, context: Context) -> LatentProgram:
         """Attention with keys and values written out from the latent."""

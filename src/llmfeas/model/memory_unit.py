@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.basic import mul, silu
 from ..autograd.graph import Tensor
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
+from ..record import dataclass
 from .context import Context
 from .operator import Operator
 from .rotation import Around
@@ -20,6 +20,7 @@ class GatedMemory(Operator):
 
     title: ClassVar[str] = "gated memory units"
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("width",)
     hidden: int
     width: int
 
@@ -35,10 +36,6 @@ class GatedMemory(Operator):
     def stream_width(self) -> float:
         """3 of gate and memory."""
         return 6.0 * self.width
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its channels."""
-        return replace(self, width=-(-self.width // tp))
 
     def program(self, context: Context) -> GatedMemoryProgram:
         """Gate what was remembered."""

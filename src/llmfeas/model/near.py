@@ -8,7 +8,7 @@ projections of their own, whose keys and values are made of every token.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
 from ..autograd.basic import add, cast, dropout, filled, scaled_in_place, softmax
 from ..autograd.graph import Tensor, view
@@ -19,7 +19,7 @@ from ..autograd.views import copy, gathered, joined, overlapping, overwritten, p
 from ..catalog.architecture import Architecture, LayerKind
 from ..record import dataclass, replace
 from .context import Context, Linear
-from .operator import AttentionKernel, Operator
+from .operator import Operator
 from .rotation import Around
 from .weight import Weight, column_linear, row_linear
 
@@ -35,6 +35,7 @@ class NearAttention(Operator):
 
     title: ClassVar[str] = "attention in blocks around each token"
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("heads",)
     hidden: int
     heads: int
     head_dim: int
@@ -74,10 +75,6 @@ class NearAttention(Operator):
         near = (2.0 * self.seen**2 * blocks + 6.0 * half * n) * self.width
         return near + EVERYWHERE * (8.0 * n * self.width + 2.0 * self.hidden * self.width)
 
-    def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
-        """FLOPs of its backward pass, whatever kernel is asked for."""
-        return 2 * self.score_flop(tokens)
-
     @property
     def window(self) -> int | None:
         """Its window."""
@@ -101,10 +98,6 @@ class NearAttention(Operator):
     def stream_width(self) -> float:
         """2 of all heads, copies in blocks and scores of a window."""
         return 2.0 * (3 + 4) * self.width + 6.0 * self.heads * self.seen
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads."""
-        return replace(self, heads=-(-self.heads // tp))
 
     def program(self, context: Context) -> NearProgram:
         """Attention in blocks, in whatever kernels are asked for."""

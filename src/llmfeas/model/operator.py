@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 from ..catalog.implementation import Implementation
+from ..record import replace
 from .context import Context
 from .weight import Weight
 
@@ -33,6 +34,10 @@ class Operator:
     """What public code takes kernels for it from where that is installed; without, it is written out."""
     learns: ClassVar[bool] = True
     """Whether a loss reaches its weights: through what an indexer picks none does."""
+    divided: ClassVar[tuple[str, ...]] = ()
+    """Sizes that tensor-parallel ranks divide among them; uneven parts count as the largest."""
+    dealt_out: ClassVar[tuple[str, ...]] = ()
+    """Counts that they deal out, at least one to each."""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -42,9 +47,11 @@ class Operator:
     def on_rank(self, tp: int, expert_tp: int) -> Self:
         """The part of it that one of `tp` tensor-parallel ranks holds; `expert_tp` of them share a routed expert.
 
-        Uneven parts count as the largest. Source: Shoeybi 2019, Korthikanti 2022.
+        Source: Shoeybi 2019, Korthikanti 2022.
         """
-        return self
+        sizes = {name: -(-getattr(self, name) // tp) for name in self.divided}
+        sizes |= {name: max(1, getattr(self, name) // tp) for name in self.dealt_out}
+        return replace(cast("Any", self), **sizes) if sizes else self
 
     def laid_out(self, traits: Implementation) -> Self:
         """The operator with its weights as an implementation lays them out."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.basic import mul
 from ..autograd.graph import Tensor
 from ..autograd.recurrent import short_convolution
 from ..autograd.views import split
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
+from ..record import dataclass
 from .context import Context
 from .operator import Operator
 from .rotation import Around
@@ -22,6 +22,7 @@ class GatedConvolution(Operator):
 
     title: ClassVar[str] = "short convolutions"
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("width",)
     hidden: int
     width: int
     kernel: int
@@ -47,10 +48,6 @@ class GatedConvolution(Operator):
     def stream_width(self) -> float:
         """3 of the three parts."""
         return 9 * self.width
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its channels."""
-        return replace(self, width=-(-self.width // tp))
 
     def program(self, context: Context) -> GatedConvolutionProgram:
         """Gate, convolve, gate."""

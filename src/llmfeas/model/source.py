@@ -6,7 +6,7 @@ its weights. They stay for the whole answer.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.basic import scaled, unary_of_input
 from ..autograd.graph import Tensor
@@ -81,6 +81,7 @@ class CrossAttention(Operator):
 
     title: ClassVar[str] = "attention to an encoder"
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("heads", "kv_heads")
     hidden: int
     heads: int
     kv_heads: int
@@ -141,10 +142,6 @@ class CrossAttention(Operator):
     def stream_width(self) -> float:
         """2 of all queries."""
         return 2.0 * self.width
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads."""
-        return replace(self, heads=-(-self.heads // tp), kv_heads=-(-self.kv_heads // tp))
 
     def program(self, context: Context) -> Program:
         """Attention of every token to every position of the source."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.basic import mul, silu, unary_of_input
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.recurrent import delta_kernel, gated_norm, short_convolution
 from ..autograd.views import split
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
+from ..record import dataclass
 from .context import Context
-from .operator import AttentionKernel, Operator, Program
+from .operator import Operator, Program
 from .rotation import Around
 from .weight import Adapter, Weight, column_linear, row_linear, vector
 
@@ -27,6 +27,7 @@ class SelectiveStateSpace(Operator):
     title: ClassVar[str] = "state-space layers"
     is_common: ClassVar[bool] = False
     packages: ClassVar[str] = "mamba-ssm and causal-conv1d"
+    dealt_out: ClassVar[tuple[str, ...]] = ("heads", "groups")
     hidden: int
     heads: int
     head_dim: int
@@ -101,10 +102,6 @@ class SelectiveStateSpace(Operator):
         chunk = min(self.chunk, tokens)
         return states + 2.0 * tokens * chunk * (self.heads * self.state + self.inner)
 
-    def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
-        """Twice the forward pass."""
-        return 2 * self.score_flop(tokens)
-
     def decode_flop(self, cached: float) -> float:
         """FLOPs of one token: write the state and read it."""
         return 4.0 * self.inner * self.state
@@ -165,10 +162,6 @@ class SelectiveStateSpace(Operator):
         Mamba 1 keeps its state on the chip.
         """
         return 0.0 if self.step_rank else 6.0 * self.chunk_states + 4.0 * self.groups * self.chunk
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads and groups, at least one of each."""
-        return replace(self, heads=max(1, self.heads // tp), groups=max(1, self.groups // tp))
 
     @property
     def chunk_states(self) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ..autograd.basic import mul, unary_of_output
 from ..autograd.graph import Tensor
 from ..autograd.recurrent import delta_kernel
 from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
+from ..record import dataclass
 from .context import Context
-from .operator import AttentionKernel, Operator
+from .operator import Operator
 from .rotation import Around
 from .weight import Weight, column_linear, row_linear
 
@@ -26,6 +26,7 @@ class Receptance(Operator):
 
     title: ClassVar[str] = "recurrent layers"
     is_common: ClassVar[bool] = False
+    divided: ClassVar[tuple[str, ...]] = ("width",)
     hidden: int
     width: int
     head_dim: int
@@ -45,10 +46,6 @@ class Receptance(Operator):
     def score_flop(self, tokens: int) -> float:
         """FLOPs of one sequence token by token: correct, write and read the state; a number a channel is no product."""
         return tokens * self.state_flop
-
-    def score_backward_flop(self, tokens: int, kernel: AttentionKernel) -> float:
-        """Twice the forward pass."""
-        return 2 * self.score_flop(tokens)
 
     def decode_flop(self, cached: float) -> float:
         """The same of one token."""
@@ -72,10 +69,6 @@ class Receptance(Operator):
     def stream_width(self) -> float:
         """3 of receptance, key and value."""
         return 9 * self.width
-
-    def on_rank(self, tp: int, expert_tp: int) -> Self:
-        """Its heads."""
-        return replace(self, width=-(-self.width // tp))
 
     def program(self, context: Context) -> ReceptanceProgram:
         """The recurrence as one kernel."""
