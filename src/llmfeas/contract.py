@@ -70,7 +70,8 @@ class Published:
         return written(self)
 
 
-_PLAIN: Final = frozenset((str, int, float, bool, type(None)))
+PLAIN_TYPES: Final = frozenset((str, int, float, bool, type(None)))
+"""Types of values that JSON has as they are."""
 
 
 @functools.cache
@@ -89,7 +90,7 @@ def written(record: Any) -> Json:
     """A record as a mapping of its keys to plain data."""
     found = shallow(record)
     for key, value in found.items():
-        if value.__class__ not in _PLAIN:
+        if value.__class__ not in PLAIN_TYPES:
             found[key] = plain(value)
     return {key: value for key, value in found.items() if value is not ABSENT} if ABSENT in found.values() else found
 
@@ -109,7 +110,7 @@ def _readers(kind: Any) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, 
 
 def plain(value: Any) -> Any:
     """Any value of the contract as JSON has it: records and mappings become objects, sequences lists."""
-    if value.__class__ in _PLAIN or value is ABSENT:
+    if value.__class__ in PLAIN_TYPES or value is ABSENT:
         return value
     if isinstance(value, Published):
         return value.to_dict()

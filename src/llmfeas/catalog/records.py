@@ -9,8 +9,9 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ..contract import PLAIN_TYPES
 from ..record import dataclass, is_record
 
 R = TypeVar("R")
@@ -89,9 +90,6 @@ class Built(Mapping[str, T]):
         return len(self._written)
 
 
-_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
-
-
 def built(record: Callable[..., T], raw: Mapping[str, Any]) -> T:
     """Make a record, and those nested in it, of plain mappings and lists.
 
@@ -100,7 +98,7 @@ def built(record: Callable[..., T], raw: Mapping[str, Any]) -> T:
     """
     values = {}
     for key, value in raw.items():
-        convert = None if value.__class__ in _SCALARS else _field_converter(record, key)
+        convert = None if value.__class__ in PLAIN_TYPES else _field_converter(record, key)
         values[key] = value if convert is None else convert(value)
     return record(**values)
 

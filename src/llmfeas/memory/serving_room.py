@@ -203,7 +203,7 @@ def _room(scenario: Scenario, pool: ServingPool, held: _Held, room: Range, left:
     context, copies = scenario.context or 1, replicas(scenario)
     at_once = room.scaled(1 / each) if each else Range.exact(float(scenario.max_num_seqs or 1))
     most = float(scenario.max_num_seqs or 1)
-    refusal = _not_free(scenario, pool, held) or _no_room(scenario, held, left, each)
+    refusal = _not_free(scenario, pool, held) or _no_room(scenario, left, each)
     starts = refusal is None
     return ServingRoom(
         starts=starts,
@@ -230,7 +230,7 @@ def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None
     return Note("server-refuses", text)
 
 
-def _no_room(scenario: Scenario, held: _Held, left: float, each: float) -> Note | None:
+def _no_room(scenario: Scenario, left: float, each: float) -> Note | None:
     """Say when one request of the whole context finds no room."""
     if left >= each:
         return None

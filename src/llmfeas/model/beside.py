@@ -192,6 +192,6 @@ def held_beside(architecture: Architecture) -> tuple[Operator, ...]:
     return (*found, *_side(a.beside), *_layer_tables(a))
 
 
-def held_in_layers(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
+def held_in_layers(kind: LayerKind) -> tuple[Operator, ...]:
     """What a layer of an architecture holds beside its mixer and feed-forward, but for its table."""
     return _side(kind.beside and replace(kind.beside, table=None))

@@ -330,7 +330,7 @@ def _layer(architecture: Architecture, kind: LayerKind) -> Layer:
     for index in range(a.attention_blocks):
         beside: tuple[Operator, ...] = ()
         if index == 0:
-            beside = (*indexer(a, kind), *_compressor(a, kind), *_strided(a, kind), *held_in_layers(a, kind))
+            beside = (*indexer(a, kind), *_compressor(a, kind), *_strided(a, kind), *held_in_layers(kind))
         if kind.mixer != "none":
             branches.append(Branch(MIXERS[kind.mixer](a, kind), True, first, behind, beside=beside, weight_set=shared))
             beside = ()

@@ -25,7 +25,7 @@ def load_topics(inputs: Json, result: Json) -> list[Topic]:
     load = result.get("load")
     if not load:
         return []
-    lines = [*_waits(inputs, load), _throughput(load), _room(inputs, load)]
+    lines = [*_waits(inputs, load), _throughput(load), _room(load)]
     return [Topic(label="Load", paragraphs=lines_of(lines), apart=False)]
 
 
@@ -71,7 +71,7 @@ def _throughput(load: Json) -> str:
     return f"writes {rate(load['output_tokens_per_second'])} for all, finishes {requests}{slow}"
 
 
-def _room(inputs: Json, load: Json) -> str:
+def _room(load: Json) -> str:
     waiting = load["waiting"]
     queue = "more and more wait" if waiting is None else _count(waiting["expected"])
     most = glued(f"{digits(load['largest_requests_per_second']['expected'])} requests/s")

@@ -14,6 +14,8 @@ MOST_SAMPLES = 10_000
 """Figures of one kind that are kept; a log of weeks has more, which say the same."""
 MOST_RUNS = 200
 """Runs that one log tells of."""
+DRAFTED = "tokens were drafted ahead, and the log does not say by what: no figure of plain decoding"
+"""Why lines of a server with a draft are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

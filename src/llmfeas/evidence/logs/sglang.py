@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...units import GIB
-from .parser import NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
+from .parser import DRAFTED, NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
 
 POOL = re.compile(
     r"KV Cache (?:is allocated|VA upper bound)\.(?: dtype: [\w.]{1,30},)? #tokens: "
@@ -24,7 +24,6 @@ DRAFTS = "accept len:"
 AFTER_PROMPT = "their time holds that of a prompt, which is not said"
 CHANGED = "another number of requests ran in the stretch before"
 IDLE = "no request ran, or nothing was written"
-DRAFTED = "tokens were drafted ahead, and the log does not say by what: no figure of plain decoding"
 BETWEEN = "their time is that since the prompt before, whatever ran between"
 NAMES = {
     "tp_size": "tp",

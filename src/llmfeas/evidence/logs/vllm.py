@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...units import GIB
-from .parser import NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
+from .parser import DRAFTED, NUMBER, ServerLog, SkippedLines, Unused, first, number, options, unused_counts, whole
 
 VERSION = re.compile(r"(?:engine \(v|server version )([0-9][\w.]{0,20})")
 POOL_TOKENS = re.compile(rf"[A-Z]{{2,8}}(?: \+ host)? KV cache size: {NUMBER} tokens")
@@ -22,7 +22,6 @@ PROMPTS = "prompts were read in the same ten seconds, and the line does not say 
 CHANGED = "another number of requests ran when they began"
 IDLE = "no request ran at their end, or nothing was written"
 UNKNOWN = "their form is not known: one line says reading, writing and how many requests run"
-DRAFTED = "tokens were drafted ahead, and the log does not say by what: no figure of plain decoding"
 NAMES = {
     "max_seq_len": "context",
     "max_model_len": "context",
