@@ -81,7 +81,7 @@ def _options(scenario: Scenario, dtype: str) -> Mapping[str, object]:
 
 
 def _lora(scenario: Scenario) -> Mapping[str, object] | None:
-    if scenario.method not in ("lora", "qlora"):
+    if not scenario.trains_adapters:
         return None
     return {
         "task_type": "FEATURE_EXTRACTION",
