@@ -70,6 +70,21 @@ WITH_MORE_IN_THEIR_FILES = {
 found: their architecture is that of a counted one, or of a config.
 """
 OF_A_TABLE = {
+    "camembert-base",
+    "e5-base-v2",
+    "e5-large-v2",
+    "e5-small-v2",
+    "krikri-8b",
+    "ling-lite-1.5",
+    "llama-3.1-minitron-4b-depth",
+    "llama-3.1-minitron-4b-width",
+    "mimo-vl-7b",
+    "minerva-7b",
+    "minicpm-o-4.5",
+    "minicpm4-0.5b",
+    "ms-marco-minilm-l12-v2",
+    "santacoder",
+    "starcoderbase-1b",
     "allam-7b",
     "arabert-base",
     "biobert-base",
