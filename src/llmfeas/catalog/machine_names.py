@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
 from .beside import names_a_computer
-from .device_names import Named, machines, named, of_size, place, size_gib
+from .device_names import Named, is_anothers, machines, named, of_its_maker, of_size, place, size_gib
 from .search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
@@ -99,6 +99,7 @@ def _as_named(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
         return _lent(text, reading, offer, catalog)
     for spelling in spellings(name):
         found = named(spelling, catalog, whole=reading.whole)
+        found = found and of_its_maker(found, text, catalog.devices)
         if found is not None:
             return _settled(text, replace(reading, text=spelling), found, whose, catalog)
     return None
@@ -250,7 +251,9 @@ def _near(text: str, catalog: Catalog) -> list[str]:
     for machine, keys in machines(catalog.devices):
         if place(tokens, machine) is not None:
             return list(keys[:4])
-    return alike(index_of(catalog.devices), text, _may_mean) or alike(index_of(catalog.offers), text, _may_mean)
+    near = alike(index_of(catalog.devices), text, _may_mean)
+    near = [key for key in near if not is_anothers(key, text, catalog.devices)]
+    return near or alike(index_of(catalog.offers), text, _may_mean)
 
 
 def _may_mean(asked: Tokens, name: Tokens) -> bool:
