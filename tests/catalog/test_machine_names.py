@@ -97,6 +97,7 @@ def test_what_was_taken_for_what_is_said_where_it_could_be_another(row: Row) -> 
         ("geforce 610m", ("gtx-",)),
         ("geforce gtx 780m", ("gtx-",)),
         ("geforce 210", ()),
+        ("tesla m4", ("m40-",)),
         ("gpt2", ()),
         ("llama", ()),
         ("24gb", ()),

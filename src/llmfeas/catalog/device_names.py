@@ -125,9 +125,10 @@ def machines(devices: Records[Any]) -> tuple[tuple[Tokens, tuple[str, ...]], ...
 
 
 _MADE_BY: Final = {
-    "nvidia": frozenset(["nvidia", "geforce", "gtx", "rtx", "quadro"]),
+    "nvidia": frozenset(["nvidia", "geforce", "gtx", "rtx", "quadro", "tesla"]),
     "amd": frozenset(["amd", "radeon", "rx", "ryzen", "epyc", "threadripper", "instinct", "firepro"]),
     "intel": frozenset(["intel", "arc", "xeon", "celeron", "pentium"]),
+    "apple": frozenset(["apple", "macbook", "imac", "mac", "iphone", "ipad"]),
 }
 """Words that only one maker's names have."""
 
