@@ -196,7 +196,7 @@ WINDOWED = {
     *("phi-3-mini", "phi-mini-moe", "llava-phi-3-mini", "recurrentgemma-2b", "recurrentgemma-9b", "lfm3-1.7b"),
     *("lfm3-vl-2b", "starcoder2-3b", "starcoder2-7b", "starcoder2-15b", "phi-3-medium"),
     *("starling-lm-7b", "mistrallite-7b", "mistral-7b-openorca", "seallm-7b-v2", "longformer-base", "longformer-large"),
-    *("phi-4-mini-flash", "nemotron-labs-dory-4b"),
+    *("phi-4-mini-flash", "nemotron-labs-dory-4b", "typhoon-7b", "voxtral-mini-4b-realtime"),
 }
 """Mistral 7B v0.1 and what came of it, Phi-3 for 4096 tokens, layers between recurrent ones, and Longformer."""
 

@@ -130,3 +130,18 @@ def test_what_is_not_read_is_named(tmp_path: Path) -> None:
         read(tmp_path, {"model_type": "marian", "decoder_vocab_size": 77})
     with pytest.raises(DataError, match="feed_forward_proj"):
         read(tmp_path, {"model_type": "t5", "feed_forward_proj": "tanh"})
+
+
+@pytest.mark.parametrize("inner", ["bart", "florence2_language"])
+def test_what_reads_images_before_an_encoder_is_read_as_its_encoder_decoder(tmp_path: Path, inner: str) -> None:
+    sizes = {"d_model": 768, "encoder_layers": 6, "decoder_layers": 6, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072}
+    heads = {"encoder_attention_heads": 12, "decoder_attention_heads": 12, "vocab_size": 51289}
+    found = read(tmp_path, {"model_type": "florence2", "text_config": {"model_type": inner, **sizes, **heads}})
+    # Florence2ForConditionalGeneration of transformers 5.24 on the meta device, without its encoder of images
+    assert parameters(found).total == 140_206_848
+
+
+def test_an_encoder_of_images_counts_once_beside_two_stacks(models: dict[str, Model]) -> None:
+    architecture = models["florence-2-base"].architecture
+    without = replace(architecture, tower_parameters=0)
+    assert parameters(architecture).total - parameters(without).total == architecture.tower_parameters

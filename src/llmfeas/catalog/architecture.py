@@ -24,8 +24,7 @@ QkNorm = Literal["none", "head", "full", "l2"]
 """`head`: one scale of head_dim for all heads, for q and for k; `full`: over all heads; `l2`: no weights."""
 
 Activation = Literal["gelu", "gelu_new", "gelu_tanh", "relu", "relu2", "silu", "xielu"]
-"""`gelu_new` is written out with `pow` and `tanh`; `gelu` and `gelu_tanh` are one kernel; `relu2` squares, `xielu` has
-two learned numbers a layer."""
+"""`gelu_new` is written out with `pow` and `tanh`; `relu2` squares, `xielu` has two learned numbers a layer."""
 
 
 # fmt: off
@@ -291,6 +290,7 @@ class Architecture:
                 positions="learned" if rows else self.positions,
                 learned_positions=rows,
                 tied=not source.own_table,
+                tower_parameters=0,  # held once, beside the decoder
                 source=source.turned(self.layers, self.heads, self.kv_heads, self.head_dim),
             )
             object.__setattr__(self, "_reader", cached)

@@ -11,7 +11,7 @@ from ..record import dataclass, fields, replace
 from ..units import GB, GIB, MIB, TERA
 from .types import STRICT, Count, Fraction, GbPerS, Gib, Identifier, Limits, Positive, Share, TflopPerS, Usd, Watts
 
-BackendId = Literal["cuda", "rocm", "tpu", "metal", "xpu", "cpu", "hpu", "npu", "neuron"]
+BackendId = Literal["cuda", "rocm", "tpu", "metal", "xpu", "cpu", "hpu", "npu", "neuron", "port"]
 DeviceClass = Literal["consumer", "workstation", "datacenter", "unified", "cpu", "apu", "edge"]
 
 

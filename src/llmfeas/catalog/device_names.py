@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..units import GIB, MIB
 from .search import Index, Tokens, choice, core_of, holds, index_of, joined, tokens_of
-from .typed import FILLERS, SIZE_SLACK, Reading
+from .typed import FILLERS, SIZE_SLACK, SPACED, Reading
 
 if TYPE_CHECKING:
     from .store import Catalog, Records
@@ -122,6 +122,31 @@ def machines(devices: Records[Any]) -> tuple[tuple[Tokens, tuple[str, ...]], ...
             found.setdefault(tokens_of(name), []).append((str(entry.get("released") or ""), key))
     ordered = sorted(found.items(), key=lambda item: -len(item[0]))
     return tuple((name, tuple(key for _, key in sorted(keys, reverse=True))) for name, keys in ordered)
+
+
+_MADE_BY: Final = {
+    "nvidia": frozenset(["nvidia", "geforce", "gtx", "rtx", "quadro", "tesla"]),
+    "amd": frozenset(["amd", "radeon", "rx", "ryzen", "epyc", "threadripper", "instinct", "firepro"]),
+    "intel": frozenset(["intel", "arc", "xeon", "celeron", "pentium"]),
+    "apple": frozenset(["apple", "macbook", "imac", "mac", "iphone", "ipad"]),
+}
+"""Words that only one maker's names have."""
+
+
+def of_its_maker(found: Named, text: str, devices: Records[Any]) -> Named | None:
+    """What a name may mean without devices of another maker than it names: a `GTX 580` is no RX 580; None: nothing."""
+    ids = tuple(key for key in found.ids if not is_anothers(key, text, devices))
+    if not ids:
+        return None
+    return replace(found, ids=ids, chosen=found.chosen if found.chosen in ids else ids[0] if len(ids) == 1 else None)
+
+
+def is_anothers(key: str, text: str, devices: Records[Any]) -> bool:
+    """Whether a device is of another maker than the one whose words a text has."""
+    words = set(SPACED.split(text.lower().replace("-", " ")))
+    makers = [maker for maker, own in _MADE_BY.items() if words & own]
+    vendor = str(devices.peek(key, "vendor"))
+    return len(makers) == 1 and vendor in _MADE_BY and vendor != makers[0]
 
 
 def of_size(reading: Reading, found: Named, devices: Records[Any]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
 from .beside import names_a_computer
-from .device_names import Named, machines, named, of_size, place, size_gib
+from .device_names import Named, is_anothers, machines, named, of_its_maker, of_size, place, size_gib
 from .search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
@@ -66,7 +66,29 @@ def meant(text: str, catalog: Catalog) -> Meant:
                 continue
             if found is not None:
                 return found
-    raise refused or unknown(index_of(catalog.devices), "device", plain, _near(plain, catalog))
+    raise (
+        refused
+        or _of_a_size_alone(plain, catalog)
+        or unknown(index_of(catalog.devices), "device", plain, _near(plain, catalog))
+    )
+
+
+def _of_a_size_alone(text: str, catalog: Catalog) -> UsageError | None:
+    """The error of a text that says how much memory and no device: `24GB VRAM`, `16GB RAM`; None of others."""
+    from .beside import without_main_memory
+
+    sized = next((reading for reading in readings(text) if reading.sizes_gib and not reading.whole), None)
+    if sized is None or set(tokens_of(sized.text)) - FILLERS - set(SIZE_WORDS):
+        return None
+    size = sized.sizes_gib[0]
+    problem = f"'{printable(text, 40)}' says how much memory, and of no device"
+    main = f"--device cpu --memory {size:g}GiB is a computer of so much main memory"
+    cards = [key for key in catalog.devices if catalog.devices.peek(key, "kind") == "consumer"]
+    cards = [key for key in cards if size_gib(catalog.devices, key, (size,)) is not None]
+    cards.sort(key=lambda key: str(catalog.devices.peek(key, "released") or ""), reverse=True)
+    if "ram" in tokens_of(text) or without_main_memory(f"x {text}") or not cards:
+        return UsageError("unknown-device", problem, f"{main}; with a card: 'rtx 4060, {size:g}GB RAM'.")
+    return UsageError("unknown-device", problem, f"Cards of so much: {', '.join(cards[:5])}; {main}.")
 
 
 def _as_named(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
@@ -77,6 +99,7 @@ def _as_named(text: str, reading: Reading, catalog: Catalog) -> Meant | None:
         return _lent(text, reading, offer, catalog)
     for spelling in spellings(name):
         found = named(spelling, catalog, whole=reading.whole)
+        found = found and of_its_maker(found, text, catalog.devices)
         if found is not None:
             return _settled(text, replace(reading, text=spelling), found, whose, catalog)
     return None
@@ -228,7 +251,9 @@ def _near(text: str, catalog: Catalog) -> list[str]:
     for machine, keys in machines(catalog.devices):
         if place(tokens, machine) is not None:
             return list(keys[:4])
-    return alike(index_of(catalog.devices), text, _may_mean) or alike(index_of(catalog.offers), text, _may_mean)
+    near = alike(index_of(catalog.devices), text, _may_mean)
+    near = [key for key in near if not is_anothers(key, text, catalog.devices)]
+    return near or alike(index_of(catalog.offers), text, _may_mean)
 
 
 def _may_mean(asked: Tokens, name: Tokens) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..record import dataclass
 from .format_names import without_format
@@ -34,14 +34,14 @@ _SPELLED: Final = {"distil": "distill", "distilled": "distill"}
 _SIZE: Final = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
 _PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
 _NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
-_DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
+_DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])?|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
 _SAME_WORDS: Final = """
     instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i
     abliterated heretic ud dwq uncensored quantized dynamic cloud exp model the community exl2 exl3 exl bpw meta
     crack derisked obliterated optiq quark mtp mtplx optimized speed bare serve
     facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid bytedance arcee moonshot
-    moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae"""
-_SAME: Final = frozenset(_SAME_WORDS.split())
+    moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae cohere coherelabs"""
+SAME: Final = frozenset(_SAME_WORDS.split())
 """Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
 _GENERIC_WORDS: Final = """large small mini base medium xl tiny flash air pro max plus nano super ultra micro"""
 GENERIC: Final = frozenset(_GENERIC_WORDS.split())
@@ -58,7 +58,7 @@ _WITH_MORE: Final = (
 )
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
 _MADE_OF: Final = "t"
-_OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())
+OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())
 """Words of models that hold another one and more, draft for it or are built from it (T5Gemma): not that one."""
 
 
@@ -141,7 +141,7 @@ def _parted(words: Iterable[str]) -> tuple[Words, Words]:
     for word in words:
         revision = word[0] == "v" and _NUMBER.fullmatch(word) and sized
         month = word.isdigit() and len(word) == 2 and word[0] in "01" and bool(needed) and word.startswith("0")
-        if word in _SAME or is_context(word) or revision or month or _DATE.fullmatch(word):
+        if word in SAME or is_context(word) or revision or month or _DATE.fullmatch(word):
             optional.append(word)
         else:
             needed.append(word)
@@ -202,10 +202,10 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False, coun
         left[taken] -= 1
     beyond = sum(0.1 if _PART.fullmatch(word) else 1.0 for word in name.needed for _ in range(min(1, left[word])))
     optional = set(asked.optional) ^ set(name.optional)
-    return beyond + 0.01 * len(optional) + 0.5 * (_first_letters(asked) != _first_letters(name))
+    return beyond + 0.01 * len(optional) + 0.5 * (first_letters(asked) != first_letters(name))
 
 
-def _first_letters(name: TypedName) -> str:
+def first_letters(name: TypedName) -> str:
     """The word that a name begins with: that of its family, or of whoever made something else of it."""
     return next((word for word in name.needed if word[0].isalpha()), "")
 
@@ -220,16 +220,28 @@ def _other_version(asked: Words, name: Words) -> bool:
     return False
 
 
-def _revisions(words: Words) -> set[str]:
+def revisions(words: Words) -> set[str]:
+    """The revisions among words: `1.6` of `v1.6`."""
     return {word[1:] for word in words if word[0] == "v" and "." in word}
 
 
-def _revised(asked: Words, name: Words) -> bool | None:
-    """Whether a name has the revision asked for behind a size (`13b-v1.6`), or another one; None: it has none."""
-    revisions = _revisions(asked)
+def dates(words: Words) -> set[str]:
+    """The dates of releases among words: `2512`, `0528`, no years."""
+    return {word for word in words if _DATE.fullmatch(word) and not word.startswith("20")}
+
+
+def revised(asked: Words, name: Words) -> bool | None:
+    """Whether a name has the revision asked for behind a size (`13b-v1.6`), or another one; None: it has none.
+
+    So with the date of a release: `mistral-large-2512`.
+    """
+    released, theirs = dates(asked), dates(name)
+    if released and theirs:
+        return bool(released & theirs)
+    wanted = revisions(asked)
     versions = {word.lstrip("v") for word in name if _NUMBER.fullmatch(word) and "." in word}
-    near = any(one.split(".")[0] == two.split(".")[0] for one in revisions for two in versions)
-    return bool(revisions & versions) if near else None
+    near = any(one.split(".")[0] == two.split(".")[0] for one in wanted for two in versions)
+    return bool(wanted & versions) if near else None
 
 
 def version_of(name: TypedName) -> tuple[tuple[float, ...], Words]:
@@ -245,19 +257,19 @@ def held(asked: TypedName, name: TypedName) -> bool:
     So is `Dolphin3.0-Llama3.1-8B` made of Llama 3.1 8B, and `GLM-4.5-Air-REAP-82B` of no model that is known.
     """
     inner = name.needed
-    if not name.sizes or not set(asked.sizes) <= set(name.sizes) or (_OTHER & set(asked.needed)) - set(inner):
+    if not name.sizes or not set(asked.sizes) <= set(name.sizes) or (OTHER & set(asked.needed)) - set(inner):
         return False
     return any(asked.needed[i : i + len(inner)] == inner for i in range(len(asked.needed) - len(inner) + 1))
 
 
 def lacks(key: str, asked: TypedName) -> bool:
     """Whether a model is less than the one asked for is or drafts for: no answer to its name, and no hint."""
-    return bool((_OTHER & set(asked.needed)) - set(typed(key).needed))
+    return bool((OTHER & set(asked.needed)) - set(typed(key).needed))
 
 
 def kindred(asked: Words, name: Words) -> bool:
     """Whether a model may be what a misspelled name meant: a word of the family is spelled alike."""
-    mine, theirs = _family_words(asked), _family_words(name)
+    mine, theirs = family_words(asked), family_words(name)
     close = any(
         SequenceMatcher(None, one, other).ratio() >= 0.7 or sorted(one) == sorted(other)
         for one in mine
@@ -290,106 +302,6 @@ def _version(words: Words) -> tuple[str, float]:
     return (family, version) if version < MOST_VERSION else ("", 0.0)
 
 
-def _family_words(words: Words) -> list[str]:
-    return [word for word in words if word.isalpha() and word not in GENERIC and word not in _SAME]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelIndex:
-    """Names of models taken apart, each with its id, and the ids that bare names of families stand for."""
-
-    names: tuple[tuple[TypedName, str], ...]
-    defaults: Mapping[Words, str]
-    tags: Mapping[Words, str]
-    """The ids that names of Ollama's library stand for which say no size."""
-    families: frozenset[Words]
-    """What is left of names without their sizes."""
-    counts: Mapping[str, float]
-    """The parameters of models none of whose names says a size."""
-    vocabulary: frozenset[str]
-    """All words of names."""
-    repositories: Mapping[str, str]
-    """The ids of repositories' names without their owners, of those that one model has."""
-
-
-def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
-    """Take apart what models are called: ids, names, aliases."""
-    names: dict[tuple[TypedName, str], None] = {}
-    defaults: dict[Words, str] = {}
-    tags: dict[Words, str] = {}
-    counts: dict[str, float] = {}
-    published: dict[str, set[str]] = {}
-    for key, entry in entries:
-        called = [typed(str(name)) for name in (key, entry.get("name") or key, *(entry.get("aliases") or ()))]
-        names |= dict.fromkeys((name, key) for name in called)
-        for alias in filter(lambda alias: "/" in alias, map(str, entry.get("aliases") or ())):
-            published.setdefault(repository(alias), set()).add(key)
-        if not any(name.sizes for name in called):
-            counts[key] = parameters(str(entry.get("published_parameters") or ""))
-        for name in entry.get("default_for") or ():
-            meant = typed(str(name))
-            (tags if meant.tagged else defaults)[meant.needed] = key
-    families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
-    vocabulary = _SAME | GENERIC | _OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
-    repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
-    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories)
-
-
-def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
-    """The id that a name means, and all that it may mean; None where nothing, or several, may be meant."""
-    for effective in (False, True):
-        near = _nearest(index, asked, effective)
-        if near:
-            break
-    else:
-        return _base_inside(index, asked)
-    default = (asked.tagged and index.tags.get(asked.needed)) or index.defaults.get(asked.needed)
-    ids = tuple(near)
-    if default is not None and (default in near or not _revisions(asked.optional)):
-        return default, tuple(dict.fromkeys((default, *ids)))
-    best = min(distance for distance, _ in near.values())
-    first = [key for key, (distance, _) in near.items() if distance <= best + 1e-9]
-    if len(first) == 1 and _of_another_family(index, asked, near[first[0]][1]):
-        return None, ()
-    if len(first) == 1:
-        return first[0], (first[0],) if best < 1 else ids
-    rests = {version_of(near[key][1])[1] for key in first}
-    if len(rests) == 1:
-        newest = max(first, key=lambda key: version_of(near[key][1])[0])
-        return newest, (newest, *(key for key in first if key != newest))
-    return None, tuple(sorted(near, key=lambda key: near[key][0]))
-
-
-def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, tuple[float, TypedName]]:
-    """For each model that has all words asked for: its distance, and the name that has it."""
-    near: dict[str, tuple[float, TypedName]] = {}
-    if not any(word[0].isalpha() for word in asked.needed) or len("".join(asked.needed)) == 1:
-        return near
-    of: dict[bool, set[str]] = {False: set(), True: set()}
-    for name, key in index.names:
-        far = distance(asked, name, effective=effective, count=index.counts.get(key, 0.0))
-        if far is None:
-            continue
-        if key not in near or far < near[key][0]:
-            near[key] = (far, name)
-        agrees = _revised(asked.optional, (*name.needed, *name.optional))
-        if agrees is not None:
-            of[agrees].add(key)
-    kept = of[True] & set(near) or set(near) - of[False]
-    return {key: found for key, found in near.items() if key in kept}
-
-
-def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
-    inside = [(len(name.needed), key) for name, key in index.names if held(asked, name)]
-    if not inside:
-        return None, ()
-    longest = max(inside)[0]
-    keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
-    return (keys[0], keys) if len(keys) == 1 else (None, ())
-
-
-def _of_another_family(index: ModelIndex, asked: TypedName, found: TypedName) -> bool:
-    """Whether a size that the family asked for lacks was met in a name of two more (`Mistral 8B` in Minitron)."""
-    family = tuple(word for word in asked.needed if not is_size(word))
-    beyond = [word for word in _family_words(found.needed) if word not in asked.needed]
-    return len(beyond) > 1 and len(family) < len(asked.needed) and family in index.families
+def family_words(words: Words) -> list[str]:
+    """The words that tell one family from another."""
+    return [word for word in words if word.isalpha() and word not in GENERIC and word not in SAME]

@@ -18,7 +18,8 @@ from .slips import mended
 from .store import data_file, data_folder
 
 if TYPE_CHECKING:
-    from .model_names import ModelIndex, TypedName
+    from .model_index import ModelIndex
+    from .model_names import TypedName
     from .store import Catalog, Records
 
 LIBRARY: Final = "library/"
@@ -58,7 +59,9 @@ def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
 def model_named(text: str, catalog: Catalog) -> Match[Model]:
     """The model that a name means which is no id; `find_model` says the rest."""
     from .model_names import context_named, kindred, lacks, newest, typed
+    from .served_names import undeployed
 
+    text = undeployed(text)
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
     exact = index.exact.get(joined(tokens_of(text)))
     if exact and "/" not in text and not asked.optional:
@@ -92,14 +95,17 @@ def _as_named(model: Model, wanted: str, context: int) -> Model:
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
     """The id that a name means, and all that it may mean: as it is written, else with a slip or two mended."""
-    from .model_names import chosen, dotted, repository, typed, with_points
+    from .model_index import chosen
+    from .model_names import dotted, repository, typed, with_points
+    from .served_names import hyphenated, spellings
 
     if exact and not asked.format and not asked.tagged:
         return exact, ()
     published = known.repositories.get(repository(text)) if "/" in text and not asked.tagged else None
     if published is not None:
         return published, ()
-    for spelled in dict.fromkeys((dotted(text), text, with_points(text))):
+    # `3-3-70b` is a version first, and `p` or a region only where the name as it stands means nothing
+    for spelled in dict.fromkeys((dotted(hyphenated(text)), text, with_points(text), *spellings(text))):
         found = chosen(known, typed(spelled))
         if any(found):
             return found
@@ -152,7 +158,7 @@ def keeps_published(wanted: str, model: Model, catalog: Catalog) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _models(records: Records[Model]) -> ModelIndex:
-    from .model_names import index_of_models
+    from .model_index import index_of_models
 
     return index_of_models(records.names())
 

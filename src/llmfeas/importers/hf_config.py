@@ -93,7 +93,8 @@ def _language_model(whole: Config) -> tuple[Config, Family, list[str]]:
     outer = whole.text("model_type")
     if outer in table()["unreadable"]:
         raise _unknown_type(whole, outer)
-    if whole.raw("is_encoder_decoder") is True and outer not in (pairs := _encoder_decoders()):
+    inner = table()["language_models"].get(outer, outer)
+    if whole.raw("is_encoder_decoder") is True and inner not in (pairs := _encoder_decoders()):
         raise whole.wrong(
             "is_encoder_decoder",
             f"is true: of encoder-decoders {', '.join(pairs)} are known, not {printable(outer, 40)}",

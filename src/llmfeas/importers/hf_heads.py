@@ -219,6 +219,25 @@ def _shared_layers(config: Config, parts: Parts) -> Parts:
 
 
 @reader
+def block_diffusion(config: Config, parts: Parts) -> Parts:
+    """Read DiffusionGemma: Gemma 4 whose layers that see everything say their own heads, and a gated product by which
+    each pass reads the guess of the last one."""
+    found = gemma4_layers(config, parts)
+    own = config.nested("per_layer_config")
+    first = None if own is None else next((own.nested(str(layer)) for layer in own.fields), None)
+    if first is not None:
+        shape: HeadShape = found["whole_heads"]
+        found["whole_heads"] = replace(
+            shape,
+            kv_heads=first.optional_count("num_key_value_heads", "heads") or shape.kv_heads,
+            head_dim=first.optional_count("head_dim") or shape.head_dim,
+        )
+    hidden, ffn = parts["hidden"], parts["ffn"]
+    found["side"] = SideWeights(matrices=((hidden, ffn), (hidden, ffn), (ffn, hidden)), vectors=hidden)
+    return found
+
+
+@reader
 def gemma3n_layers(config: Config, parts: Parts) -> Parts:
     """Read Gemma 3n: parallel streams, shared caches, embeddings of each layer, feed-forwards of some widths."""
     found = {**read.windows(config, parts, period=5), **_shared_layers(config, parts)}

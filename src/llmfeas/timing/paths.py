@@ -8,7 +8,7 @@ from ..catalog.device import Device
 from ..catalog.engine import ServingSpeed
 from ..record import dataclass
 
-ACCELERATORS = ("hpu", "tpu", "npu", "neuron")
+ACCELERATORS = ("hpu", "tpu", "npu", "neuron", "port")
 """Backends whose serving stacks are compiled graphs, whatever the engine is called."""
 
 

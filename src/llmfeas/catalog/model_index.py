@@ -1,0 +1,141 @@
+"""Models by their names taken apart (`model_names`): which of them a name means, and which others it may mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..record import dataclass
+from .model_names import (
+    GENERIC,
+    OTHER,
+    SAME,
+    TypedName,
+    Words,
+    dates,
+    distance,
+    family_words,
+    first_letters,
+    held,
+    is_size,
+    parameters,
+    repository,
+    revised,
+    revisions,
+    typed,
+    version_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIndex:
+    """Names of models taken apart, each with its id, and the ids that bare names of families stand for."""
+
+    names: tuple[tuple[TypedName, str], ...]
+    defaults: Mapping[Words, str]
+    tags: Mapping[Words, str]
+    """The ids that names of Ollama's library stand for which say no size."""
+    families: frozenset[Words]
+    """What is left of names without their sizes."""
+    counts: Mapping[str, float]
+    """The parameters of models none of whose names says a size."""
+    vocabulary: frozenset[str]
+    """All words of names."""
+    repositories: Mapping[str, str]
+    """The ids of repositories' names without their owners, of those that one model has."""
+
+
+def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
+    """Take apart what models are called: ids, names, aliases."""
+    names: dict[tuple[TypedName, str], None] = {}
+    defaults: dict[Words, str] = {}
+    tags: dict[Words, str] = {}
+    counts: dict[str, float] = {}
+    published: dict[str, set[str]] = {}
+    for key, entry in entries:
+        called = [typed(str(name)) for name in (key, entry.get("name") or key, *(entry.get("aliases") or ()))]
+        names |= dict.fromkeys((name, key) for name in called)
+        for alias in filter(lambda alias: "/" in alias, map(str, entry.get("aliases") or ())):
+            published.setdefault(repository(alias), set()).add(key)
+        if not any(name.sizes for name in called):
+            counts[key] = parameters(str(entry.get("published_parameters") or ""))
+        for name in entry.get("default_for") or ():
+            meant = typed(str(name))
+            (tags if meant.tagged else defaults)[meant.needed] = key
+    families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
+    vocabulary = SAME | GENERIC | OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
+    repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
+    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories)
+
+
+def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
+    """The id that a name means, and all that it may mean; None where nothing, or several, may be meant."""
+    for effective in (False, True):
+        near = _nearest(index, asked, effective)
+        if near:
+            break
+    else:
+        return _base_inside(index, asked)
+    default = (asked.tagged and index.tags.get(asked.needed)) or index.defaults.get(asked.needed)
+    ids = tuple(near)
+    if default is not None and (default in near or not revisions(asked.optional)):
+        return default, tuple(dict.fromkeys((default, *ids)))
+    best = min(distance for distance, _ in near.values())
+    first = [key for key, (distance, _) in near.items() if distance <= best + 1e-9]
+    if len(first) == 1 and _of_another_family(index, asked, near[first[0]][1]):
+        return None, ()
+    if len(first) == 1 and _part_of_an_offspring(first[0], asked, near[first[0]][1]):
+        return None, ()
+    if len(first) == 1:
+        return first[0], (first[0],) if best < 1 else ids
+    rests = {version_of(near[key][1])[1] for key in first}
+    if len(rests) == 1:
+        newest = max(first, key=lambda key: version_of(near[key][1])[0])
+        return newest, (newest, *(key for key in first if key != newest))
+    return None, tuple(sorted(near, key=lambda key: near[key][0]))
+
+
+def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, tuple[float, TypedName]]:
+    """For each model that has all words asked for: its distance, and the name that has it."""
+    near: dict[str, tuple[float, TypedName]] = {}
+    if not any(word.isalpha() for word in asked.needed) or len("".join(asked.needed)) == 1:
+        return near
+    of: dict[bool, set[str]] = {False: set(), True: set()}
+    for name, key in index.names:
+        far = distance(asked, name, effective=effective, count=index.counts.get(key, 0.0))
+        if far is None:
+            continue
+        if key not in near or far < near[key][0]:
+            near[key] = (far, name)
+        agrees = revised(asked.optional, (*name.needed, *name.optional))
+        if agrees is not None:
+            of[agrees].add(key)
+    kept = of[True] & set(near) or set(near) - of[False]
+    if dates(asked.optional) and of[False] & set(near) and not of[True]:  # a release that is known under no name
+        kept = {key for key in kept if near[key][0] < 1}
+    return {key: found for key, found in near.items() if key in kept}
+
+
+def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
+    inside = [(len(name.needed), key) for name, key in index.names if held(asked, name)]
+    if not inside:
+        return None, ()
+    longest = max(inside)[0]
+    keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
+    return (keys[0], keys) if len(keys) == 1 else (None, ())
+
+
+def _of_another_family(index: ModelIndex, asked: TypedName, found: TypedName) -> bool:
+    """Whether a size that the family asked for lacks was met in a name of two more (`Mistral 8B` in Minitron)."""
+    family = tuple(word for word in asked.needed if not is_size(word))
+    beyond = [word for word in family_words(found.needed) if word not in asked.needed]
+    return len(beyond) > 1 and len(family) < len(asked.needed) and family in index.families
+
+
+def _part_of_an_offspring(key: str, asked: TypedName, found: TypedName) -> bool:
+    """Whether only a part was asked for of the name that others gave to what they tuned from a model: no name of its.
+
+    `fara` is, whose size alone is missing; `mythos` means no model that somebody calls `Qwythos 9B Claude Mythos 5`.
+    """
+    beyond = [word for word in found.needed if word.isalpha() and word not in asked.needed]
+    return bool(beyond) and first_letters(found) not in typed(key).needed
