@@ -306,20 +306,24 @@ def test_a_host_that_sets_the_pace_has_a_range_of_its_own() -> None:
     numbers = catalog().tables.efficiency
     alike = "finetune-datacenter"
     wider = Regime(sigma=0.3, sources=6, groups=6, rows=53, width=1.6)
-    both = {**numbers.regimes["training"], f"{alike}, host paced": wider}
-    split = replace(numbers, regimes={**numbers.regimes, "training": both})
+    apart = f"{alike}, host paced"
+    one = {name: regime for name, regime in numbers.regimes["training"].items() if name != apart}
+    whole, split = (
+        replace(numbers, regimes={**numbers.regimes, "training": regimes}) for regimes in (one, {**one, apart: wider})
+    )
     asked = {"device": "h100-sxm", "task": "finetune", "micro_batch": 1}
     waits, works = (
         bare_answer({**asked, "model": model, "seq_len": tokens}).scenario
-        for model, tokens in (("qwen3-0.6b", 128), ("qwen3-4b", 8192))
+        for model, tokens in (("qwen3-0.6b", 128), ("qwen3-32b", 8192))
     )
     parts = step_parts(waits)
     assert parts["host"] >= HOST_SHARE * sum(parts.values())
-    found = [
-        training_time(replace(each, tables=replace(each.tables, efficiency=split))).regime for each in (waits, works)
-    ]
-    assert found == [f"{alike}, host paced", alike]
-    assert training_time(waits).regime == training_time(works).regime == alike
+    alone, found = (
+        [training_time(replace(each, tables=replace(each.tables, efficiency=known))).regime for each in (waits, works)]
+        for known in (whole, split)
+    )
+    assert found == [apart, alike]
+    assert alone == [alike, alike]
     assert paced(split, "pytorch-16bit", by_host=True) == "pytorch-16bit"
 
 

@@ -93,7 +93,7 @@ def _slowdown(scenario: Scenario, writing: Scenario) -> float:
 
 
 def renewing_seconds(scenario: Scenario) -> float:
-    """Every weight goes to the engine that writes, tensor by tensor, each expert's by itself, and each device gathers it
+    """Every weight goes to the engine that writes, tensor by tensor, each expert's by itself, and all devices gather it
     in 16 bits, for its engine to take its part; adapters are next to nothing.
 
     Formula: tensors x seconds of one + 2 x weights x (devices - 1) / devices / link.
