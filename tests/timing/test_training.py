@@ -11,13 +11,14 @@ from llmfeas.catalog.device import Device, Link, Rates
 from llmfeas.catalog.efficiency import Own, Regime
 from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.store import catalog
+from llmfeas.model.sums import architecture_sums
 from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 from llmfeas.timing.adapters import CLONED_FORWARD, output_bytes
 from llmfeas.timing.launches import launches_of
 from llmfeas.timing.rates import training_rates
 from llmfeas.timing.regimes import HOST_SHARE, paced
-from llmfeas.timing.step import host_seconds, step_parts
+from llmfeas.timing.step import gradient_rings, host_seconds, step_parts, together
 from llmfeas.timing.training import TrainingTime, step_tokens, training_time
 from llmfeas.timing.work import score_bytes, work_of
 
@@ -305,20 +306,24 @@ def test_a_host_that_sets_the_pace_has_a_range_of_its_own() -> None:
     numbers = catalog().tables.efficiency
     alike = "finetune-datacenter"
     wider = Regime(sigma=0.3, sources=6, groups=6, rows=53, width=1.6)
-    both = {**numbers.regimes["training"], f"{alike}, host paced": wider}
-    split = replace(numbers, regimes={**numbers.regimes, "training": both})
+    apart = f"{alike}, host paced"
+    one = {name: regime for name, regime in numbers.regimes["training"].items() if name != apart}
+    whole, split = (
+        replace(numbers, regimes={**numbers.regimes, "training": regimes}) for regimes in (one, {**one, apart: wider})
+    )
     asked = {"device": "h100-sxm", "task": "finetune", "micro_batch": 1}
     waits, works = (
         bare_answer({**asked, "model": model, "seq_len": tokens}).scenario
-        for model, tokens in (("qwen3-0.6b", 128), ("qwen3-4b", 8192))
+        for model, tokens in (("qwen3-0.6b", 128), ("qwen3-32b", 8192))
     )
     parts = step_parts(waits)
     assert parts["host"] >= HOST_SHARE * sum(parts.values())
-    found = [
-        training_time(replace(each, tables=replace(each.tables, efficiency=split))).regime for each in (waits, works)
-    ]
-    assert found == [f"{alike}, host paced", alike]
-    assert training_time(waits).regime == training_time(works).regime == alike
+    alone, found = (
+        [training_time(replace(each, tables=replace(each.tables, efficiency=known))).regime for each in (waits, works)]
+        for known in (whole, split)
+    )
+    assert found == [apart, alike]
+    assert alone == [alike, alike]
     assert paced(split, "pytorch-16bit", by_host=True) == "pytorch-16bit"
 
 
@@ -503,6 +508,42 @@ def test_tokens_travel_between_nodes_no_farther_than_the_experts_lie() -> None:
     sixteen = mixture(num_devices=16, tp=1, ep=16, model=of_experts(count=16))
     over_nodes = training_time(sixteen).parts["expert_parallel"]
     assert over_nodes > alone
+
+
+def test_layers_that_run_again_send_their_tokens_again() -> None:
+    once, again = (
+        training_time(mixture(num_devices=8, tp=1, ep=8, checkpointing=kind)).parts["expert_parallel"]
+        for kind in ("none", "full")
+    )
+    assert again == pytest.approx(1.5 * once)
+
+
+def test_a_token_that_is_handed_on_crosses_to_another_node_once() -> None:
+    many = of_experts(count=32, top_k=8)
+
+    def sent(engine: str, devices: int) -> float:
+        asked = mixture(num_devices=devices, tp=1, ep=devices, model=many, engine=engine, checkpointing="none")
+        return training_time(asked).parts["expert_parallel"] * asked.dp
+
+    assert sent("megatron-balanced", 8) == pytest.approx(sent("nemo-tuned", 8))
+    # Of 8 experts on 4 nodes 6 lie on others, which are 2.7 of 3.
+    assert sent("megatron-balanced", 32) == pytest.approx(sent("nemo-tuned", 32) * 6 / (3 * (1 - 0.75**8)))
+
+
+def test_gradients_of_experts_pass_between_those_who_have_them_alike() -> None:
+    asked = mixture(num_devices=32, tp=1, ep=8)
+    (rest, ranks, _), (experts, alike, apart) = gradient_rings(asked, architecture_sums(MIXTURE.architecture), 32)
+    assert (ranks, alike, apart) == (32, 4, 8)
+    assert rest + 8 * experts == pytest.approx(architecture_sums(MIXTURE.architecture).parameters)
+    own = mixture(num_devices=8, tp=1, ep=8)
+    assert gradient_rings(own, architecture_sums(MIXTURE.architecture), 8)[1][1] == 1
+
+
+def test_device_and_host_take_no_longer_than_one_after_the_other() -> None:
+    for sharp in (1.0, 1.5, 4.0):
+        assert 3 <= together(3.0, 2.0, sharp) <= 5
+    assert together(3.0, 2.0, 1.0) == 5
+    assert together(3.0, 2.0, 1.5) > together(3.0, 2.0, 4.0)
 
 
 def test_experts_of_a_narrow_width_get_narrow_tokens() -> None:

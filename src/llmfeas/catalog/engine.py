@@ -177,6 +177,8 @@ class TrainingTraits:
     style: Style
     launches_eagerly: bool | None = None
     """Its layers run in Python, operator by operator, whatever kernels it brings; None: plain frameworks' do."""
+    sends_once: bool = False
+    """A token crosses to another node once, whatever experts it meets there, and is handed on (DeepEP)."""
     balanced: bool = False
     """Its published runs force tokens to be spread evenly over experts, or drop what is too many."""
     fused_without_bf16: bool = False

@@ -6,9 +6,18 @@ from typing import Protocol
 
 from ..model.sums import Sums
 from ..scenario import Scenario
-from ..timing.experts import copy_bytes, expert_nodes, fullest, picking_flop, routing_widths
+from ..timing.experts import (
+    copies_across,
+    copy_bytes,
+    exchanges,
+    expert_nodes,
+    fullest,
+    picking_flop,
+    routing_widths,
+)
 from ..timing.links import Links
 from ..timing.rates import TrainingRates
+from ..timing.step import gradient_rings
 from ..timing.work import Work
 from .result import TermInput
 from .terms import EFFICIENCY, Written, number
@@ -24,6 +33,7 @@ class DerivedStep(Protocol):
     links: Links
     bandwidth: float
     overlap: float
+    ranks: int
     steps: TermInput
     tokens: TermInput
     sharing: TermInput
@@ -68,9 +78,11 @@ def routing(step: DerivedStep) -> Written:
 def expert_parallel(step: DerivedStep) -> Written:
     """What sending them to other devices costs."""
     scenario, links, sums = step.scenario, step.links, step.sums
+    nodes = expert_nodes(scenario, links)
     inputs = (
         step.steps,
         number("exposed", step.overlap, "", EFFICIENCY),
+        number("exchanges", exchanges(step.work), "a layer", "derived"),
         number("layers", sums.moe_layers * step.work.stage / scenario.pp, "", "model"),
         number("tp", scenario.tp, "devices", scenario.origins.get("tp", "derived")),
         step.tokens,
@@ -78,10 +90,31 @@ def expert_parallel(step: DerivedStep) -> Written:
         number("experts_a_token", sums.experts_per_token, "", "model"),
         number("ep", scenario.ep, "devices", scenario.origins.get("ep", "derived")),
         number("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY),
-        number("nodes", expert_nodes(scenario, links), "", "derived"),
+        number("copies_across", copies_across(scenario, nodes, sums.experts_per_token), "a token", "derived"),
         number("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY),
     )
     inside = "experts_a_token * (ep - 1) / ep / link"
-    across = "(nodes - 1) * (1 - (1 - 1 / nodes) ** experts_a_token) / network"
-    formula = f"micro_steps * exposed * 4 * layers * tokens / tp * width * 2 * max({inside}, {across})"
+    across = "copies_across / network"
+    formula = f"micro_steps * exposed * exchanges * layers * tokens / tp * width * 2 * max({inside}, {across})"
     return "tokens sent to the devices of their experts and back", formula, inputs
+
+
+def gradient_sync(step: DerivedStep) -> Written:
+    """What it takes to add gradients up, those of experts between fewer devices."""
+    (rest, ranks, stride), (experts, alike, apart) = gradient_rings(step.scenario, step.sums, step.ranks)
+    ring = step.links.ring
+    inputs = [
+        number("exposed", step.links.exposed, "", EFFICIENCY),
+        number("weights", rest, "", "model"),
+        number("ranks", ranks, "devices", "derived"),
+        number("link", ring(ranks, stride), "bytes/s", EFFICIENCY),
+    ]
+    text, moved = "gradients added up over the devices once a step", "weights * (ranks - 1) / ranks / link"
+    if experts and alike > 1:
+        inputs += [
+            number("expert_weights", experts, "", "model"),
+            number("alike", alike, "devices", "derived"),
+            number("expert_link", ring(alike, apart), "bytes/s", EFFICIENCY),
+        ]
+        moved = f"({moved} + expert_weights * (alike - 1) / alike / expert_link)"
+    return text, f"exposed * 4 * {moved}", tuple(inputs)

@@ -9,9 +9,9 @@ from ..scenario import Scenario
 from ..timing.experts import fill_tokens, product_rate, routing_seconds
 from ..timing.inference import InferenceTime
 from ..timing.prefill import prompt_tokens
-from ..timing.products import SHARP, attention_seconds, matrix_passes
+from ..timing.products import attention_seconds, matrix_passes
 from ..timing.rates import peak_flop_per_s
-from ..timing.reading import forward_of, packed_seconds, pass_seconds
+from ..timing.reading import SHARP, forward_of, packed_seconds, pass_seconds
 from .explain_prompt import Prefill
 from .result import TermInput
 from .terms import EFFICIENCY, Written, number

@@ -26,12 +26,12 @@ from ..timing.step import (
     gathered_weights,
     host_seconds,
     shard_weights,
-    shared_weights,
+    sharpness,
 )
 from ..timing.work import Work, work_of
 from ..workload.kernels import launched_singly, multiplies_integers
 from .explain_adapters import adapters, merging
-from .explain_experts import expert_parallel, routing
+from .explain_experts import expert_parallel, gradient_sync, routing
 from .result import Term, TermInput
 from .terms import EFFICIENCY, Written, number, term
 
@@ -244,8 +244,10 @@ class _Step:
             self.steps,
             number("device_seconds", self._seconds(DEVICE), "s", "derived"),
             number("host_seconds", host, "s", EFFICIENCY),
+            number("sharpness", sharpness(self.rates, self.work), "", EFFICIENCY),
         )
-        formula = "micro_steps * ((device_seconds ** 4 + host_seconds ** 4) ** 0.25 - device_seconds)"
+        both = "(device_seconds ** sharpness + host_seconds ** sharpness) ** (1 / sharpness)"
+        formula = f"micro_steps * ({both} - device_seconds)"
         many = f"{launches_of(scenario):,.0f} kernels" if self.rates.eager and launched_singly(scenario) else "kernels"
         return f"the host launches {many}, as far as the device has to wait for that", formula, inputs
 
@@ -313,9 +315,7 @@ class _Step:
         return "waiting while the pipeline fills and empties", formula, inputs
 
     def gradient_sync(self) -> Written:
-        formula = "exposed * 4 * weights * (ranks - 1) / ranks / link"
-        shared = self._gathered(shared_weights(self.scenario, self.sums))
-        return "gradients added up over the devices once a step", formula, shared
+        return gradient_sync(self)
 
     def rollout(self) -> Written:
         rollout, origins = rollout_of(self.scenario), self.scenario.origins

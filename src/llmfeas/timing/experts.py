@@ -64,20 +64,33 @@ def routing_seconds(work: Work, rates: TrainingRates) -> float:
 
 
 def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> float:
-    """Four all-to-alls a layer of experts: every token to the devices of its experts and back, both directions.
+    """Two all-to-alls a layer of experts and pass: every token to the devices of its experts and back.
 
-    Tensor-parallel ranks send a part of the sequence each. Inside a node a token travels once for each of its experts;
-    between nodes once for each other node that holds one of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and
-    is handed on over the fast link (DeepEP).
+    Forward, backward, and once more where layers are run again. Tensor-parallel ranks send a part of the sequence each.
+    Inside a node a token travels once for each of its experts; so it does between nodes, but where it is sent once to
+    each other node that holds one of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and is handed on over the
+    fast link (DeepEP).
     """
     ep = scenario.ep
     if ep == 1:
         return 0.0
     sums, nodes = work.sums, expert_nodes(scenario, links)
-    token_bytes = 4 * sums.moe_layers * work.stage / work.divisor * work.tokens * sums.expert_reads * 2
+    token_bytes = exchanges(work) * sums.moe_layers * work.stage / work.divisor * work.tokens * sums.expert_reads * 2
     inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
-    across: float = (nodes - 1) * (1 - (1 - 1 / nodes) ** sums.experts_per_token) / links.network_bytes_per_s
+    across = copies_across(scenario, nodes, sums.experts_per_token) / links.network_bytes_per_s
     return token_bytes * max(inside, across)
+
+
+def exchanges(work: Work) -> float:
+    """All-to-alls of a layer of experts in a micro-step."""
+    return 2 * (1 + work.graded + work.replayed)
+
+
+def copies_across(scenario: Scenario, nodes: float, experts: float) -> float:
+    """Times that a token leaves its node on its way to `experts` of them."""
+    if scenario.engine_record.training.sends_once:
+        return float((nodes - 1) * (1 - (1 - 1 / nodes) ** experts))
+    return experts * (nodes - 1) / nodes
 
 
 def expert_nodes(scenario: Scenario, links: Links) -> float:

@@ -9,9 +9,6 @@ from .experts import fill_tokens, fullest, product_rate
 from .rates import TrainingRates
 from .work import Work
 
-SHARP = 4
-"""Exponent of the soft maximum of device and host time."""
-
 
 def matrix_seconds(work: Work, rates: TrainingRates) -> float:
     """Matrix products with the head: `2 tokens (passes + repeats) weights / rate`, slower with few tokens.

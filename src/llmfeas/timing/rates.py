@@ -64,6 +64,11 @@ class ExpertRates:
     """Bytes moved for one weight of stacked experts and pass where adapters are merged into them."""
     host_seconds_per_layer: float
     """More of a layer with experts: tokens counted, sorted and sent, which no graph holds."""
+    host_seconds_waited: float
+    """The same in public code, beside the kernels that its walk counts."""
+    sharpness: float
+    """Exponent of the soft maximum of device and host time in a step of a mixture: between its large products are
+    kernels so small, and counts that the host reads, that now one waits and now the other."""
     host_seconds_each: float
     """Of one expert, forward and backward, where experts run one after the other."""
 
@@ -83,6 +88,8 @@ class TrainingRates:
     decode: float
     decode_gptq: float
     host_seconds_per_layer: float
+    sharpness: float
+    """Exponent of the soft maximum of device and host time in a step: 1 where the two take turns."""
     fill_tokens: float
     """Tokens of a micro-step at which matrix products run at half of their rate."""
     experts: ExpertRates
@@ -114,13 +121,12 @@ def training_rates(
     gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
     matrix = min(half * share * gain, BEST_SHARE * peak)
     unfused = generation.value if traits.attention == "scaled" else 1.0
-    fused = _fused_share(efficiency, device, generation.value, flash)
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
     width = 2.0 if precision in FULL_PRECISION else 1.0
     decode = memory / (2.6 * value("training.dequant"))
     return TrainingRates(
         matrix=matrix,
-        attention=half * fused,
+        attention=half * _fused_share(efficiency, device, generation.value, flash),
         attention_eager=half * value("training.attention_eager") * unfused,
         stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
@@ -129,6 +135,7 @@ def training_rates(
         decode_gptq=decode / value("training.dequant_gptq"),
         host_seconds_per_layer=value("training.host.plain" if eager else "training.host.tuned"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
+        sharpness=max(1.0, value("training.host.sharpness")),
         experts=_expert_rates(efficiency, device, matrix, min(share, BEST_SHARE) * device.fp32_flop_per_s),
         tuned=tuned,
         eager=eager,
@@ -179,6 +186,8 @@ def _expert_rates(efficiency: Efficiency, device: Device, matrix: float, wide: f
         imbalance=value("training.imbalance"),
         merged_bytes=value("training.merged_bytes"),
         host_seconds_per_layer=value("training.host.routing"),
+        host_seconds_waited=value("training.host.routing_waited"),
+        sharpness=max(1.0, value("training.host.sharpness_moe")),
         host_seconds_each=value("training.host.expert"),
     )
 

@@ -17,7 +17,7 @@ from ..scenario import Scenario, cached_across_batches
 from ..walk.candidates import PeakCandidates
 from .decode import eager_factor
 from .experts import routing_seconds
-from .products import SHARP, attention_seconds, decoding_seconds, matrix_seconds
+from .products import attention_seconds, decoding_seconds, matrix_seconds
 from .rates import TrainingRates, rates_of
 from .work import Work, work_of
 
@@ -25,6 +25,9 @@ PUBLIC_TRAINING = "pytorch"
 """The engine that trains by public code."""
 UNPACKED = ("nf4", "gptq", "awq")
 """Formats whose weights are unpacked to 16 bits before each product."""
+
+SHARP = 4
+"""Exponent of the soft maximum of device and host time in a forward pass, all of whose layers are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,6 @@ def forward_of(scenario: Scenario, length: int) -> Forward:
 def _host_seconds(scenario: Scenario, work: Work, rates: TrainingRates, kernels: int) -> float:
     """What the host needs to launch a pass: more of weights in few bits, and of experts that it visits."""
     efficiency, experts = scenario.tables.efficiency, rates.experts
-    visits = experts.host_seconds_each * work.expert_calls + experts.host_seconds_per_layer * work.sums.moe_layers
+    visits = experts.host_seconds_each * work.expert_calls + experts.host_seconds_waited * work.sums.moe_layers
     launches = efficiency.value("prefill.eager_launch") * kernels
     return (launches + visits / 3) * eager_factor(efficiency, scenario.device, scenario.quant)

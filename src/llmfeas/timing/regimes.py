@@ -130,8 +130,9 @@ def paced(efficiency: Efficiency, regime: str, *, by_host: bool) -> str:
 WRITTEN_FACTOR = 2.0
 """Widening for trainings that write their answers first. Three runs of NeMo RL 0.4 on H100, which nothing was fitted to
 (docs/about/performance-summary.md: Llama 3.1 8B, Qwen3 32B and 30B-A3B, with the lengths that answers had on average),
-took 2.1, 0.96 and 1.9 times as long as computed: steps wait for their longest answer, and for weights to arrive. Ten of
-version 0.6 on H100 and GB200 with their longest answers had seven inside; data/measurements/rl.yaml has them."""
+took 2.1, 0.96 and 1.9 times as long as computed: steps wait for their longest answer. Of 22 more (NeMo RL 0.5 and 0.6,
+verl, Miles), with average lengths, 20 are inside since weights are handed over tensor by tensor, 15 before
+(data/measurements/rl.yaml, post_training.yaml)."""
 
 
 def unmeasured(found: Interval, task: str, *, written: bool) -> Interval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps, writes_itself
-from ..model.sums import architecture_sums
+from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.serving import readers, writers
@@ -94,18 +94,31 @@ def _slowdown(scenario: Scenario, writing: Scenario) -> float:
 
 
 def renewing_seconds(scenario: Scenario) -> float:
-    """Each device gathers every weight in 16 bits, for its engine to take its part; adapters are next to nothing.
+    """Every weight goes to the engine that writes, tensor by tensor, each expert's by itself, and all devices gather it
+    in 16 bits, for its engine to take its part; adapters are next to nothing.
 
-    Formula: 2 x weights x (devices - 1) / devices / link.
+    Formula: tensors x seconds of one + 2 x weights x (devices - 1) / devices / link.
     """
     devices = scenario.num_devices
-    if devices == 1 or writes_itself(scenario) or scenario.trains_adapters:
+    if writes_itself(scenario) or scenario.trains_adapters:
         return 0.0
+    sums = architecture_sums(scenario.model.architecture)
+    handed = handed_tensors(sums) * scenario.tables.efficiency.value("rollout.handing")
+    if devices == 1:
+        return handed
     links = device_links(
         scenario.tables.efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s
     )
-    weights = architecture_sums(scenario.model.architecture).parameters
-    return 2 * weights * (devices - 1) / devices / links.ring(devices)
+    return handed + 2 * sums.parameters * (devices - 1) / devices / links.ring(devices)
+
+
+def handed_tensors(sums: Sums) -> int:
+    """Tensors under which public code knows the weights: of each expert its own."""
+    return sums.tensors + EXPERT_TENSORS * sums.moe_layers * sums.experts
+
+
+EXPERT_TENSORS = 3
+"""Of one expert: gate, up and down."""
 
 
 def rollout_seconds(scenario: Scenario) -> float:

@@ -29,7 +29,7 @@ from .offload import (
     swapped_bytes,
     weight_bytes_gathered,
 )
-from .products import SHARP, attention_seconds, matrix_seconds, streaming_seconds, unpacking_seconds
+from .products import attention_seconds, matrix_seconds, streaming_seconds, unpacking_seconds
 from .rates import TrainingRates, rates_of
 from .rollouts import rollout_seconds
 from .work import Work, forwards_beside, slowest_stage, work_of
@@ -48,15 +48,26 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
         factor *= value("training.host.hooks")
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
     passes = (1 + 2 * work.graded + work.replayed) / 3
-    calls = rates.experts.host_seconds_each * work.expert_calls
-    routing = rates.experts.host_seconds_per_layer * work.sums.moe_layers
-    inside = passes * (calls + routing)
-    inside += value("training.host.launch") * work.turns * work.sums.loop_launches * 3 * passes
     singly = rates.eager and launched_singly(scenario)
+    calls = rates.experts.host_seconds_each * work.expert_calls
+    each = rates.experts.host_seconds_waited if singly else rates.experts.host_seconds_per_layer
+    inside = passes * (calls + each * work.sums.moe_layers)
+    inside += value("training.host.launch") * work.turns * work.sums.loop_launches * 3 * passes
     inside += 0.0 if singly else passes * rates.host_seconds_per_layer * work.sums.blocks
     launches = value("training.host.launch") * launches_of(scenario) if singly else 0.0
     unpacking = unpacking_launch_seconds(scenario, rates, work) * work.sums.blocks
     return factor * launches + (factor * inside + unpacking) * work.stage / scenario.pp
+
+
+def sharpness(rates: TrainingRates, work: Work) -> float:
+    """Exponent of the soft maximum of device and host time."""
+    return rates.experts.sharpness if work.sums.experts else rates.sharpness
+
+
+def together(device: float, host: float, sharp: float) -> float:
+    """Seconds of two that work side by side, as a soft maximum."""
+    seconds: float = (device**sharp + host**sharp) ** (1 / sharp)
+    return seconds
 
 
 def unpacking_launch_seconds(scenario: Scenario, rates: TrainingRates, work: Work) -> float:
@@ -127,11 +138,28 @@ def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> 
     return shard * (ranks - 1) / ranks * moved / links.ring(ranks, scenario.tp)
 
 
-def gradient_sync_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
-    """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none."""
+def gradient_sync_seconds(scenario: Scenario, sums: Sums, links: Links, ranks: int) -> float:
+    """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none.
+
+    Those of experts pass between the ranks that have the same ones, which lie as far apart as all experts of a layer.
+    """
     if scenario.zero >= 3 or ranks == 1 or scenario.trains_adapters:
         return 0.0
-    return links.exposed * 4 * shard * (ranks - 1) / ranks / links.ring(ranks, scenario.tp)
+    rings = gradient_rings(scenario, sums, ranks)
+    return (
+        links.exposed
+        * 4
+        * sum(weights * (members - 1) / members / links.ring(members, stride) for weights, members, stride in rings)
+    )
+
+
+def gradient_rings(scenario: Scenario, sums: Sums, ranks: int) -> tuple[tuple[float, int, int], ...]:
+    """Weights of one rank, the ranks that have them alike, and how far apart these lie: of experts and of the rest."""
+    apart = scenario.ep * scenario.expert_tp
+    experts = sums.routed_weights / apart / scenario.pp
+    rest = (sums.parameters - sums.routed_weights) / scenario.tp / scenario.pp
+    alike = max(1, ranks * scenario.tp // apart)
+    return (rest, ranks, scenario.tp), (experts, alike, apart)
 
 
 def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int) -> float:
@@ -233,7 +261,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     }
     device = sum(parts.values())
     host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)
-    busy = (device**SHARP + host**SHARP) ** (1 / SHARP)
+    busy = together(device, host, sharpness(rates, work))
     parts["host"] = busy - device
     parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
     parts["expert_parallel"] = overlap * expert_parallel_seconds(scenario, work, links)
@@ -246,7 +274,7 @@ def step_parts(scenario: Scenario) -> dict[str, float]:
     steps = scenario.micro_steps
     parts = {name: seconds * steps for name, seconds in parts.items()}
     parts["bubble"] = busy * steps * bubble_share(scenario)
-    parts["gradient_sync"] = gradient_sync_seconds(scenario, shared_weights(scenario, work.sums), links, ranks)
+    parts["gradient_sync"] = gradient_sync_seconds(scenario, work.sums, links, ranks)
     parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
     parts["rollout"] = rollout_seconds(scenario)
     return parts
