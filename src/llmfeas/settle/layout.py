@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from math import gcd, isqrt
+from math import gcd, inf, isqrt
 from typing import Any
 
 from ..catalog.architecture import Architecture, Model
@@ -225,22 +225,39 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
         return min(laid_out, key=judge.floor_bytes)
     fitting: list[tuple[Scenario, bool]] = []
     peaks: dict[float, Scenario] = {}
+    for candidate, sure in _fitting(laid_out, draft, judge, peaks):
+        if sure and not searches:
+            return candidate
+        fitting.append((candidate, sure))
+    if not fitting:
+        return peaks[min(peaks)]
+    return _worthiest(fitting, judge) if searches else fitting[0][0]
+
+
+def first_fitting(scenario: Scenario, draft: Draft, judge: Judge, batch: int) -> Scenario | None:
+    """The layout that splits least of those that fit; None where none does. What is chosen fits if any does."""
+    found = _fitting(layouts(scenario, draft, batch), draft, judge, {})
+    return next((candidate for candidate, _ in found), None)
+
+
+def _fitting(
+    laid_out: Sequence[Scenario], draft: Draft, judge: Judge, peaks: dict[float, Scenario]
+) -> Iterator[tuple[Scenario, bool]]:
+    """Yield the layouts that fit, each with whether it surely does, up to MOST_SPLITTING times the first one's ranks;
+    `peaks` gets the expected peaks of all that were tried.
+    """
+    most = inf
     for candidate in laid_out:
-        if fitting and _ranks(candidate) > MOST_SPLITTING * _ranks(fitting[0][0]):
-            break
+        if _ranks(candidate) > most:
+            return
         if judge.hopeless(candidate):
             continue
         candidate = _chunked(candidate, draft, judge)
         peak = judge.peak_bytes(candidate)
         peaks.setdefault(peak.expected, candidate)
         if peak.expected <= judge.usable_bytes:
-            sure = peak.high <= judge.usable_bytes
-            if sure and not searches:
-                return candidate
-            fitting.append((candidate, sure))
-    if not fitting:
-        return peaks[min(peaks)]
-    return _worthiest(fitting, judge) if searches else fitting[0][0]
+            most = min(most, MOST_SPLITTING * _ranks(candidate))
+            yield candidate, peak.high <= judge.usable_bytes
 
 
 def _is_said(scenario: Scenario, draft: Draft) -> bool:
