@@ -132,14 +132,13 @@ def is_feasible(settled: Resolution) -> bool:
     counted = memory(scenario)
     if memory_status(counted, host_exceeds(scenario, counted.memory)) == "exceeds":
         return False
+    if scenario.is_training or scenario.tokens:
+        return estimate(settled, counted).verdict.status in FEASIBLE
     if scenario.has_load and is_followed(scenario):
         from .served_load import keeps_up
 
-        if not keeps_up(scenario):
-            return False
-    elif not scenario.is_training:
-        return True
-    return estimate(settled, counted).verdict.status in FEASIBLE
+        return keeps_up(scenario)
+    return True
 
 
 def _speed_notes(scenario: Scenario, time: TrainingTime | InferenceTime) -> tuple[Note, ...]:

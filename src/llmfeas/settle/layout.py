@@ -213,12 +213,17 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     may not; others, and who shards all weights, no more than they must. Where nothing fits, the layout with the
     smallest peak is taken; where not even weights and states do, the one with the least of them. `batch` is a global
     batch that was given, else 0.
+
+    Raises:
+        UsageError: the only layout there is cannot run.
     """
     if scenario.num_devices == 1:
         return scenario
     if _is_said(scenario, draft):
         return _chunked(_completed(scenario, draft, batch), draft, judge)
     laid_out, zeros = layouts(scenario, draft, batch), _zero_stages(scenario, draft)
+    if len(laid_out) == 1:
+        check_layout(laid_out[0])  # what cannot run is not weighed
     # A quantized base is divided only where it must be: few programs can.
     searches = (judge.fastest and scenario.zero < 3) or (len(zeros) > 1 and scenario.method != "qlora")
     if all(judge.hopeless(candidate) for candidate in laid_out):
