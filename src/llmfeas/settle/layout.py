@@ -212,18 +212,14 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     splits up to MOST_SPLITTING times as much as it must where that is faster, or where it surely fits and the fastest
     may not; others, and who shards all weights, no more than they must. Where nothing fits, the layout with the
     smallest peak is taken; where not even weights and states do, the one with the least of them. `batch` is a global
-    batch that was given, else 0.
-
-    Raises:
-        UsageError: the only layout there is cannot run.
+    batch that was given, else 0. Raises UsageError where none can run, all for one reason.
     """
     if scenario.num_devices == 1:
         return scenario
     if _is_said(scenario, draft):
         return _chunked(_completed(scenario, draft, batch), draft, judge)
     laid_out, zeros = layouts(scenario, draft, batch), _zero_stages(scenario, draft)
-    if len(laid_out) == 1:
-        check_layout(laid_out[0])  # what cannot run is not weighed
+    _check_any(laid_out)
     # A quantized base is divided only where it must be: few programs can.
     searches = (judge.fastest and scenario.zero < 3) or (len(zeros) > 1 and scenario.method != "qlora")
     if all(judge.hopeless(candidate) for candidate in laid_out):
@@ -241,16 +237,13 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
 
 def first_fitting(scenario: Scenario, draft: Draft, judge: Judge, batch: int) -> Scenario | None:
     """The layout that splits least of those that fit; None where none does. What is chosen fits if any does."""
-    found = _fitting(layouts(scenario, draft, batch), draft, judge, {})
-    return next((candidate for candidate, _ in found), None)
+    return next((fits for fits, _ in _fitting(layouts(scenario, draft, batch), draft, judge, {})), None)
 
 
 def _fitting(
     laid_out: Sequence[Scenario], draft: Draft, judge: Judge, peaks: dict[float, Scenario]
 ) -> Iterator[tuple[Scenario, bool]]:
-    """Yield the layouts that fit, each with whether it surely does, up to MOST_SPLITTING times the first one's ranks;
-    `peaks` gets the expected peaks of all that were tried.
-    """
+    """Yield those that fit, and whether they surely do; `peaks` gets the expected peaks of all that were tried."""
     most = inf
     for candidate in laid_out:
         if _ranks(candidate) > most:
@@ -263,6 +256,20 @@ def _fitting(
         if peak.expected <= judge.usable_bytes:
             most = min(most, MOST_SPLITTING * _ranks(candidate))
             yield candidate, peak.high <= judge.usable_bytes
+
+
+def _check_any(laid_out: Sequence[Scenario]) -> None:
+    """Refuse layouts of which none can run before they are weighed; where reasons differ the chosen one tells."""
+    refusals: dict[str, UsageError] = {}
+    for each in laid_out:
+        try:
+            check_layout(each)
+        except UsageError as error:
+            refusals[error.message] = error
+        else:
+            return
+    if len(refusals) == 1:
+        raise refusals.popitem()[1]
 
 
 def _is_said(scenario: Scenario, draft: Draft) -> bool:
