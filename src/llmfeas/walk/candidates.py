@@ -191,9 +191,13 @@ class PeakCandidates:
 
     def _envelope(self, moment: str, levels: tuple[Level, ...], s: int, share: float) -> tuple[Line, ...]:
         lines: list[tuple[float, float, Level]] = []
+        seen: set[tuple[int, ...]] = set()
         for one in levels:
             total = with_experts(one[0], self.experts) if self.experts else one[0]
-            c0, cb, cs, cbs, css, cbss, gradients = _unpacked(total)
+            polynomial = c0, cb, cs, cbs, css, cbss, gradients = _unpacked(total)
+            if polynomial[:6] in seen:
+                continue  # the one before has more gradients, and hides it
+            seen.add(polynomial[:6])
             intercept, slope = float(c0 + s * (cs + css * s)), float(cb + s * (cbs + cbss * s))
             lines.append((intercept + gradients * share, slope, one))
         return tuple(

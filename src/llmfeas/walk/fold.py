@@ -229,5 +229,5 @@ def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple
             total, level = next(iter(fullest.items()))
             more = total_of(level + shift) - total
             found |= {total + more: (level, shift) for total, level in fullest.items()}
-    for moment, found in fullest_of.items():  # of levels that are equal at some length the last one is told
-        yield moment, tuple((total, *found[total]) for total in sorted(found))
+    for moment, found in fullest_of.items():
+        yield moment, tuple((total, *found[total]) for total in sorted(found, reverse=True))
