@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.prices import current
 from llmfeas.catalog.store import Catalog, catalog
-from llmfeas.errors import UsageError
+from llmfeas.errors import LlmfeasError, UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.solve import QUESTIONS, solved
-from llmfeas.planning.solve.answer import spills
+from llmfeas.planning.solve.answer import lies_on_host, spills
 from llmfeas.settle import resolution
 
 MODELS = (
@@ -169,6 +169,42 @@ def test_max_model_skips_what_cannot_be_asked_and_says_so(ask: Ask, at_least: in
     assert found.at is not None
     assert int(found.notes[0].split()[0]) >= at_least
     assert "learned positions" in found.notes[0]
+
+
+SHORTLY: tuple[Ask, ...] = (
+    {"device": "8xh100-sxm", "task": "pretrain"},
+    {"device": "8xrtx-4090", "task": "lora", "deadline": "1h"},
+    {"device": "rtx-4090", "task": "finetune", "checkpointing": "full"},
+    {"device": "rtx-4070ti", "task": "inference", "context": 8192},
+    {"device": "rtx-4090", "task": "inference", "quant": "q4_k_m", "rate": 2},
+    {"device": "16xh100-sxm", "task": "pretrain", "tp": 8},
+)
+
+
+@pytest.mark.parametrize("ask", SHORTLY, ids=str)
+def test_max_model_counts_the_models_whose_estimates_are_feasible(ask: Ask) -> None:
+    few = copy(catalog())
+    vars(few)["models"] = {name: catalog().models[name] for name in [*catalog().models][::41]}
+    fixed = {"micro_batch": 1, **ask} if ask["task"] != "inference" else ask
+    works = 0
+    for model in few.models.values():
+        if not (model.has_weights and model.architecture.writes):
+            continue
+        try:
+            found = bare_answer({**fixed, "model": model.id}, catalog())
+        except LlmfeasError:
+            continue
+        works += found.verdict.status in ("feasible", "tight") and not lies_on_host(found.scenario)
+    assert works
+    assert solved("max-model", ask, few).answer["works"] == works
+
+
+def test_max_model_skips_the_same_however_devices_are_counted() -> None:
+    rest = {"task": "finetune", "seq_len": 4096}
+    counted, said = ({"device": "8xtpu-v6e", **rest}, {"device": "tpu-v6e", "num_devices": 8, **rest})
+    one, other = (solved("max-model", ask, thinned()) for ask in (counted, said))
+    assert one.answer == other.answer
+    assert one.notes == other.notes
 
 
 def thinned() -> Catalog:

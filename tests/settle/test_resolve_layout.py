@@ -10,6 +10,7 @@ from llmfeas.feasibility.core import estimate
 from llmfeas.memory.peak import memory, peak_bytes
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
+from llmfeas.walk.shared import walked_layers
 
 
 def settled(model: str, device: str, **asked: object) -> Scenario:
@@ -142,3 +143,10 @@ def test_public_code_divides_where_it_must_or_where_weights_lie_in_main_memory(
     asked: dict[str, str], stage: int
 ) -> None:
     assert settled(**asked).zero == stage
+
+
+def test_a_layout_that_cannot_run_is_refused_before_anything_is_walked() -> None:
+    before = walked_layers.cache_info().misses
+    with pytest.raises(UsageError, match="more stages than the 16 layers"):
+        settled("pythia-1b", "h100-sxm", num_devices=1024, task="pretrain", pp=64)
+    assert walked_layers.cache_info().misses == before

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Generic, TypeVar
 
+from ..memory.floor import rank_floor_bytes
 from ..memory.peak import CountedMemory, memory
 from ..memory.runtime import own_memory
+from ..memory.usable import usable_bytes
 from ..ranges import Range
 from ..record import replace
 from ..scenario import Scenario, cached_across_batches
@@ -20,11 +22,13 @@ from ..workload.flops import Flops, Lora, inference_flop, training_flop
 from ..workload.parameters import Parameters, bare_layers, lifts_input, parameters_of
 from ..workload.serving import answer_tokens
 from .cost import job_cost, serving_cost
-from .load_verdict import load_verdict
+from .load_verdict import is_followed, load_verdict
 from .long_run import long_run
 from .result import Cost, Estimate, Note, ServedLoad
 from .software import software_support
-from .verdict import verdict
+from .verdict import host_exceeds, memory_status, verdict
+
+FEASIBLE = ("feasible", "tight")
 
 
 @cached_across_batches
@@ -114,6 +118,27 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         failing=failing,
         priced=Once(partial(_serving_cost, scenario, time)) if cost is None else partial(_known, cost),
     )
+
+
+def is_feasible(settled: Resolution) -> bool:
+    """Whether the verdict of an estimate is feasible, be it tightly: what is known at once is looked at first, and what
+    no verdict hangs on not at all.
+    """
+    scenario = settled.scenario
+    if software_support(scenario, settled.backend)[0] == "unsupported":
+        return False
+    if scenario.is_training and rank_floor_bytes(scenario) > usable_bytes(scenario) and own_memory(scenario) is None:
+        return False  # spares the walk
+    counted = memory(scenario)
+    if memory_status(counted, host_exceeds(scenario, counted.memory)) == "exceeds":
+        return False
+    if scenario.is_training or scenario.tokens:
+        return estimate(settled, counted).verdict.status in FEASIBLE
+    if scenario.has_load and is_followed(scenario):
+        from .served_load import keeps_up
+
+        return keeps_up(scenario)
+    return True
 
 
 def _speed_notes(scenario: Scenario, time: TrainingTime | InferenceTime) -> tuple[Note, ...]:

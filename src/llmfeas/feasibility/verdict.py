@@ -19,6 +19,7 @@ IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
 """Without a deadline, training longer than this is called impractical."""
 
 Software = Literal["supported", "limited", "unsupported"]
+MemoryStatus = Literal["fits", "tight", "exceeds"]
 SOFTWARE_ORDER: tuple[Software, ...] = ("supported", "limited", "unsupported")
 """The best first."""
 
@@ -68,6 +69,14 @@ def host_exceeds(scenario: Scenario, memory: Memory) -> Note | None:
         f"the host would hold {format_bytes(on_machine)} of its {format_bytes(scenario.host_memory_bytes)} "
         "(--host-memory says what it really has)",
     )
+
+
+def memory_status(counted: CountedMemory, host: Note | None) -> MemoryStatus:
+    """What device and host say together, of which `host` is where that holds less than is needed."""
+    if host is not None or counted.refuses is not None:
+        return "exceeds"
+    memory, doubt = counted.memory, None if counted.serving is None else counted.serving.doubt
+    return "tight" if doubt is not None and memory.verdict == "fits" else memory.verdict
 
 
 def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, list[Note]]:
@@ -126,17 +135,13 @@ def verdict(
     budget, budget_reasons = budget_verdict(scenario, usd)
     memory, serving = counted.memory, counted.serving
     host = host_exceeds(scenario, memory)
-    memory_status = "exceeds" if host else memory.verdict
+    held = memory_status(counted, host)
     refusal, doubt = counted.refuses, None if serving is None else serving.doubt
-    if refusal is not None:
-        memory_status = "exceeds"
-    elif doubt is not None and memory_status == "fits":
-        memory_status = "tight"
     told = refusal or memory_reason(scenario, memory, serving)
     reasons = [*software_reasons, told, *([doubt] if doubt and not refusal else []), *([host] if host else [])]
     return Verdict(
-        status=_status(software, memory_status, time, budget, load[0]),
-        memory=memory_status,
+        status=_status(software, held, time, budget, load[0]),
+        memory=held,
         time=time,  # type: ignore[arg-type]
         budget=budget,  # type: ignore[arg-type]
         software=software,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..autograd.storage import numeric_sizes
 from ..scenario import Scenario
-from ..walk.candidates import Peak
-from ..walk.fold import candidate_at
+from ..walk.candidates import Peak, candidate_at
 from ..walk.step import walked_step
 from .training import fullest_rank
 

@@ -278,15 +278,17 @@ def _known(given: Mapping[str, Any], recorded: Mapping[str, Any], catalog: Catal
         rest.append(("concurrency", engines.many_requests(_at_once(given), given["device"], catalog)))
     # a file may change between two questions
     ask = _settled.__wrapped__ if _is_path(str(given["model"]), catalog) else _settled
-    return ask(catalog, tuple(given), tuple(recorded.items()), *chain.from_iterable(rest))
+    task = given.get("task")
+    told = tuple(name for name in given if name not in BATCH or task not in BY_NAME[name].tasks)
+    return ask(catalog, told, tuple(recorded.items()), *chain.from_iterable(rest))
 
 
 @lru_cache(maxsize=MAX_QUESTIONS, typed=True)
 def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: Any) -> Resolution:
     """Settle all but the batch, and the layout that it decides; `items` are names and values in turn.
 
-    Of requests at once they hold as many as tell which engine it is; `asked` names the batch's settings too. It raises
-    what `resolution` does.
+    Of requests at once they hold as many as tell which engine it is; `asked` names the batch's settings too, where they
+    may mean nothing to the task, or decide it. It raises what `resolution` does.
     """
     draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
     for path in catalog.overlay_paths:

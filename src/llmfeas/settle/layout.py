@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from math import gcd, isqrt
+from math import gcd, inf, isqrt
 from typing import Any
 
 from ..catalog.architecture import Architecture, Model
@@ -212,35 +212,64 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     splits up to MOST_SPLITTING times as much as it must where that is faster, or where it surely fits and the fastest
     may not; others, and who shards all weights, no more than they must. Where nothing fits, the layout with the
     smallest peak is taken; where not even weights and states do, the one with the least of them. `batch` is a global
-    batch that was given, else 0.
+    batch that was given, else 0. Raises UsageError where none can run, all for one reason.
     """
     if scenario.num_devices == 1:
         return scenario
     if _is_said(scenario, draft):
         return _chunked(_completed(scenario, draft, batch), draft, judge)
     laid_out, zeros = layouts(scenario, draft, batch), _zero_stages(scenario, draft)
+    _check_any(laid_out)
     # A quantized base is divided only where it must be: few programs can.
     searches = (judge.fastest and scenario.zero < 3) or (len(zeros) > 1 and scenario.method != "qlora")
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
     fitting: list[tuple[Scenario, bool]] = []
     peaks: dict[float, Scenario] = {}
+    for candidate, sure in _fitting(laid_out, draft, judge, peaks):
+        if sure and not searches:
+            return candidate
+        fitting.append((candidate, sure))
+    if not fitting:
+        return peaks[min(peaks)]
+    return _worthiest(fitting, judge) if searches else fitting[0][0]
+
+
+def first_fitting(scenario: Scenario, draft: Draft, judge: Judge, batch: int) -> Scenario | None:
+    """The layout that splits least of those that fit; None where none does. What is chosen fits if any does."""
+    return next((fits for fits, _ in _fitting(layouts(scenario, draft, batch), draft, judge, {})), None)
+
+
+def _fitting(
+    laid_out: Sequence[Scenario], draft: Draft, judge: Judge, peaks: dict[float, Scenario]
+) -> Iterator[tuple[Scenario, bool]]:
+    """Yield those that fit, and whether they surely do; `peaks` gets the expected peaks of all that were tried."""
+    most = inf
     for candidate in laid_out:
-        if fitting and _ranks(candidate) > MOST_SPLITTING * _ranks(fitting[0][0]):
-            break
+        if _ranks(candidate) > most:
+            return
         if judge.hopeless(candidate):
             continue
         candidate = _chunked(candidate, draft, judge)
         peak = judge.peak_bytes(candidate)
         peaks.setdefault(peak.expected, candidate)
         if peak.expected <= judge.usable_bytes:
-            sure = peak.high <= judge.usable_bytes
-            if sure and not searches:
-                return candidate
-            fitting.append((candidate, sure))
-    if not fitting:
-        return peaks[min(peaks)]
-    return _worthiest(fitting, judge) if searches else fitting[0][0]
+            most = min(most, MOST_SPLITTING * _ranks(candidate))
+            yield candidate, peak.high <= judge.usable_bytes
+
+
+def _check_any(laid_out: Sequence[Scenario]) -> None:
+    """Refuse layouts of which none can run before they are weighed; where reasons differ the chosen one tells."""
+    refusals: dict[str, UsageError] = {}
+    for each in laid_out:
+        try:
+            check_layout(each)
+        except UsageError as error:
+            refusals[error.message] = error
+        else:
+            return
+    if len(refusals) == 1:
+        raise refusals.popitem()[1]
 
 
 def _is_said(scenario: Scenario, draft: Draft) -> bool:

@@ -50,6 +50,13 @@ def weighed_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: in
     return found
 
 
+def fitting_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: int) -> Scenario | None:
+    """The same question in the first layout whose memory does; None where none does."""
+    probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
+    judge = layout.Judge(False, peak_bytes, rank_floor_bytes, usable_bytes(probe), layout_tokens_per_second)
+    return layout.first_fitting(probe, draft, judge, batch)
+
+
 def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[Scenario, int]:
     """Choose the layout of a training, and say how many were weighed for it."""
     work = 1

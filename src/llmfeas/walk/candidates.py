@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import itemgetter
+from struct import Struct
+from typing import TypeVar
 
-from ..autograd.storage import ACTIVATIONS, ARRIVING, LOGITS, WORKSPACE, Polynomial, packed_fields, with_experts
+from ..autograd.storage import (
+    ACTIVATIONS,
+    ARRIVING,
+    COMPONENT_BITS,
+    EXPERTS,
+    FIELD_MASK,
+    GRADIENTS,
+    LOGITS,
+    WORKSPACE,
+    Polynomial,
+    packed_fields,
+    with_experts,
+)
 from ..record import compact, dataclass, field
 from .inventory import Inventory
 
 MAX_ENVELOPES = 64
+
+_ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
+_GRADIENT_FIELDS = (FIELD_MASK | FIELD_MASK * EXPERTS) << GRADIENTS
+"""Gradients that stay are constants, or times the experts: two fields of their component."""
+_TOTAL = Struct("<6Q32xQ")
+"""The polynomial of a total, and its gradients, which lie behind the four fields that count experts."""
+
+Level = tuple[int, int, int]
+"""The total of a level of a stage, and what makes it up: a level of the walk, and by how much the stage's is higher."""
+
+
+def total_of(level: int) -> int:
+    """Packed sum of all components but weights and gradients, with these gradients as further fields.
+
+    Weights are left out, and gradients kept apart, because a rank's share of them is decided later (`RankState`). Of
+    the four components the upper two are added to the lower two, and of these two sums the upper to the lower: field by
+    field, since no field carries.
+    """
+    packed = level >> ARRIVING & _FOUR
+    packed = (packed >> 2 * COMPONENT_BITS) + (packed & _TWO)
+    return (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELDS
+
+
+def _unpacked(total: int) -> tuple[int, ...]:
+    """The coefficients of a total, and its gradients behind them."""
+    return _TOTAL.unpack(total.to_bytes(_TOTAL.size, "little"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +70,12 @@ class Candidate:
         """Gradients on their way, activations, logits and workspace: the total divided."""
         level = with_experts(self.level, self.experts)
         return tuple(packed_fields(level, part) for part in (ARRIVING, ACTIVATIONS, LOGITS, WORKSPACE))
+
+
+def candidate_at(level: int, moment: str, experts: int = 0) -> Candidate:
+    """A packed level of a walk as a candidate of a rank with so many experts, if the walk counts them apart."""
+    *total, gradients = _unpacked(total_of(with_experts(level, experts)))
+    return Candidate(moment, gradients, tuple(total), level, experts)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +125,9 @@ class Peak:
 class PeakCandidates:
     """All moments of one setup."""
 
-    candidates: tuple[Candidate, ...]
+    levels: tuple[tuple[str, tuple[Level, ...]], ...]
+    """For each moment's name the levels that can be its fullest, which ranks with other numbers of experts share."""
+    experts: int
     start: Candidate
     kept: Candidate
     end: Candidate
@@ -97,6 +146,12 @@ class PeakCandidates:
     """Bytes of those of the forward pass, without the loss, that no product makes."""
     envelopes: dict[tuple[int, float], tuple[MomentLines, ...]] = field(default_factory=dict, repr=False, compare=False)
     """The fullest levels found so far, by length and share of the gradients."""
+
+    @property
+    def candidates(self) -> Iterator[Candidate]:
+        """Every moment that can be the peak."""
+        for moment, levels in self.levels:
+            yield from (candidate_at(level + shift, moment, self.experts) for _, level, shift in levels)
 
     def streamed_bytes(self, micro_batch: int, seq_len: int) -> int:
         """The bytes that lie in the memory of the host between forward and backward."""
@@ -130,14 +185,25 @@ class PeakCandidates:
         if found is None:
             if len(self.envelopes) >= MAX_ENVELOPES:
                 self.envelopes.clear()
-            by_name: dict[str, list[Line]] = {}
-            for candidate in self.candidates:
-                intercept, slope = _at_length(candidate.total, seq_len)
-                line = intercept + candidate.gradients * share, slope, candidate
-                by_name.setdefault(candidate.moment, []).append(line)
-            found = tuple((name, upper_lines(lines)) for name, lines in by_name.items())
+            found = tuple((name, self._envelope(name, levels, seq_len, share)) for name, levels in self.levels)
             self.envelopes[seq_len, share] = found
         return found
+
+    def _envelope(self, moment: str, levels: tuple[Level, ...], s: int, share: float) -> tuple[Line, ...]:
+        lines: list[tuple[float, float, Level]] = []
+        seen: set[tuple[int, ...]] = set()
+        for one in levels:
+            total = with_experts(one[0], self.experts) if self.experts else one[0]
+            polynomial = c0, cb, cs, cbs, css, cbss, gradients = _unpacked(total)
+            if polynomial[:6] in seen:
+                continue  # the one before has more gradients, and hides it
+            seen.add(polynomial[:6])
+            intercept, slope = float(c0 + s * (cs + css * s)), float(cb + s * (cbs + cbss * s))
+            lines.append((intercept + gradients * share, slope, one))
+        return tuple(
+            (intercept, slope, candidate_at(level + shift, moment, self.experts))
+            for intercept, slope, (_, level, shift) in upper_lines(lines)
+        )
 
     def peak(
         self, micro_batch: int, seq_len: int, state: RankState, lines: tuple[MomentLines, ...] | None = None
@@ -205,9 +271,12 @@ MomentLines = tuple[str, tuple[Line, ...]]
 _SLOPE_FIRST = itemgetter(1, 0)
 
 
-def upper_lines(lines: list[Line]) -> tuple[Line, ...]:
+T = TypeVar("T")
+
+
+def upper_lines(lines: list[tuple[float, float, T]]) -> tuple[tuple[float, float, T], ...]:
     """Keep the lines that are above all others somewhere from 1 on (the upper envelope)."""
-    steepest: list[Line] = []
+    steepest: list[tuple[float, float, T]] = []
     top = -1.0
     ordered = sorted(lines, key=_SLOPE_FIRST)
     for line in reversed(ordered):
@@ -215,7 +284,7 @@ def upper_lines(lines: list[Line]) -> tuple[Line, ...]:
         if line[0] + line[1] > top:
             top = line[0] + line[1]
             steepest.append(line)
-    hull: list[Line] = []
+    hull: list[tuple[float, float, T]] = []
     for line in reversed(steepest):
         while len(hull) > 1 and _covers(hull, line):
             hull.pop()
@@ -223,7 +292,7 @@ def upper_lines(lines: list[Line]) -> tuple[Line, ...]:
     return tuple(hull)
 
 
-def _covers(hull: list[Line], line: Line) -> bool:
+def _covers(hull: list[tuple[float, float, T]], line: tuple[float, float, T]) -> bool:
     """Whether `line`, steeper and lower at 1 than any, leaves the last of the hull nowhere above."""
     before, last = hull[-2:]
     # `last` is above `before` only after they cross; `line` must be above it before that.

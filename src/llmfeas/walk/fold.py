@@ -11,13 +11,9 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from ..autograd.storage import (
-    ARRIVING,
-    COMPONENT_BITS,
-    EXPERTS,
     FIELD_BITS,
     FIELD_MASK,
     FIELDS,
-    GRADIENTS,
     HOST,
     MONOMIALS,
     ONE_TENSOR,
@@ -27,28 +23,25 @@ from ..autograd.storage import (
 from ..catalog.architecture import Architecture
 from ..model.setup import Setup
 from ..record import dataclass, field, replace
-from .candidates import Candidate, PeakCandidates
+from .candidates import Level, PeakCandidates, candidate_at, total_of
 from .inventory import RankWeight, inventory_of
 from .pattern import Outline, outline_of
 from .shared import Layers, common_setup, experts_of, rounded, walked_layers
 from .step import Walked
 
-_ONE, _TWO, _FOUR = ((1 << components * COMPONENT_BITS) - 1 for components in (1, 2, 4))
-_GRADIENT_FIELDS = (FIELD_MASK | FIELD_MASK * EXPERTS) << GRADIENTS
-"""Gradients that stay are constants, or times the experts: two fields of their component."""
 _SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(FIELDS + MONOMIALS + 1))
 """The highest bit of each field of a total, which no coefficient reaches: of the ten fields of the sum, and of those of
 the gradients up to the one that counts experts.
 """
 
-MOST_TRIES = 16
+MOST_TRIES = 32
 """With how many others a level is compared: one too many does less harm than the search for what hides it."""
 
 MOST_COUNTED = 16
 """Numbers of experts for which the candidates of a stage are kept."""
 
 Levels = dict[int, int]
-"""Packed levels by what decides of each of them."""
+"""Packed levels by what decides of each of them (`total_of`)."""
 
 
 @lru_cache(maxsize=384)
@@ -78,7 +71,7 @@ def _looks_elsewhere(architecture: Architecture) -> bool:
 class _Folded:
     """The levels of a stage that no other one hides, for any number of experts."""
 
-    levels: tuple[tuple[str, tuple[int, ...]], ...]
+    levels: tuple[tuple[str, tuple[Level, ...]], ...]
     start: int
     kept: int
     end: int
@@ -102,14 +95,10 @@ class _Folded:
         return found
 
     def _candidates(self, experts: int) -> PeakCandidates:
-        candidates: list[Candidate] = []
-        for moment, levels in self.levels:
-            found = {_total(with_experts(level, experts)): level for level in levels}
-            fullest = _undominated(found, MOST_TRIES) if experts else found
-            candidates += (candidate_at(level, moment, experts, total) for total, level in fullest.items())
         end = candidate_at(self.end, "optimizer", experts)
         return PeakCandidates(
-            candidates=tuple(candidates),
+            levels=self.levels,
+            experts=experts,
             start=candidate_at(self.start, "forward", experts),
             kept=candidate_at(self.kept, "forward", experts),
             end=end,
@@ -205,20 +194,8 @@ def _corners(shifts: list[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys((shifts[0], *inner, shifts[-1])))
 
 
-def _total(level: int) -> int:
-    """Packed sum of all components but weights and gradients, with these gradients as further fields.
-
-    Weights are left out, and gradients kept apart, because a rank's share of them is decided later (`RankState`). Of
-    the four components the upper two are added to the lower two, and of these two sums the upper to the lower: field by
-    field, since no field carries.
-    """
-    packed = level >> ARRIVING & _FOUR
-    packed = (packed >> 2 * COMPONENT_BITS) + (packed & _TWO)
-    return (packed >> COMPONENT_BITS) + (packed & _ONE) | level & _GRADIENT_FIELDS
-
-
-def _undominated(levels: Levels, tries: int) -> Levels:
-    """The levels that no other one reaches or exceeds in every coefficient; `tries`: with how many each is compared.
+def _undominated(levels: Levels) -> Levels:
+    """The levels that none of a few others reaches or exceeds in every coefficient, the largest first.
 
     All fields are compared at once: with the highest bit of each field set in advance, a difference keeps it where the
     field of `other` is at least as large, and loses it by a borrow, which never goes beyond that bit, where it is less.
@@ -233,32 +210,24 @@ def _undominated(levels: Levels, tries: int) -> Levels:
                 break
         else:
             front[total] = levels[total]
-            if len(above) < tries:
+            if len(above) < MOST_TRIES:
                 above.append(total | _SIGNS)
     return front
 
 
-def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The levels of the stage that no other one hides: first those of each place of the walk, then all."""
+def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple[str, tuple[Level, ...]]]:
+    """The levels of the stage of which few are hidden by others."""
     places: dict[tuple[str, int], Levels] = {}
     for level, moment, place in walk.marks:
-        places.setdefault((moment, place), {})[_total(level)] = level
-    fullest_of: dict[str, Levels] = {}
+        places.setdefault((moment, place), {})[total_of(level)] = level
+    fullest_of: dict[str, dict[int, tuple[int, int]]] = {}
     for (moment, place), levels in places.items():
-        fullest = _undominated(levels, len(levels))
+        fullest = _undominated(levels)
         found = fullest_of.setdefault(moment, {})
         for shift in shifts[place]:
             # A shift may be negative in parts, a level is not.
             total, level = next(iter(fullest.items()))
-            more = _total(level + shift) - total
-            found.update((total + more, level + shift) for total, level in fullest.items())
+            more = total_of(level + shift) - total
+            found |= {total + more: (level, shift) for total, level in fullest.items()}
     for moment, found in fullest_of.items():
-        yield moment, tuple(_undominated(found, MOST_TRIES).values())
-
-
-def candidate_at(level: int, moment: str, experts: int = 0, total: int | None = None) -> Candidate:
-    """A packed level of a walk as a candidate of a rank with so many experts, if the walk counts them apart; `total`:
-    its sum, where it is known.
-    """
-    total = _total(with_experts(level, experts)) if total is None else total
-    return Candidate(moment, total >> GRADIENTS & FIELD_MASK, packed_fields(total, 0), level, experts)
+        yield moment, tuple((total, *found[total]) for total in sorted(found, reverse=True))

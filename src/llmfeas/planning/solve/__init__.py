@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .answer import Answer
 
 QUESTIONS: Mapping[str, tuple[str, str, str]] = {
-    "max-model": ("settings", "max_model", "The largest models that this hardware takes for a task."),
+    "max-model": ("largest_model", "max_model", "The largest models that this hardware takes for a task."),
     "max-batch": ("settings", "max_batch", "The largest micro-batch; in inference, the most requests at once."),
     "max-users": ("served", "max_users", "The most users, each with a request under way, that keep to targets."),
     "max-rate": ("served", "max_rate", "The most requests a second that a server keeps up with, and with targets."),

@@ -115,15 +115,10 @@ def lateness(request: Request, catalog: Catalog) -> float:
     return 0.0 if software_support(scenario, known.backend)[0] == "unsupported" else factor
 
 
-def is_feasible(request: Request, catalog: Catalog, *, on_host: bool = False) -> bool:
-    """Whether a request works, be it tightly; on the device alone unless layers on the host are asked for, or allowed
-    with `on_host`.
-    """
-    return works(kept_up(request, catalog), on_host=on_host)
-
-
 def works(result: Estimate | None, *, on_host: bool) -> bool:
-    """Whether a request that was estimated works, as `is_feasible` asks."""
+    """Whether a request that was estimated works, be it tightly: on the device alone unless layers may lie on the host
+    (`on_host`).
+    """
     return result is not None and result.verdict.status in FEASIBLE and (on_host or not spills(result))
 
 

@@ -1,24 +1,21 @@
-"""The last value of one setting that works, or the first that does: batch, length, rank, memory, devices, model."""
+"""The last value of one setting that works, or the first that does: batch, length, rank, memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
 
-from ...catalog.architecture import Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.result import Estimate
-from ...feasibility.verdict import host_exceeds
+from ...feasibility.verdict import host_exceeds, memory_status
 from ...memory.peak import memory
 from ...options import GROUPED
 from ...record import dataclass
 from ...settle import resolution
-from ...workload.parameters import parameters
-from ..asked import REFUSALS, skipped
+from ..asked import REFUSALS
 from ..bisection import largest, smallest
-from .answer import Answer, Request, estimated, is_feasible, kept_up, lies_on_host, may_run, outcome, without, works
+from .answer import Answer, Request, kept_up, lies_on_host, may_run, outcome, works
 
 MEBIBYTE = 2**20
 ON_HOST = "the model does not fit on the device alone: what is more takes room from its layers, and speed with them"
@@ -104,9 +101,7 @@ def _fits(request: Request, catalog: Catalog, *, on_host: bool) -> bool:
     if lies_on_host(scenario) and not on_host:
         return False
     found = memory(scenario)
-    if found.refuses is not None:
-        return False
-    return found.memory.verdict != "exceeds" and host_exceeds(scenario, found.memory) is None
+    return memory_status(found, host_exceeds(scenario, found.memory)) != "exceeds"
 
 
 def _inference(request: Request) -> bool:
@@ -153,61 +148,3 @@ def min_memory(request: Request, catalog: Catalog) -> Answer:
     return inverted(
         "min-memory", SearchedSetting("memory", 1, 2**30, unit=MEBIBYTE, grows_harder=False), fixed, catalog
     )
-
-
-SHOWN = 10
-
-
-def max_model(request: Request, catalog: Catalog) -> Answer:
-    """The catalog's models that work, the largest first, and the smallest larger one that does not: those whose weights
-    were published, and which write (but where vectors or scores are asked for).
-
-    Each runs as asked, training at micro-batch 1 where nothing is said.
-
-    Raises:
-        UsageError: where a model is given.
-    """
-    if request.get("model") is not None:
-        raise UsageError("contradiction", "solve max-model searches --model", "Leave --model out.")
-    fixed = without(request, "model")
-    if request.get("task") != "inference":
-        fixed = {"micro_batch": 1, **fixed}
-    refused: dict[str, UsageError] = {}
-    read = request.get("task") in ("embed", "reward")
-    published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
-    ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
-    working = [model for model in ordered if _works(model, fixed, catalog, refused)]
-    ordered = [model for model in ordered if model.id not in refused]
-    notes = (skipped(list(refused.values()), "models"),) if refused else ()
-    if not working:
-        smallest = ordered[0].id if ordered else next(iter(refused))
-        beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
-        return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works", *notes))
-    best = working[-1]
-    limit = parameters(best).total
-    answer = {
-        "model": best.id,
-        "parameters": limit,
-        "works": len(working),
-        "of": len(ordered),
-        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(working[-SHOWN:])],
-    }
-    larger = [model for model in ordered if parameters(model).total > limit]
-    beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
-    return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
-
-
-def _works(model: Model, fixed: Request, catalog: Catalog, refused: dict[str, UsageError]) -> bool:
-    """Whether a model works; whose weights alone are too much is not walked, what cannot be asked goes to `refused`."""
-    tried = {**fixed, "model": model.id}
-    try:
-        if fixed.get("num_devices") is None:
-            scenario = resolution(tried, catalog).scenario
-            if memory_lower_bound({}, scenario) > scenario.memory_bytes:
-                return False
-        return is_feasible(tried, catalog)
-    except UsageError as error:
-        if error.code not in REFUSALS:
-            raise
-        refused[model.id] = error
-        return False

@@ -1,0 +1,98 @@
+"""The largest model that works."""
+
+from __future__ import annotations
+
+from ...catalog.joined import Joined
+from ...catalog.store import Catalog
+from ...errors import UsageError
+from ...feasibility.bounds import least_miss, time_limit_seconds
+from ...feasibility.core import is_feasible
+from ...feasibility.software import software_support
+from ...settle import Resolution, before_layout, resolution
+from ...settle.some_layout import that_fits
+from ...timing.training import training_time
+from ...workload.parameters import parameters
+from ..asked import REFUSALS, skipped
+from .answer import Answer, Request, estimated, lies_on_host, outcome, without
+from .fleet import LAYOUT
+
+SHOWN = 10
+
+
+def max_model(request: Request, catalog: Catalog) -> Answer:
+    """The catalog's models that work, the largest first, and the smallest larger one that does not: those whose weights
+    were published, and which write (but where vectors or scores are asked for).
+
+    Each runs as asked, training at micro-batch 1 where nothing is said.
+
+    Raises:
+        UsageError: where a model is given.
+    """
+    if request.get("model") is not None:
+        raise UsageError("contradiction", "solve max-model searches --model", "Leave --model out.")
+    fixed = without(request, "model")
+    if request.get("task") != "inference":
+        fixed = {"micro_batch": 1, **fixed}
+    refused: dict[str, UsageError] = {}
+    read = request.get("task") in ("embed", "reward")
+    published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
+    ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
+    working = [model for model in ordered if _works({**fixed, "model": model.id}, catalog, refused)]
+    ordered = [model for model in ordered if model.id not in refused]
+    notes = (skipped(list(refused.values()), "models"),) if refused else ()
+    if not working:
+        smallest = ordered[0].id if ordered else next(iter(refused))
+        beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
+        return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works", *notes))
+    best = working[-1]
+    limit = parameters(best).total
+    answer = {
+        "model": best.id,
+        "parameters": limit,
+        "works": len(working),
+        "of": len(ordered),
+        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(working[-SHOWN:])],
+    }
+    larger = [model for model in ordered if parameters(model).total > limit]
+    beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
+    return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
+
+
+def _works(request: Request, catalog: Catalog, refused: dict[str, UsageError]) -> bool:
+    """Whether a model works on the device alone; what cannot be asked goes to `refused`."""
+    try:
+        known = before_layout(request, catalog)
+        surely = _in_any_layout(request, known)
+        if surely is not None:
+            return surely
+        settled = resolution(request, catalog)
+        return not lies_on_host(settled.scenario) and is_feasible(settled)
+    except UsageError as error:
+        if error.code not in REFUSALS:
+            raise
+        refused[str(request["model"])] = error
+        return False
+
+
+AT_EASE = 4.0
+"""So many times over a training ends in time in a layout that fits: it does in the one that is chosen, which is not
+slower than others by more than a fifth, but for what is calibrated apart."""
+
+
+def _in_any_layout(request: Request, known: Resolution) -> bool | None:
+    """Whether a training over several devices works however it is laid out; None where only the layout tells, or one
+    may be refused.
+    """
+    scenario = known.scenario
+    if known.open_draft is None or not scenario.is_training or isinstance(scenario.device, Joined):
+        return None
+    if any(request.get(name) is not None for name in LAYOUT):
+        return None
+    if software_support(scenario, known.backend)[0] == "unsupported" or least_miss(scenario) > 1:
+        return False
+    if scenario.offload != "none" or scenario.loss is not None or scenario.budget_usd is not None:
+        return None
+    fits = that_fits(request, known)
+    if fits is None or AT_EASE * training_time(fits.scenario).total_seconds.expected > time_limit_seconds(scenario):
+        return None
+    return True
