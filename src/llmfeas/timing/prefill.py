@@ -127,6 +127,7 @@ def prefill_rates(
     element_bytes = 4 if path.family == "llama.cpp" else 2
     experts = efficiency.first(f"prefill.{path.family}_moe", f"prefill.{path.backend}_moe", "prefill.moe")
     own = f"prefill.attention.{path.family}", f"prefill.attention.{path.backend}"
+    stream = efficiency.value(efficiency.first(f"prefill.{path.family}_stream", "prefill.stream"))
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
@@ -134,7 +135,7 @@ def prefill_rates(
         fill_width=0.0 if path.backend == "cpu" else efficiency.amount(f"{experts}_width"),
         attention=product_flop_per_s(device, precision) * efficiency.value(efficiency.first(*own, attention)),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
-        stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
+        stream=device.bandwidth_bytes_per_s / (element_bytes * stream),
         layer_seconds=efficiency.value("prefill.fixed"),
         path=name,
         priors=int(efficiency.parameters[name].prior),
