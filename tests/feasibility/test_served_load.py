@@ -69,7 +69,7 @@ def test_what_is_written_under_a_load_is_one_figure() -> None:
 def test_no_load_is_followed_before_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llmfeas.feasibility.served_load.load", lambda *_: pytest.fail("followed"))
     found = served(concurrency=7)
-    assert found.verdict.status == "feasible" and found.speed.expected > 0
+    assert found.verdict.status == "feasible" and found.unloaded_speed.expected > 0
 
 
 def test_one_user_is_served_as_one_request() -> None:
@@ -252,3 +252,18 @@ def test_no_load_finishes_more_than_the_most() -> None:
 def test_an_endless_rate_is_all_at_once() -> None:
     """As vLLM's benchmark says it: --request-rate inf."""
     assert load_of(request_rate="inf", requests=50) == load_of(requests=50)
+
+
+def test_passes_are_as_wide_as_the_server_is_told() -> None:
+    """The host starts a wide pass once, however many prompts it holds."""
+    narrow, wide = (served(requests=100, max_num_batched_tokens=tokens) for tokens in (1024, 16384))
+    assert first_token(wide) < 0.9 * first_token(narrow)
+
+
+def test_stages_work_on_a_pass_each() -> None:
+    """A server keeps as many passes under way as it has stages: two devices finish a quarter more than one."""
+    one, two = (
+        load_of(requests=400, concurrency=100, num_devices=count, tp=1, pp=count)["output_tokens_per_second"]
+        for count in (1, 2)
+    )
+    assert two["expected"] > 1.25 * one["expected"]

@@ -33,6 +33,15 @@ def test_speed_is_relative_to_the_baseline() -> None:
     assert other.relative_speed.low < expected < other.relative_speed.high
 
 
+def test_the_speed_under_a_load_is_what_is_written_under_it() -> None:
+    asked = {"task": "inference", "prompt": 1000, "output": 300, "rate": 4}
+    rows = comparison(asked, ["llama-3-8b"], ["h100-sxm", "l40s"], catalog()).rows
+    for row in rows:
+        load = row.estimate.load
+        assert load is not None and row.estimate.speed == load.output_tokens_per_second
+        assert row.ranked(1).under_load
+
+
 def test_a_baseline_that_cannot_run_it_gives_no_speeds_and_says_why() -> None:
     found = comparison({"task": "finetune"}, ["llama-2-7b"], ["h200"], catalog(), baseline="gtx-1060-6gb")
     assert found.rows[0].relative_speed is None

@@ -106,6 +106,26 @@ def test_a_server_that_does_not_keep_up_gets_more_copies() -> None:
     assert any(remedy.changes.get("num_devices") and remedy.changes.get("tp") == 1 for remedy in remedies)
 
 
+@pytest.mark.parametrize("more", [{}, {"tp": 4}])
+def test_a_load_that_is_missed_gets_more_copies_on_the_same_devices(more: dict[str, object]) -> None:
+    """A model that fits one device is spread over all of them where nobody says a layout."""
+    asked = {**SERVED, "num_devices": 8, "concurrency": 512, "tpot": "20ms", "max_num_seqs": 512, **more}
+    answered = bare_answer(asked)
+    assert answered.verdict.load == "missed"
+    remedies = list(nearest_remedies(asked, answered, catalog()))
+    copies = [remedy for remedy in remedies if "num_devices" not in remedy.changes and remedy.changes.get("pp") == 1]
+    assert copies and all(remedy.status in WORKS and remedy.output_tokens_per_second for remedy in copies)
+
+
+def test_a_remedy_says_what_is_written_under_its_load() -> None:
+    """Beside the price of a million tokens, which is that of those written under the load."""
+    asked = {**SERVED, "rate": 40, "price": 3.6}
+    for way in plan(asked, catalog()).ways:
+        found = bare_answer({**asked, **way.settings})
+        assert found.load is not None
+        assert way.remedy.output_tokens_per_second == found.load.output_tokens_per_second.expected
+
+
 def test_a_plan_for_missed_targets_names_the_fewest_devices_and_leaves_the_requests_as_they_are() -> None:
     asked = {**SERVED, **TARGETS, "rate": 60}
     fewest = solved("min-devices", asked, catalog())

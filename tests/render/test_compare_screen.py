@@ -84,3 +84,9 @@ def test_what_the_legend_explains_is_there(width: int) -> None:
 
 def test_what_is_lent_for_nothing_is_free() -> None:
     assert " free" in screen(["gpt2"], ["kaggle-2xt4"], 120)
+
+
+def test_a_load_that_is_missed_is_said_in_a_word() -> None:
+    load = {"task": "inference", "prompt": 1000, "output": 300, "concurrency": 256, "tpot": "10ms"}
+    text = " ".join(screen(["llama-3-8b"], ["h100-sxm"], 100, **load).split())
+    assert "tokens come slower than --tpot" in text

@@ -9,10 +9,12 @@ from llmfeas.catalog.device import Device, Link, Rates
 from llmfeas.catalog.parts import Experts, Mla, Window
 from llmfeas.catalog.store import built_in, catalog
 from llmfeas.feasibility.served_load import served_load
+from llmfeas.model.sums import architecture_sums
 from llmfeas.record import replace
 from llmfeas.scenario import Origin, Scenario
 from llmfeas.settle import resolution
 from llmfeas.timing.inference import InferenceTime, inference_time
+from llmfeas.timing.prefill import streamed_widths
 from llmfeas.timing.regimes import decode_regime, interval
 
 LLAMA = Model(
@@ -204,6 +206,18 @@ def test_layer_split_is_as_fast_as_one_card_and_tensor_parallel_faster() -> None
     one = decode(inference_time(scenario()))
     assert decode(inference_time(scenario(num_devices=4, pp=4))) == pytest.approx(one)
     assert decode(inference_time(scenario(num_devices=4, tp=4, engine="exllamav2"))) != pytest.approx(one)
+
+
+@pytest.mark.parametrize("model", [LLAMA, MIXTURE])
+def test_ranks_of_a_server_hold_the_stream_whole(model: Model) -> None:
+    """They share the products, but each norms and adds whole rows, and sends whole ones to experts."""
+    server = {"engine": "vllm", "quant": "none", "prompt": 2000, "context": 2100}
+    one, four = (
+        inference_time(scenario(model=model, num_devices=n, tp=n, **server)).prefill_parts["streaming"] for n in (1, 4)
+    )
+    assert one / 4 < four / 1.2 < one
+    shared, held = streamed_widths(scenario(model=model))
+    assert (shared, held) == (architecture_sums(model.architecture).stream_width, 0.0)
 
 
 def test_first_token_waits_for_the_prompt() -> None:

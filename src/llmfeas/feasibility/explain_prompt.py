@@ -16,6 +16,8 @@ from ..timing.prefill import (
     prefill_rates,
     prompt_tokens,
     split_gain,
+    streamed_widths,
+    tensor_gain,
 )
 from ..timing.rates import peak_flop_per_s
 from .result import TermInput
@@ -106,12 +108,14 @@ class Prefill:
 
     def streaming(self) -> Written:
         """Pointwise work."""
-        inputs = (
-            number("stream_width", self.sums.stream_width, "", "model"),
-            number("rate", self.rates.stream, "elements/s", EFFICIENCY),
-            self.gain,
-        )
-        return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
+        shared, held = streamed_widths(self.scenario)
+        rate = number("rate", self.rates.stream, "elements/s", EFFICIENCY)
+        inputs = (number("stream_width", shared, "", "model"), rate, self.gain)
+        if not held:
+            return "norms, residuals and activations of a token", "stream_width / rate / gain", inputs
+        whole = number("held_width", held, "", "model"), number("ranks", tensor_gain(self.scenario), "", EFFICIENCY)
+        text = "norms, residuals, activations and what goes to experts, of a token, in part whole on each rank"
+        return text, "(stream_width + held_width * ranks) / rate / gain", (*inputs, *whole)
 
     def link(self) -> Written:
         """Sums over ranks."""

@@ -19,6 +19,7 @@ from ..timing.decode import (
     is_packed,
     latent_layers,
     looped_experts,
+    sequences_in_pass,
     sequences_per_replica,
 )
 from ..timing.host import (
@@ -78,7 +79,7 @@ def serving_terms(scenario: Scenario, serving: InferenceTime) -> Iterator[Term]:
 
 def _of_decode(scenario: Scenario, serving: InferenceTime) -> Callable[[str], Written]:
     """What writes the parts of a decoding step."""
-    cached, sequences = cached_tokens(scenario), sequences_per_replica(scenario)
+    cached, sequences = cached_tokens(scenario), sequences_in_pass(scenario)
     each = [(part, decode_parts(part, cached, sequences), share) for part, share in parts_with_shares(scenario)]
     return partial(_on_unequal, each, 1.0) if each else partial(_part, _Decode(scenario, serving))
 
@@ -183,7 +184,7 @@ class _Decode:
             scenario.tables.efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused=False
         )
         self.parts = serving.decode_parts
-        self.sequences = sequences_per_replica(scenario)
+        self.sequences = sequences_in_pass(scenario)
         self.positions = self.sequences * (1 + scenario.drafted)
         self.apart = host_experts_bytes(scenario, self.positions)
         self.read = weights_read_bytes(scenario, self.positions) - self.apart

@@ -219,6 +219,8 @@ class Remedy(Published):
     peak_bytes: MayBeNull[float]
     total_seconds: float | None
     decode_tokens_per_second: Added[float | None]
+    output_tokens_per_second: Added[float | None]
+    """Of all requests under their load, where one was asked: prompts included."""
     message: str
     """What one gives up."""
 
@@ -272,11 +274,23 @@ class Estimate(Published):
 
     @property
     def speed(self) -> Range:
-        """Tokens a second: of the training, or of all requests together: written, or read where none are written."""
+        """Tokens a second: of the training, or of all requests together: written, under the load where there is one,
+        or read where none are written.
+        """
         time = self.time
-        if isinstance(time, InferenceTime) and not self.scenario.model.architecture.writes:
-            return time.prefill_tokens_per_second
-        return time.tokens_per_second if isinstance(time, TrainingTime) else time.decode_tokens_per_second
+        if self.scenario.has_load and isinstance(time, InferenceTime):
+            return time.output_tokens_per_second
+        return self.unloaded_speed
+
+    @property
+    def unloaded_speed(self) -> Range:
+        """The same while all requests decode and none is read."""
+        time = self.time
+        if isinstance(time, TrainingTime):
+            return time.tokens_per_second
+        return (
+            time.decode_tokens_per_second if self.scenario.model.architecture.writes else time.prefill_tokens_per_second
+        )
 
     @published
     def cost(self) -> Cost:

@@ -20,6 +20,7 @@ from ..memory.usable import usable_bytes
 from ..ranges import FAR, Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
+from ..timing.decode import passes_at_once
 from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import least_step_seconds, step_seconds
@@ -273,7 +274,7 @@ def limits_of(scenario: Scenario) -> BatchLimits:
         room = free / held if held else math.inf
     return BatchLimits(
         max_num_seqs=scenario.max_num_seqs or SLOTS,
-        max_num_batched_tokens=widest_pass_tokens(scenario) or PASS_TOKENS,
+        max_num_batched_tokens=passes_at_once(scenario) * (widest_pass_tokens(scenario) or PASS_TOKENS),
         kv_pool_tokens=room if room >= (scenario.context or 1) else math.inf,
         page_tokens=behaviour.block_tokens,
     )

@@ -61,9 +61,12 @@ class Run:
         self.server, self.lengths, self.pace = server, lengths, server.speculation.made
         self.policy, self.hit = server.policy, lengths.prefix_hit
         self.requests = [Request(number, *each) for number, each in enumerate(drawn(lengths, count))]
-        self.coming = deque(self.requests)
         users = max(1, round(arrivals.users / server.replicas)) if arrivals.users else 0
-        self.users = users
+        begin = count if arrivals.rate or not users else min(users, count)
+        self.coming = deque(self.requests[:begin])
+        """On their way, by the time at which they are there."""
+        self.unsent = deque(self.requests[begin:])
+        """Of users who wait for an answer."""
         if arrivals.rate:
             gaps = accumulate(-math.log(u[2]) for u in cube(count, 3))
             for request, gap in zip(self.requests, gaps, strict=True):
@@ -78,15 +81,8 @@ class Run:
         self.running = 0
         self.gaps: list[tuple[float, float]] = []
         self.running_seconds = self.waiting_seconds = self.held_seconds = 0.0
-        self._come(users or count if not arrivals.rate else 0)
         while self.running or self.waiting or self.coming:
             self._advance()
-
-    def _come(self, count: int) -> None:
-        for _ in range(min(count, len(self.coming))):
-            request = self.coming.popleft()
-            request.arrival = max(request.arrival, self.time)
-            self.waiting.append(request)
 
     def _held(self, request: Request, made: float) -> float:
         kept = self.policy.reserved * (request.output - made)
@@ -98,7 +94,7 @@ class Run:
         return self.server.kv_pool_tokens - self.tokens
 
     def _advance(self) -> None:
-        while self.coming and not self.users and self.coming[0].arrival <= self.time:
+        while self.coming and self.coming[0].arrival <= self.time:
             self.waiting.append(self.coming.popleft())
         if not self.running and not self.waiting:
             self.time = self.coming[0].arrival
@@ -178,7 +174,7 @@ class Run:
         growth = count * self.pace * (1 - self.policy.reserved)
         if growth > 0.0 and self.room < growth * steps:
             steps = max(1.0, self.room // growth)
-        if self.coming and not self.users:
+        if self.coming:
             first = self.server.step_seconds(count, self._cached(0.0), 0.0, 0.0)
             steps = max(1.0, min(steps, math.ceil((self.coming[0].arrival - self.time) / first)))
         self._pass(steps, count, 0.0, 0.0)
@@ -234,8 +230,11 @@ class Run:
     def _finish(self, request: Request) -> None:
         self._leave(request)
         request.last = self.time
-        if self.users:
-            self._come(1)
+        if self.unsent:
+            # those who end within the way of a request come together again, as in a benchmark of equal lengths
+            follower = self.unsent.popleft()
+            follower.arrival = self.time + self.server.overhead_seconds
+            self.coming.append(follower)
 
 
 def finite(batch: Batch, arrivals: Arrivals) -> Load:

@@ -85,6 +85,8 @@ class Sums:
     """Elements of a token that a routed expert reads: the stream, or fewer where experts have a width of their own."""
     stream_width: float
     """Elements a token that the pointwise operators of one forward move, summed over the layers."""
+    residual_width: float
+    """Those of them that are of the residual stream, which tensor-parallel ranks of a server hold whole."""
     spans: tuple[AttentionSpan, ...]
     both_sides: bool
     """Tokens see those behind them too."""
@@ -181,6 +183,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         experts_per_token=float(experts.uses) if experts else 0.0,
         expert_reads=experts.shape[-1] if experts else 0,
         stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
+        residual_width=sum(n * _residual_width(architecture.hidden, layer) for layer, n in tape.kinds),
         spans=_spans(tape),
         both_sides=architecture.encoder,
         linear_flop=sum(n * operator.state_flop for operator, n in tape.operators),
@@ -248,5 +251,8 @@ def _again(tape: Tape) -> int:
 
 def _stream_width(hidden: int, layer: Layer) -> float:
     """Elements a token that norms, residuals, rotation and activation of one layer read and write."""
-    reads = STREAM_READS * hidden * len(layer.branches)
-    return reads + sum(operator.stream_width for operator in layer.operators)
+    return _residual_width(hidden, layer) + sum(operator.stream_width for operator in layer.operators)
+
+
+def _residual_width(hidden: int, layer: Layer) -> float:
+    return STREAM_READS * hidden * len(layer.branches)

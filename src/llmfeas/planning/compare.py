@@ -68,6 +68,8 @@ class ComparedDevice(Published):
     layout_needed: DeviceLayout | None
     relative_speed: Range | None
     """Speed as a multiple of the baseline's; null where either cannot run it."""
+    under_load: Added[bool]
+    """Whether a rate, several requests or targets are asked: speed is then `time.output_tokens_per_second`."""
     parameters: Parameters
     flops: Flops
     memory: Memory
@@ -107,6 +109,7 @@ class Contender:
             devices_needed=needed.num_devices if needed else None,
             layout_needed=DeviceLayout.of(needed) if needed else None,
             relative_speed=self.relative_speed,
+            under_load=scenario.has_load,
             parameters=estimated.parameters,
             flops=estimated.flops,
             memory=estimated.memory,

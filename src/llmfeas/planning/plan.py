@@ -107,6 +107,7 @@ class PlannedWay(Remedy):
     """A way to yes, with its price and the settings that it comes to."""
 
     decode_tokens_per_second: float | None
+    output_tokens_per_second: float | None
     usd: float | None
     """Expected cost of the job."""
     usd_per_million_tokens: float | None

@@ -71,7 +71,7 @@ class Way:
     def slowness(self) -> float:
         """Seconds of the whole job; in inference of one generated token."""
         seconds = self.total_seconds
-        return 1 / (self.estimate.speed.expected or 1e-9) if seconds is None else seconds
+        return 1 / (self.estimate.unloaded_speed.expected or 1e-9) if seconds is None else seconds
 
     @property
     def usd(self) -> float | None:
@@ -110,10 +110,9 @@ class Way:
     def _experts_pain(self) -> float:
         """What experts on the host hurt by themselves: half of what whole layers would."""
         scenario = self.estimate.scenario
-        layers = scenario.model.architecture.layers
-        moved = scenario.n_cpu_moe if scenario.places_experts else None
-        wanted = "host_memory" in self.settings
-        return 0.0 if moved is None or wanted else host_pain(layers - moved, layers) / 2
+        layers, moved = scenario.model.architecture.layers, scenario.n_cpu_moe
+        nothing = moved is None or not scenario.places_experts or "host_memory" in self.settings
+        return 0.0 if nothing else host_pain(layers - (moved or 0), layers) / 2
 
     def _spills(self) -> Iterator[str]:
         scenario = self.estimate.scenario
@@ -135,7 +134,8 @@ class Way:
             status=self.estimate.verdict.status,
             peak_bytes=self.estimate.memory.peak_bytes.expected,
             total_seconds=self.total_seconds,
-            decode_tokens_per_second=None if self.total_seconds is not None else self.estimate.speed.expected,
+            decode_tokens_per_second=self.estimate.unloaded_speed.expected if self.total_seconds is None else None,
+            output_tokens_per_second=self.estimate.speed.expected if self.estimate.scenario.has_load else None,
             message="; ".join((*(change.gives_up for change in self.changes), *self._spills())),
         )
 

@@ -12,6 +12,7 @@ from ..feasibility.verdict import SOFTWARE_ORDER
 from ..memory.inference import pads_experts
 from ..memory.rollouts import colocated_bytes
 from ..scenario import Scenario
+from ..settle.layout import tensor_parallel_sizes
 from ..workload.serving import replicas, shares_memory
 from .change import AUTO, Change, Source, change
 
@@ -181,6 +182,21 @@ def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
             yield change(scenario, "server-share", both, text, more=0.5)
 
 
+def copies_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    """Yield the same devices as more copies of the model, the fewest first, where a load is not kept up with.
+
+    Copies that share the requests get more done than one whose ranks wait for each other.
+    """
+    scenario = estimate.scenario
+    if estimate.verdict.load not in ("missed", "overloaded") or scenario.was_given("pp"):
+        return
+    now, fewer = replicas(scenario), tensor_parallel_sizes(scenario.model.architecture, scenario.tp)
+    for tp in [scenario.tp] if scenario.was_given("tp") else reversed(fewer):
+        copies = scenario.num_devices // tp
+        if copies > now and scenario.num_devices % tp == 0 and scenario.disaggregate is None:
+            yield change(scenario, "layout", {"tp": tp, "pp": 1}, f"{copies} copies of the model on the same devices")
+
+
 def experts_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield whole experts on each device, where kernels pad the parts that tensor parallelism cuts them into."""
     scenario = estimate.scenario
@@ -237,6 +253,7 @@ def host_pain(kept: int, layers: int) -> float:
 
 
 SERVING_SOURCES: tuple[tuple[str, Source], ...] = (
+    ("tp", copies_changes),
     ("max_num_seqs", server_changes),
     ("ep", experts_changes),
     ("concurrency", concurrency_changes),

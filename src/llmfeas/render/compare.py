@@ -14,10 +14,16 @@ from .words import TASKS, figure, judged, speed_of
 
 def _time(row: Mapping[str, Any]) -> Mapping[str, float]:
     time: Mapping[str, Any] = row["time"]
-    value: Mapping[str, float] = time.get("total_seconds") or speed_of(time)
+    value: Mapping[str, float] = time.get("total_seconds") or speed_of(time, under_load=row["under_load"])
     return value
 
 
+MISSED = {
+    "ttft-missed": "first tokens come after --ttft",
+    "tpot-missed": "tokens come slower than --tpot",
+    "overloaded": "requests pile up",
+}
+"""What a load that is missed comes to, by the reason's code."""
 MOST_DRAWN = 20.0
 """Largest figure over smallest up to which bars are as long as figures are large; beyond, a bar would vanish."""
 
@@ -152,12 +158,15 @@ def _few(devices: Sequence[str]) -> str:
 
 
 def _limits(row: Mapping[str, Any]) -> list[str]:
-    """What speaks against a row, or limits it: software without the device's name, time, budget."""
+    """What speaks against a row, or limits it: software without the device's name, time, budget, load."""
     verdict = row["verdict"]
     software = [reason["message"] for reason in verdict["reasons"] if reason["code"].startswith("software")]
+    missed = [MISSED[reason["code"]] for reason in verdict["reasons"] if reason["code"] in MISSED]
     causes = {"over_deadline": "misses the deadline", "impractical": "would take years", "over_budget": "over budget"}
-    return [text.split(": ", 1)[-1].removeprefix("it ") for text in software] + [
-        causes[verdict[key]] for key in ("time", "budget") if verdict[key] in causes
+    return [
+        *(text.split(": ", 1)[-1].removeprefix("it ") for text in software),
+        *(causes[verdict[key]] for key in ("time", "budget") if verdict[key] in causes),
+        *([" and ".join(missed)] if missed else ()),
     ]
 
 

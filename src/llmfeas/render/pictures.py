@@ -141,7 +141,7 @@ def _time_and_money(row: Json) -> tuple[float | None, float | None]:
     total, usd = row["time"].get("total_seconds"), row["cost"]["usd"]
     if total:
         return total["expected"], usd["expected"] if usd else None
-    return speed_of(row["time"])["expected"], row["cost"]["usd_per_million_tokens"]
+    return speed_of(row["time"], under_load=row["under_load"])["expected"], row["cost"]["usd_per_million_tokens"]
 
 
 def _front(points: Sequence[tuple[Json, float, float]], *, less_is_better: bool) -> list[tuple[Json, float, float]]:

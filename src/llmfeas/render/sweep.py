@@ -78,15 +78,16 @@ def _cells(row: Row, status: str) -> tuple[Phrase, ...]:
         judged(status, printable(name, 60)),
         Phrase(printable(f"{asked['model']['value']} on {device}, {asked['task']['value']}", 200)),
         Phrase(glued(f"{format_bytes(memory['peak_bytes']['expected'])} of {format_bytes(memory['usable_bytes'])}")),
-        Phrase(glued(_time(row["result"]["time"]))),
+        Phrase(glued(_time(row["result"]))),
         Phrase(glued(_cost(row["result"]["cost"]))),
     )
 
 
-def _time(time: Row) -> str:
+def _time(result: Row) -> str:
+    time = result["time"]
     if time.get("total_seconds"):
         return format_duration(time["total_seconds"]["expected"])
-    return f"{format_count(speed_of(time)['expected'])} tokens/s"
+    return f"{format_count(speed_of(time, under_load='load' in result)['expected'])} tokens/s"
 
 
 def _cost(cost: Row) -> str:

@@ -94,9 +94,9 @@ def rate(value: Mapping[str, float], thing: str = "tokens/s") -> str:
     return f"{figure(value, format_count)}{GLUE}{thing}"
 
 
-def speed_of(time: Mapping[str, Any]) -> Mapping[str, float]:
+def speed_of(time: Mapping[str, Any], *, under_load: bool) -> Mapping[str, float]:
     """The RANGE of tokens a second of a model that is served: written, or read where it writes none."""
-    written: Mapping[str, float] = time["decode_tokens_per_second"]
+    written: Mapping[str, float] = time["output_tokens_per_second" if under_load else "decode_tokens_per_second"]
     read: Mapping[str, float] = time["prefill_tokens_per_second"]
     return written if written["expected"] else read
 
@@ -147,7 +147,8 @@ def flags(changes: Mapping[str, object]) -> str:
 
 def amounts(way: Mapping[str, Any]) -> str:
     """What a way takes: `6.2 GiB, 41 h, $12.00`, or `21 GiB, 3.1 tokens/s, $42 a million tokens`."""
-    peak, seconds, speed = way["peak_bytes"], way.get("total_seconds"), way.get("decode_tokens_per_second")
+    peak, seconds = way["peak_bytes"], way.get("total_seconds")
+    speed = way.get("output_tokens_per_second") or way.get("decode_tokens_per_second")
     usd, per_million = way.get("usd"), way.get("usd_per_million_tokens")
     parts = [
         glued(format_bytes(peak)) if peak is not None else "",

@@ -173,6 +173,17 @@ def sequences_per_replica(scenario: Scenario) -> float:
     return scenario.concurrency / writers(scenario)
 
 
+def passes_at_once(scenario: Scenario) -> int:
+    """Passes that stages of one copy work on at once: a server keeps one under way for each, others wait for one."""
+    path = inference_path(scenario.device, scenario.engine_record.serving.speed)
+    return scenario.pp if path.family == "server" else 1
+
+
+def sequences_in_pass(scenario: Scenario) -> float:
+    """Sequences that pass the layers together."""
+    return max(1.0, sequences_per_replica(scenario) / passes_at_once(scenario))
+
+
 def is_packed(quant: str) -> bool:
     """Whether weights must be unpacked before they are multiplied (fp8 and nvfp4 are multiplied as they are)."""
     return quant not in ("none", "fp8", "nvfp4")

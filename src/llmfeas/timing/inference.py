@@ -12,7 +12,7 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..workload.serving import answer_tokens, readers, streams_weights, writers
-from .decode import cached_tokens, decode_parts, decode_rates, sequences_per_replica
+from .decode import cached_tokens, decode_parts, decode_rates, sequences_in_pass, sequences_per_replica
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
@@ -198,7 +198,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     """
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
     sequences, reader = sequences_per_replica(scenario), reader_of(scenario)
-    decoding = decode_parts(scenario, cached, sequences)
+    decoding = decode_parts(scenario, cached, sequences_in_pass(scenario))
     step, made = sum(decoding.values()), scenario.tokens_a_step
     reading = prefill_parts(reader, prompt, sequences)
     token = sum(reading.values())

@@ -6,8 +6,8 @@ from ..load.costs import mixed, sampled
 from ..load.server import StepSeconds
 from ..scenario import Scenario, cached_across_batches
 from ..workload.serving import answer_tokens
-from .decode import decode_parts
-from .prefill import read_parts
+from .decode import decode_parts, passes_at_once
+from .prefill import read_parts, stage_gain
 from .serving_floor import least_decode_seconds, least_prompt_seconds
 
 MOMENT = 1e-9
@@ -20,15 +20,18 @@ TYPICAL_TOKENS = 1024.0
 def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds:
     """What a step takes on one replica, with up to so many sequences and prompt tokens, from the model of each alone.
 
-    Asked at few sizes and interpolated between them.
+    Asked at few sizes and interpolated between them. Stages work on as many passes at once, each with its share of the
+    sequences and prompts: all have made a step when one of them has gone through all layers.
     """
-    length = _length(scenario)
+    length, passes = _length(scenario), passes_at_once(scenario)
 
     def decode(running: float, cached: float) -> float:
-        return sum(decode_parts(scenario, cached, running).values())
+        return sum(decode_parts(scenario, cached, max(1.0, running / passes)).values())
 
     def read(waiting: float, attended: float) -> float:
-        return waiting * sum(read_parts(scenario, waiting, 2 * attended).values())
+        tokens = max(1.0, waiting / passes)
+        alone = stage_gain(scenario, tokens) if passes > 1 else 1.0
+        return alone * tokens * sum(read_parts(scenario, tokens, 2 * attended).values())
 
     return mixed(sampled(decode, sequences, length), sampled(read, tokens + sequences, length))
 

@@ -18,7 +18,7 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..units import TERA
-from ..workload.serving import pool_of
+from ..workload.serving import pool_of, widest_pass_tokens
 from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
@@ -127,6 +127,7 @@ def prefill_rates(
     element_bytes = 4 if path.family == "llama.cpp" else 2
     experts = efficiency.first(f"prefill.{path.family}_moe", f"prefill.{path.backend}_moe", "prefill.moe")
     own = f"prefill.attention.{path.family}", f"prefill.attention.{path.backend}"
+    stream = efficiency.value(efficiency.first(f"prefill.{path.family}_stream", "prefill.stream"))
     return PrefillRates(
         matrix=matrix,
         experts=1.0 if path.backend == "cpu" else efficiency.value(experts),
@@ -134,7 +135,7 @@ def prefill_rates(
         fill_width=0.0 if path.backend == "cpu" else efficiency.amount(f"{experts}_width"),
         attention=product_flop_per_s(device, precision) * efficiency.value(efficiency.first(*own, attention)),
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
-        stream=device.bandwidth_bytes_per_s / (element_bytes * efficiency.value("prefill.stream")),
+        stream=device.bandwidth_bytes_per_s / (element_bytes * stream),
         layer_seconds=efficiency.value("prefill.fixed"),
         path=name,
         priors=int(efficiency.parameters[name].prior),
@@ -148,7 +149,7 @@ def prompt_tokens(scenario: Scenario) -> int:
 
 def pass_tokens(scenario: Scenario, tokens: float) -> float:
     """Tokens that the engine takes through the layers at once, of `tokens` that wait."""
-    return min(tokens, float(scenario.ubatch or scenario.engine_record.serving.memory.pass_tokens or tokens))
+    return min(tokens, float(widest_pass_tokens(scenario) or tokens))
 
 
 def batch_tokens(scenario: Scenario, tokens: float) -> float:
@@ -164,14 +165,24 @@ def split_gain(scenario: Scenario, tokens: float, stages: float = 0.0) -> float:
 
     `stages`: as many equal ones as unequal ones are worth.
     """
-    gain, efficiency, stages = 1.0, scenario.tables.efficiency, stages or scenario.pp
-    if stages > 1:
-        batches = max(1.0, tokens / (scenario.ubatch or BATCH_TOKENS))
-        overlap = stages * batches / (batches + stages - 1)
-        gain *= overlap ** efficiency.value("prefill.pipeline_power")
-    if scenario.tp > 1:
-        gain *= max(1.0, efficiency.value("prefill.tensor_parallel") * scenario.tp)
-    return gain
+    return stage_gain(scenario, tokens, stages) * tensor_gain(scenario)
+
+
+def stage_gain(scenario: Scenario, tokens: float, stages: float = 0.0) -> float:
+    """How much faster stages are that overlap over batches."""
+    stages = stages or scenario.pp
+    if stages <= 1:
+        return 1.0
+    batches = max(1.0, tokens / (scenario.ubatch or BATCH_TOKENS))
+    overlap: float = stages * batches / (batches + stages - 1)
+    return float(overlap ** scenario.tables.efficiency.value("prefill.pipeline_power"))
+
+
+def tensor_gain(scenario: Scenario) -> float:
+    """How much faster ranks that share each matrix multiply."""
+    if scenario.tp == 1:
+        return 1.0
+    return max(1.0, scenario.tables.efficiency.value("prefill.tensor_parallel") * scenario.tp)
 
 
 def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
@@ -231,6 +242,7 @@ def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -
 
 def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
     sums, rates, launch, graphed = _steady(scenario)
+    shared, held = streamed_widths(scenario)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
     attention = sums.prompt_flop(length) / rates.attention
@@ -242,7 +254,7 @@ def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: floa
         "attention": attention / gain,
         "weights": (math.hypot(work, read) - work) / gain,
         "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
-        "streaming": sums.stream_width / rates.stream / gain,
+        "streaming": (shared + held * tensor_gain(scenario)) / rates.stream / gain,
         "link": sum_seconds(scenario, sums),
     }
     if launch:
@@ -252,6 +264,19 @@ def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: floa
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain
     return {**parts, "fixed": fixed}
+
+
+def streamed_widths(scenario: Scenario) -> tuple[float, float]:
+    """Elements of a token that move between products: those that tensor-parallel ranks share, and those each holds.
+
+    Ranks of a server hold the whole residual stream, and the copies of a token that its experts read and write.
+    """
+    sums = architecture_sums(scenario.model.architecture)
+    if inference_path(scenario.device, scenario.engine_record.serving.speed).family != "server":
+        return sums.stream_width, 0.0
+    copies = sums.moe_layers * sums.experts_per_token * sums.expert_reads
+    routing = scenario.tables.efficiency.value("prefill.server_routing")
+    return sums.stream_width - sums.residual_width, sums.residual_width + routing * copies
 
 
 def image_flop(scenario: Scenario) -> float:
