@@ -43,7 +43,7 @@ def test_bars_show_time_on_a_logarithmic_scale(width: int, ask: tuple[str, dict[
 @pytest.mark.parametrize("width", [100, 120])
 def test_bars_of_like_figures_are_as_long_as_these(width: int) -> None:
     text = screen(["gpt2"], ["h100-sxm", "rtx-4090"], width)
-    hours = [float(found) for found in re.findall(r"([\d.]+) h  \(", text)]
+    hours = [float(found) for found in re.findall(r"([\d.]+) h +\(", text)]
     bars = [len(found) for found in re.findall("[▏▎▍▌▋▊▉█]+", text)]
     assert max(bars) == 10 and abs(min(bars) - 10 * min(hours) / max(hours)) <= 1
     assert "bar" not in screen(["gpt2"], ["h100-sxm"], width)
