@@ -51,7 +51,7 @@ def run(**values: Any) -> None:
     from ..render.words import counted, sentence
 
     request = _request(source, values)
-    engine = usual(request, catalog()) if name is None else launcher(name)
+    engine = usual(request, catalog()) if name is None else launcher(name, catalog())
     if output.path not in (None, "-"):
         request["model"] = _whole_path(request["model"])
     recipe = prepared(request, engine, catalog(), cluster)

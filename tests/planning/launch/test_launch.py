@@ -276,3 +276,8 @@ def test_the_encoder_of_images_is_a_file_of_its_own_for_llama_cpp() -> None:
 def test_several_processors_share_the_work_of_llama_cpp() -> None:
     command = launched("llama.cpp", model="llama-3-8b", device="dual epyc 9654", task="inference").command
     assert "--numa distribute" in command and "--split-mode" not in command
+
+
+def test_an_engine_is_launched_by_the_names_that_it_goes_by() -> None:
+    assert launcher("tei", built_in()).id == "text-embeddings-inference"
+    assert launcher("LLaMA Factory", built_in()).id == "llama-factory"

@@ -50,13 +50,15 @@ class Prepared:
     warnings: tuple[Note, ...] = ()
 
 
-def launcher(name: str) -> Launcher:
-    """Find a launcher by name.
+def launcher(name: str, catalog: Catalog | None = None) -> Launcher:
+    """Find a launcher by name; with a catalog also by those that its engines go by (`tei`).
 
     Raises:
         UsageError: there is none of that name.
     """
     known = LAUNCHERS.get(name.strip().lower())
+    if known is None and catalog is not None:
+        known = LAUNCHERS.get(engine_named(name.strip(), catalog))
     if known is None:
         near = get_close_matches(name[:40].lower(), LAUNCHERS, n=3)
         message = f"--engine: llmfeas cannot launch {printable(name, 40)!r}."

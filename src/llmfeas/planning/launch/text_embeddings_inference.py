@@ -42,7 +42,7 @@ def write(scenario: Scenario) -> Launch:
 LAUNCHER = Launcher(
     id="text-embeddings-inference",
     name="Text Embeddings Inference",
-    release="text-embeddings-router 1.x, of its images at ghcr.io/huggingface/text-embeddings-inference or by cargo",
+    release="text-embeddings-router 1.x, of its container images or built by cargo",
     install=(),
     tasks=("inference",),
     backends=frozenset({"cuda", "cpu", "metal"}),
