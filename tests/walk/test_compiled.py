@@ -128,6 +128,6 @@ def test_compiled_code_never_keeps_more_than_public_code(name: str, checkpointin
         )
         for traits in (IMPLEMENTATIONS.public(name), IMPLEMENTATIONS.under(name, "compiled"))
     )
-    assert compiled.kept.total[3] <= 1.0003 * public.kept.total[3]
+    assert compiled.kept.total[3] <= 1.0004 * public.kept.total[3]
     assert compiled.weight_bytes == pytest.approx(public.weight_bytes, rel=1e-3)
     assert compiled.gradient_bytes == pytest.approx(public.gradient_bytes, rel=1e-3)
