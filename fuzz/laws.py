@@ -82,8 +82,9 @@ def all_users(found: Estimate) -> float:
 
 
 def _written(found: Estimate) -> float:
-    """Tokens a second that all requests get from first to last; of a training those that are learned."""
-    return (found.time.served() if isinstance(found.time, InferenceTime) else found.speed).expected
+    """Tokens a second that all requests get from first to last; of trainings and readers those that are passed."""
+    served = found.time.served() if isinstance(found.time, InferenceTime) else found.speed
+    return served.expected or found.speed.expected
 
 
 def one_user(found: Estimate) -> float:
