@@ -77,19 +77,21 @@ def job(found: Estimate) -> float:
 
 
 def all_users(found: Estimate) -> float:
-    """Seconds that a token of all requests together takes, their prompts read as well."""
-    return 1 / _written(found)
-
-
-def _written(found: Estimate) -> float:
-    """Tokens a second that all requests get from first to last; of trainings and readers those that are passed."""
-    served = found.time.served() if isinstance(found.time, InferenceTime) else found.speed
-    return served.expected or found.speed.expected
+    """Seconds that a token of all requests together takes."""
+    return 1 / _pace(found)
 
 
 def one_user(found: Estimate) -> float:
     """Tokens a second that one request sees."""
-    return found.speed.expected / found.scenario.concurrency
+    return _pace(found) / found.scenario.concurrency
+
+
+def _pace(found: Estimate) -> float:
+    """Tokens a second of all requests while they write, whatever waits; of readers and trainings those that pass."""
+    time = found.time
+    if isinstance(time, InferenceTime):
+        return time.decode_tokens_per_second.expected or time.prefill_tokens_per_second.expected
+    return found.speed.expected
 
 
 def _never_moved(first: Estimate, second: Estimate) -> bool:
