@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from .launcher import Launch, Launcher, Objection, Reader
+from .launcher import READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
 from .shell import command, flags
@@ -15,11 +15,7 @@ DEVICES = {"cuda": "cuda", "rocm": "cuda", "metal": "mps", "cpu": "cpu"}
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what is no reader of texts."""
-    return (
-        Objection("model", "it serves vectors and scores of texts alone")
-        if scenario.model.architecture.writes
-        else None
-    )
+    return READS_ALONE if scenario.model.architecture.writes else None
 
 
 def write(scenario: Scenario) -> Launch:
@@ -48,9 +44,7 @@ LAUNCHER = Launcher(
     choices={
         "precision": tuple(DTYPES),
         "quant": ("none", "int8"),
-        "offload": ("none",),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
+        **WHOLE,
     },
     splits=frozenset({"num_devices"}),
     objection=objection,

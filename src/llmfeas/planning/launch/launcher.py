@@ -69,6 +69,9 @@ class Objection:
 
 
 ONE_COPY = Objection("num_devices", "one server holds one copy of the model: start several servers instead")
+READS_ALONE = Objection("model", "it makes vectors and scores of texts, and this model writes")
+WHOLE: Mapping[str, tuple[object, ...]] = {"offload": ("none",), "gpu_layers": (None,), "n_cpu_moe": (None,)}
+"""Choices of an engine that leaves nothing to the host."""
 
 
 def no_objection(scenario: Scenario) -> Objection | None:

@@ -10,7 +10,7 @@ from ...catalog.store import data_directory
 from ...scenario import Scenario
 from ...workload.serving import longest_request
 from . import trainer
-from .launcher import File, Launch, Launcher, Objection, Reader
+from .launcher import READS_ALONE, WHOLE, File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, model_notes, training_notes
 from .reading import json_of, module
 from .shell import command, nodes_note, nodes_of
@@ -97,7 +97,7 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to what its trainer does not do."""
     if scenario.task == "inference":
         if scenario.model.architecture.writes:
-            return Objection("model", "it makes vectors of texts, and this model writes")
+            return READS_ALONE
         alone = scenario.device.backend in ("cpu", "metal")
         if nodes_of(scenario).several or (alone and scenario.num_devices > 1):
             return Objection("num_devices", "it starts a process on each accelerator of one machine")
@@ -143,13 +143,12 @@ LAUNCHER = Launcher(
     tasks=("inference", "embed"),
     backends=frozenset(DEVICES),
     choices={
-        **{name: values for name, values in trainer.CHOICES.items() if name not in ("precision", "quant")},
+        **trainer.CHOICES,
+        "precision": tuple(dict.fromkeys((*TYPES, *trainer.CHOICES["precision"]))),
         "quant": ("none", "nf4", "int8"),
         "zero": (0,),
-        "offload": ("none",),
         "dropout": (None,),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
+        **WHOLE,
     },
     splits=frozenset({"num_devices"}),
     objection=objection,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from .launcher import Launch, Launcher, Objection, Reader
+from .launcher import WHOLE, Launch, Launcher, Objection, Reader
 from .names import holds_format, model_name
 from .reading import arguments, module
 from .shell import PORT, Variable, Word, command, flags, nodes_note, nodes_of
@@ -84,9 +84,7 @@ LAUNCHER = Launcher(
         "quant": ("none", *IN_CHECKPOINT, *ON_LOAD),
         "attention": ("flash",),
         "kv_dtype": ("fp16", *CACHES),
-        "offload": ("none",),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
+        **WHOLE,
     },
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from .launcher import ONE_COPY, File, Launch, Launcher, Objection, Reader
+from .launcher import ONE_COPY, WHOLE, File, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
 from .shell import command, nodes_of
@@ -68,9 +68,7 @@ LAUNCHER = Launcher(
         "quant": ("none", *IN_CHECKPOINT),
         "attention": ("flash",),
         "kv_dtype": tuple(CACHES),
-        "offload": ("none",),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
+        **WHOLE,
     },
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
     objection=objection,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from .launcher import Launch, Launcher, Objection, Reader
+from .launcher import ONE_COPY, READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
 from .shell import command, flags
@@ -16,9 +16,11 @@ CLIENT_BATCH = 32
 
 
 def objection(scenario: Scenario) -> Objection | None:
-    """Object to what is no reader of texts, and to types that it has not."""
+    """Object to what is no reader of texts, to several devices, and to types that it has not."""
     if scenario.model.architecture.writes:
-        return Objection("model", "it serves vectors and scores of texts alone")
+        return READS_ALONE
+    if scenario.num_devices > 1:
+        return ONE_COPY
     if scenario.precision not in DTYPES:
         return Objection("precision", f"it has {' and '.join(DTYPES.values())} alone", instead="fp16")
     return None
@@ -48,10 +50,9 @@ LAUNCHER = Launcher(
     backends=frozenset({"cuda", "cpu", "metal"}),
     choices={
         "quant": ("none",),
-        "offload": ("none",),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
+        **WHOLE,
     },
+    splits=frozenset({"num_devices"}),
     objection=objection,
     write=write,
     reader=Reader("text-embeddings-inference", knows_options("{0}", "--help")),
