@@ -101,3 +101,19 @@ def test_what_rests_on_the_rule_has_wider_ranges(tmp_path: Path) -> None:
         return float(speed["high"] / speed["low"])
 
     assert width(known.id) > 1.1 * width("stated")
+
+
+NO_SOURCE = {
+    "xeon-w-2295": "the peak rates and bandwidth of Xeon W-2295: computed from its cores, clock and memory channels",
+    "radeon-780m": "the bandwidth of Radeon 780M: computed from its type of memory",
+    "rubin-r200": "the peak rates of NVIDIA Rubin (per GPU): computed from other figures of it",
+    "h100-sxm": None,
+}
+
+
+@pytest.mark.parametrize("device", NO_SOURCE)
+def test_an_answer_says_which_figures_of_its_device_no_source_gives(device: str) -> None:
+    answer = estimate(resolution({"model": "llama-3.2-1b", "device": device, "task": "inference"}, CATALOG))
+    told = [note.message for note in answer.warnings if note.code == "figures-by-rule"]
+    words = NO_SOURCE[device]
+    assert told == ([f"no source gives {words}, with a wider range"] if words else [])

@@ -152,7 +152,8 @@ class Device:
     core_groups: tuple[CoreGroup, ...] = ()
     """The cores by kind, where their clocks or vector units differ; `cores` is their sum."""
     by_rule: tuple[str, ...] = ()
-    """Figures that no source gives: they follow from cores, clock and memory channels, and every range is wider."""
+    """Figures that no source gives: they follow from others (of a processor from cores, clock and memory channels), and
+    every range is wider."""
     devices_per_node: Count = 1
     links: tuple[Link, ...] = ()
     power_w: Watts | None = None

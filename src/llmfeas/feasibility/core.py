@@ -142,8 +142,8 @@ def is_feasible(settled: Resolution) -> bool:
 
 
 def _speed_notes(scenario: Scenario, time: TrainingTime | InferenceTime) -> tuple[Note, ...]:
-    """Say what stands behind a speed, and whether the devices wait for data."""
-    notes = evidence_notes(*time.evidence)
+    """Say what stands behind a speed and the device's own figures, and whether the devices wait for data."""
+    notes = (*evidence_notes(*time.evidence), *(() if time.own_rows else _by_rule(scenario)))
     if not isinstance(time, TrainingTime) or time.bound_by != "data":
         return notes
     comes, goes = loaded_tokens_per_second(scenario) or 0.0, time.unwaited_tokens_per_second
@@ -192,6 +192,26 @@ def _calibrated(scenario: Scenario, own_rows: int) -> tuple[Note, ...]:
     parts = [f"{rows} of {what}" for what, rows in (("speed", own_rows), ("memory", memory_rows)) if rows]
     text = f"ranges rest on your own measurements on {scenario.device.name}: {', '.join(parts)}"
     return (Note("calibrated", text),)
+
+
+BY_RULE = {
+    "tflop_per_s": ("peak rates", "other figures of it"),
+    "bandwidth_gb_per_s": ("bandwidth", "its type of memory"),
+}
+"""Figures of a device that a speed rests on, in words, and what they are computed from where no source gives them."""
+OF_PROCESSOR = "its cores, clock and memory channels"
+
+
+def _by_rule(scenario: Scenario) -> tuple[Note, ...]:
+    """Say which figures of a device no source gives."""
+    device = scenario.device
+    found = [words for name, words in BY_RULE.items() if name in device.by_rule]
+    if not found:
+        return ()
+    figures, rules = (" and ".join(words) for words in zip(*found, strict=True))
+    rule = OF_PROCESSOR if device.kind == "cpu" else rules
+    text = f"no source gives the {figures} of {device.name}: computed from {rule}, with a wider range"
+    return (Note("figures-by-rule", text),)
 
 
 EVIDENCE = {

@@ -158,23 +158,26 @@ class _Candidate:
     same_kind: bool
 
 
-ASKED_OF_ALL = ("released", "assumption", "backend", "kind", "representative", "memory_gib")
+ASKED_OF_ALL = ("released", "assumption", "by_rule", "backend", "kind", "representative", "memory_gib")
 
 
 @lru_cache(maxsize=64)
 def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[_Candidate, ...]:
     """Representative devices, like ones, and those of the same backend that somebody lets: of those that are not much
-    older and have more memory. Processors that stand for no class are not even read.
+    older, have more memory and published rates. Processors that stand for no class are not even read.
     """
     found = []
     devices, rented, oldest = catalog.devices, let(catalog), _year(own.released) - GENERATION_YEARS
     names = list(devices if own.backend == "cpu" else devices.first())
-    released, assumption, backend, kind_of, representative, memory_gib = map(devices.reader, ASKED_OF_ALL)
+    released, assumption, by_rule, backend, kind_of, representative, memory_gib = map(devices.reader, ASKED_OF_ALL)
     for name in names:
         same, kind = backend(name) == own.backend, kind_of(name) == own.kind
         if not (representative(name) or (same and (kind or name in rented))):
             continue
         if name == own.id or _year(released(name)) < oldest or assumption(name):
+            continue
+        reckoned = by_rule(name)
+        if isinstance(reckoned, list | tuple) and "tflop_per_s" in reckoned:
             continue
         gib = memory_gib(name)
         size = gib * GIB if isinstance(gib, int | float) else devices[name].memory_bytes  # which says what is wrong
