@@ -271,6 +271,16 @@ def test_a_machine_has_as_much_main_memory_as_its_devices_a_server_twice_that(de
 
 
 @pytest.mark.parametrize(
+    ("device", "each", "machine"), [("m7i.48xlarge", 384, 768), ("m7i.24xlarge", 384, 384), ("2xcobalt-100", 256, 512)]
+)
+def test_processors_divide_the_memory_of_their_machine(device: str, each: int, machine: int) -> None:
+    """Whether somebody says it or not."""
+    for said in ({}, {"host_memory": f"{machine}GiB"}):
+        found = settled("gpt2", device, **said).scenario
+        assert (found.memory_bytes, found.host_memory_bytes) == (each * 2**30, machine * 2**30)
+
+
+@pytest.mark.parametrize(
     ("device", "task", "asked", "offload"),
     [
         ("rtx-4090", "inference", "all", "all"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..catalog.device import Device, Price
+from ..catalog.device import Device, Offer, Price
 from ..catalog.hardware import Hardware
 from ..catalog.joined import Joined, joined_price, parts_of
 from ..catalog.limited import Limited, limited
@@ -73,7 +73,7 @@ def default_memory_bytes(device: Device) -> float:
 def default_host_bytes(device: Device, memory_bytes: float, together: int) -> float:
     """The host memory nobody stated, where so many devices of so much memory are in one machine."""
     if device.kind in SHARED_MEMORY_KINDS:
-        return memory_bytes
+        return memory_bytes * together
     if _is_desktop(device):
         return max(DESKTOP_HOST_BYTES, memory_bytes * together)
     return max(SERVER_HOST_BYTES, (HOST_BESIDE_CARDS if together > 1 else 1) * memory_bytes * together)
@@ -254,6 +254,14 @@ def _settle_wired_limit(draft: Draft, device: Device, runtime: Runtime) -> None:
     draft.values["wired_limit_bytes"] = draft.values.pop("wired_limit")
 
 
+def _lent_bytes(offer: Offer, device: Device, together: int) -> float | None:
+    """The memory of one device of a rented machine, bytes: processors divide what the machine has."""
+    if offer.memory_gib:
+        return offer.memory_gib * GIB
+    shared = device.kind in SHARED_MEMORY_KINDS and offer.host_memory_gib
+    return shared * GIB / together if shared else None
+
+
 def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     """Settle the memory of device and host.
 
@@ -264,11 +272,10 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     memory = draft.given.get("memory")
     if isinstance(device, Joined) and draft.was_said("memory"):
         raise UsageError("contradiction", "--memory says one size, and the devices have several", "leave --memory out")
-    lent = offer and (offer.memory_gib or (offer.host_memory_gib if device.kind in SHARED_MEMORY_KINDS else None))
-    own = lent * GIB if lent else None
     named = None if match.memory_gib is None else match.memory_gib * GIB
     host = draft.given.get("host_memory")
     together = min(draft.values["num_devices"], draft.values["devices_per_node"])
+    own = None if offer is None else _lent_bytes(offer, device, together)
     if host and not (memory or named) and device.kind in SHARED_MEMORY_KINDS:
         named = host / together  # what the host has is what its processors have
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
