@@ -86,8 +86,6 @@ class ServingPool:
     """Tokens of a pass over prompts up to which pieces of it run from graphs."""
     modest: tuple[Identifier, ...] = ()
     """Generations and kinds that have the defaults of the smallest devices, however much memory they have."""
-    profiles: bool = False
-    """A pass is run before the cache is made, and what it needs is taken off the share."""
     counts_graphs: bool = False
     """Captured graphs are taken off the share too."""
     needs_free: bool = False
