@@ -82,6 +82,11 @@ def test_auto_none_and_switches_that_are_off_mean_not_said() -> None:
         ({"max_model_len": 4096}, {"context": 4096}),
         ({"task": "train"}, {"task": "pretrain"}),
         ({"quant": "AWQ_INT4"}, {"quant": "awq-int4"}),
+        ({"quant": "Q4_K"}, {"quant": "q4_k_m"}),
+        ({"task": "Fine-tuning"}, {"task": "finetune"}),
+        ({"precision": "fp8", "attention": "flash_attention_2"}, {"precision": "fp8-mixed", "attention": "flash"}),
+        ({"precision": "bfloat16", "kv_dtype": "fp8_e4m3"}, {"precision": "bf16", "kv_dtype": "fp8"}),
+        ({"checkpointing": "on", "optimizer": "adam8bit"}, {"checkpointing": "full", "optimizer": "adamw-8bit"}),
     ],
 )
 def test_other_names_and_spellings(request_: dict[str, object], values: dict[str, object]) -> None:

@@ -38,7 +38,8 @@ class Settings(TypedDict, total=False):
     """How many devices."""
     task: Literal[
         "pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed", "train",
-        "sft", "full", "rm", "embedding", "distillation", "gkd", "auto"
+        "pre-train", "pretraining", "pre-training", "sft", "full", "fine-tune", "finetuning", "fine-tuning", "rm",
+        "embedding", "distillation", "gkd", "infer", "chat", "generate", "serve", "serving", "auto"
     ]
     """What to do with the model."""
     loss: Literal[
@@ -85,7 +86,9 @@ class Settings(TypedDict, total=False):
     global_batch: int | str
     """Sequences in one optimizer step, over all devices."""
     precision: Literal[
-        "fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed", "mxfp8-mixed", "nvfp4-mixed", "auto"
+        "fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed", "mxfp8-mixed", "nvfp4-mixed", "fp8",
+        "mxfp8", "nvfp4", "float32", "bfloat16", "float16", "half", "16-mixed", "32-true", "bf16-true", "16-true",
+        "auto"
     ]
     """Number format of the computation."""
     quant: str
@@ -93,13 +96,16 @@ class Settings(TypedDict, total=False):
     optimizer: Literal[
         "adamw", "adamw-foreach", "adamw-bf16", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion",
         "adamw-schedule-free", "adam-mini", "galore", "apollo", "soap", "shampoo", "muon", "adam", "adamw-torch-fused",
-        "adamw-torch", "adamw-bnb-8bit", "adamw8bit", "adamw-torch-8bit", "galore-adamw", "apollo-adamw", "lion-32bit",
-        "schedule-free-adamw", "auto"
+        "adamw-torch", "adamw-bnb-8bit", "adamw8bit", "adam-8bit", "adam8bit", "adamw-torch-8bit", "galore-adamw",
+        "apollo-adamw", "lion-32bit", "schedule-free-adamw", "auto"
     ]
     """Optimizer; adamw is the fused one."""
-    checkpointing: Literal["none", "selective", "full", "auto"]
+    checkpointing: Literal["none", "selective", "full", "true", "on", "yes", "false", "off", "no", "auto"]
     """Recompute activations instead of keeping them."""
-    attention: Literal["flash", "eager", "auto"]
+    attention: Literal[
+        "flash", "eager", "sdpa", "fa2", "fa3", "flash-attention", "flash-attention-2", "flash-attention-3", "xformers",
+        "auto"
+    ]
     """flash: a fused kernel; eager: keeps every score."""
     dropout: float | str
     """Dropout rate."""
@@ -165,7 +171,10 @@ class Settings(TypedDict, total=False):
     """Longest wait for the first token that 95 % of requests may have, such as 500ms."""
     tpot: float | str
     """Longest time per token after the first that 95 % of requests may have, such as 50ms."""
-    kv_dtype: Literal["fp16", "bf16", "fp8", "int8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "f16", "auto"]
+    kv_dtype: Literal[
+        "fp16", "bf16", "fp8", "int8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "f16", "float16", "bfloat16",
+        "fp8-e4m3", "fp8-e5m2", "auto"
+    ]
     """Number format of the cache."""
     n_cpu_moe: int | str
     """llama.cpp: as many layers keep their experts in main memory; --cpu-moe: all."""

@@ -9,6 +9,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"q\d_\d-unquantized", "none"),
     (r"ud-(q\d)_k_xl", r"ud-\1_k_xl"),
     (r"ud-(iq\d)_(xxs|s|m|xs)", r"\1_\2"),
+    (r"(q[345])_k(?!_)", r"\1_k_m"),
     (r"(?:ud-)?(i?q\d(?:_\d|_k|_nl|_xxs|_xs|_s|_m|_l)(?:_(?:xl|s|m|l))?|tq[12]_0)", r"\1"),
     (r"aqlm(?:-pv)?-(\d)bit-(\d+x\d+)(?:-hf)?", r"aqlm-\1bit-\2"),
     (r"aqlm(?:-pv)?(?:-2bit)?(?:-hf)?", "aqlm-2bit-1x16"),

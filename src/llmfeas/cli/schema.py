@@ -65,11 +65,12 @@ def scenario_schema() -> Json:
     return {"type": "object", "required": ["model", "device"], "properties": properties, "additionalProperties": False}
 
 
-def setting_schema(option: Option, switch: bool) -> Json:
-    """The schema of one setting's value; a switch may be a boolean too."""
+def setting_schema(option: Option, switch: bool, spellings: bool = True) -> Json:
+    """The schema of one setting's value, with all spellings of its choices; a switch may be a boolean too."""
     schema: Json = {"description": f"{option.help} Default: {option.default}."}
     if option.choices:
-        schema |= {"type": "string", "enum": [*option.choices, *_more(option), *option.synonyms, "auto"]}
+        other = option.synonyms if spellings else ()
+        schema |= {"type": "string", "enum": [*option.choices, *_more(option), *other, "auto"]}
     else:
         schema["type"] = "string" if option.kind == "text" else ["string", "number"]
     if option.unit:

@@ -63,7 +63,7 @@ class Tool:
     def schema(self) -> Json:
         """The JSON Schema of its arguments."""
         settings = {
-            option.name: setting_schema(option, switch=bool(option.switches))
+            option.name: setting_schema(option, switch=bool(option.switches), spellings=False)
             for option in OPTIONS
             if self.left_out is not None and option.name not in self.left_out
         }

@@ -33,12 +33,18 @@ def _row(option: Option) -> tuple[Phrase, ...]:
 
 def _values(option: Option) -> str:
     if option.choices:
-        return ", ".join([*option.choices, *(f"{name} (is {choice})" for name, choice in option.synonyms.items())])
+        return ", ".join(_choice(option, choice) for choice in option.choices)
     if option.kind == "text":
         return "text"
     written = {"bytes": format_bytes, "duration": format_duration}.get(option.kind, _number)
     unit = f" {option.unit}" if option.unit and option.kind not in ("bytes", "duration") else ""
     return f"{written(option.minimum)} to {written(option.maximum)}{unit}"
+
+
+def _choice(option: Option, choice: str) -> str:
+    """A choice with its other spellings: `finetune (or sft, full)`."""
+    others = [name for name, meant in option.synonyms.items() if meant == choice]
+    return f"{choice} (or {', '.join(others)})" if others else choice
 
 
 def _number(value: float) -> str:
