@@ -11,6 +11,8 @@ from llmfeas.catalog.places import overlay_paths, project_file, user_folder
 from llmfeas.catalog.search import find_device
 from llmfeas.catalog.store import Catalog, built_in, catalog
 from llmfeas.errors import DataError
+from llmfeas.settle import resolution
+from llmfeas.units import GIB
 
 
 def overlaid(folder: Path, *texts: str) -> Catalog:
@@ -54,6 +56,24 @@ def test_a_new_entry_extends_another_without_taking_its_names(tmp_path: Path) ->
     assert find_device("Modded 4090", found).record is device
     assert find_device("RTX 4090", found).record.id == "rtx-4090"
     assert len(found.devices) == len(built_in().devices) + 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{id: mine, name: Mine, extends: rtx-4090, memory_gib: 48}",
+        "{id: mine, name: Mine, extends: rtx-3080-10gb, memory_gib: 48}",
+        "{id: mine, name: Mine, extends: m4-max-40c, memory_gib: 48}",
+        "{id: mine, name: Mine, extends: strix-halo, memory_gib: 48}",
+        "{id: mine, name: Mine, generation: generic-cpu, kind: cpu, memory_gib: 48, memory_type: DDR4-3200,"
+        " memory_channels: 2, cores: 6, clock_ghz: 3.5, simd: avx2}",
+    ],
+)
+def test_the_memory_that_an_entry_says_is_what_it_has(tmp_path: Path, entry: str) -> None:
+    """Whatever its base reports or is sold with."""
+    found = resolution({"model": "gpt2", "device": "mine"}, overlaid(tmp_path, f"devices:\n- {entry}\n")).scenario
+    assert found.memory_bytes == 48 * GIB
+    assert found.device.reported_bytes in (None, 48 * GIB)
 
 
 def test_a_field_is_told_as_the_overlays_leave_it(tmp_path: Path) -> None:

@@ -36,9 +36,21 @@ if TYPE_CHECKING:
     from .tables import Tables
 
 R = TypeVar("R")
+OF_MEMORY = ("memory_reported_mib", "memory_options_gib")
+"""What a device says of its memory beside `memory_gib`, and a new size of it outdates."""
 Fault = tuple[str, str, list[str]]
 """The field of an entry that names what there is not, what is wrong with it, and what may have been meant."""
 Check = Callable[[Any], Iterator[Fault]]
+
+
+def _sized(entry: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry whose memory, where an overlay says it, is all that it has: not the most that its base is sold with."""
+    size = said.get("memory_gib")
+    if not isinstance(size, int | float) or size <= 0:
+        return dict(entry)  # what is wrong with it is said when it is read
+    whole = {name: value for name, value in entry.items() if name not in OF_MEMORY or name in said}
+    several = entry.get("memory_options_gib") or entry.get("kind") == "cpu"
+    return {"memory_options_gib": [size], **whole} if several else whole
 
 
 class OverlaidRecords(Records[R]):
@@ -98,7 +110,7 @@ class OverlaidRecords(Records[R]):
         overlay, index, entry = self._layers[key][layers - 1]
         wanted = entry.get("extends")
         if wanted is None:
-            return {**entry, "id": key}
+            return {**_sized(entry, entry), "id": key}
         if depth > MAX_CHAIN:
             raise bad(
                 overlay.document, (self.section.key, index, "extends"), "leads back to itself", "Break the circle."
@@ -116,7 +128,7 @@ class OverlaidRecords(Records[R]):
             place = (self.section.key, index, "extends")
             raise bad(overlay.document, place, f"there is no '{printable(wanted)}' to extend", hint, near)
         own = {name: value for name, value in entry.items() if name != "extends"}
-        return {**merged(base, own), "id": key}
+        return {**_sized(merged(base, own), own), "id": key}
 
     def _with_defaults(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         name = entry.get(self.section.base_field)
