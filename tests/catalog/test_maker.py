@@ -25,3 +25,16 @@ def test_a_model_s_first_repository_is_its_maker_s() -> None:
         if found and found[0] != usual[family] and usual[family] in found
     ]
     assert set(wrong) <= OTHERS
+
+
+def test_a_model_takes_no_facts_of_training_from_another_maker_s_family() -> None:
+    """Nor one that makes vectors from the one that it is made of; the shapes are alike, the tokens were others."""
+    models, families = catalog().models, catalog().raw("models")["families"]
+    for key, model in models.items():
+        family = families.get(model.family)
+        if family is None or models.raw(key).get("like"):
+            continue
+        own = model.organisation == family.get("organisation") and not model.architecture.embeds
+        for field in ("training_tokens", "training_tokens_source", "notes"):
+            said, shared = getattr(model, field), family.get(field)
+            assert own or not shared or str(shared).startswith("not published") or said != shared, (key, field)

@@ -10,6 +10,8 @@ from .records import Entry, LikeError, merged
 _OWN = "id name aliases contexts default_for has_weights like released published_parameters training_tokens"
 OF_ITS_OWN = frozenset((*_OWN.split(), "training_tokens_source", "notes", "sources", "unverified"))
 """What a model does not take from the one that it is like."""
+OF_ITS_MAKER = frozenset({"license", "training_tokens", "training_tokens_source", "notes", "sources"})
+"""What a model of another maker does not take from its family: of that it has the shapes alone."""
 
 
 def completed_model(
@@ -23,7 +25,11 @@ def completed_model(
     like = entry.get("like")
     if like is None:
         base = families.get(str(entry.get("family")))
-        return merged(base, entry) if isinstance(base, Mapping) else dict(entry)
+        if not isinstance(base, Mapping):
+            return dict(entry)
+        if entry.get("organisation", base.get("organisation")) != base.get("organisation"):
+            base = {key: value for key, value in base.items() if key not in OF_ITS_MAKER}
+        return merged(base, entry)
     other = written(like) if isinstance(like, str) and like not in seen else None
     if other is None:
         raise LikeError(like)
