@@ -242,6 +242,16 @@ def test_the_optimum_says_that_data_binds() -> None:
     assert isinstance(limited, dict) and limited["tokens"] == 1e9
 
 
+@pytest.mark.parametrize(("device", "tokens"), [("8xh100-sxm", 1e11), ("h100-sxm", 1e10), ("rtx-4090", 3e9)])
+def test_the_model_that_reads_all_data_does_so_in_time(device: str, tokens: float) -> None:
+    found = solved("optimal", {"device": device, "deadline": "30d", "tokens": tokens}, catalog())
+    limited = found.answer["limited"]
+    assert isinstance(limited, dict) and limited["tokens"] == tokens
+    assert found.at is not None and found.at.verdict.status in WORKS
+    built = found.at.scenario.model.architecture
+    assert built.writes and built.experts is None and built.source is None and not built.tower_parameters
+
+
 def test_the_optimum_says_that_memory_binds_and_what_fits() -> None:
     found = solved("optimal", {"device": "rtx-3060-12gb", "deadline": "300d"}, catalog())
     limited, best = found.answer["limited"], found.answer["hoffmann"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...catalog.architecture import Model
+import math
+
+from ...catalog.architecture import Architecture, Model
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.core import estimate
@@ -46,7 +48,12 @@ def _speaking_model(request: Request, catalog: Catalog, size: float) -> str:
 
 
 def _dense(catalog: Catalog) -> list[Model]:
-    return [model for model in catalog.models.values() if model.architecture.experts is None]
+    """Dense models of one stack that write, without towers: what the law was measured on."""
+    return [model for model in catalog.models.values() if _is_plain(model.architecture)]
+
+
+def _is_plain(built: Architecture) -> bool:
+    return built.writes and built.experts is None and built.source is None and not built.tower_parameters
 
 
 def _settled(request: Request, catalog: Catalog) -> tuple[float, Estimate]:
@@ -90,7 +97,7 @@ def optimal(request: Request, catalog: Catalog) -> Answer:
         "binds": binds,
         "limited": limited.to_dict() if limited else None,
     }
-    count = flop / 6 / probe.parameters.active if limited is None else limited.tokens
+    count = min(flop / 6 / probe.parameters.active, available or math.inf) if limited is None else limited.tokens
     at = estimate(resolution({**request, "model": model, "tokens": count * (1 - 1e-9)}, catalog))
     return Answer("optimal", answer, at, None, (f"speed of {probe.scenario.model.name}", *notes))
 
@@ -105,7 +112,9 @@ def _binding(
     best = optimum(flop)
     if available is not None and available < best.tokens:
         text = f"data binds before compute: {format_count(available)} of {format_count(best.tokens)} tokens"
-        name = _largest_that_fits(request, catalog, flop / 6 / available * ALIKE) or probe.scenario.model.id
+        name = _largest_that_fits(request, catalog, flop / 6 / available * ALIKE, available)
+        if name is None:
+            return "data", None, probe.scenario.model.id, (text, "no dense model of the catalog reads all of it")
         size = float(parameters(catalog.models[name]).total)
         return "data", Optimum(size, available), name, (text, f"the largest dense model for that is {name}")
     if probe.memory.verdict != "exceeds":
@@ -119,13 +128,18 @@ def _binding(
     return "memory", Optimum(size, own / 6 / there.parameters.active), fitting, (text,)
 
 
-def _largest_that_fits(request: Request, catalog: Catalog, below: float) -> str | None:
-    """Name the largest dense model below a size that fits."""
+def _largest_that_fits(request: Request, catalog: Catalog, below: float, tokens: float = 0.0) -> str | None:
+    """Name the largest dense model below a size that fits, and reads so many tokens within deadline and budget."""
     smaller = [model for model in _dense(catalog) if parameters(model).total < below]
     smaller.sort(key=lambda model: -parameters(model).total)
     room = _room_bytes(request, catalog, smaller)
+
+    def reads(name: str) -> bool:
+        flop, there = (0.0, None) if not tokens else _flop_available(request, catalog, name)
+        return there is None or tokens <= flop / 6 / there.parameters.active
+
     able = (model for model in smaller if parameters(model).total * 2 < room)
-    return next((model.id for model in able if _fits(request, catalog, model.id)), None)
+    return next((model.id for model in able if _fits(request, catalog, model.id) and reads(model.id)), None)
 
 
 def _room_bytes(request: Request, catalog: Catalog, models: list[Model]) -> float:
