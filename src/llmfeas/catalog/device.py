@@ -217,8 +217,14 @@ class Device:
 
     @property
     def is_unified(self) -> bool:
-        """Whether GPU and CPU share the memory."""
-        return self.kind in ("unified", "apu") or "LPDDR" in self.memory_type.upper()
+        """Whether GPU and CPU share the memory: on a card for a data center LPDDR is its own."""
+        shared = "LPDDR" in self.memory_type.upper() and self.kind != "datacenter"
+        return self.kind in ("unified", "apu") or shared
+
+    @property
+    def has_host_memory(self) -> bool:
+        """Whether its memory is that of its machine: of CPUs, and where GPU and CPU share one."""
+        return self.kind == "cpu" or self.is_unified
 
     @property
     def has_bf16(self) -> bool:

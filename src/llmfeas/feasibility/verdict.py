@@ -59,7 +59,7 @@ def host_exceeds(scenario: Scenario, memory: Memory) -> Note | None:
     """Say when what was moved to the host does not fit there; bytes are per device, memory per machine."""
     on_machine = on_machine_bytes(scenario, memory)
     together = memory.peak_bytes.expected + on_machine
-    if on_machine and scenario.device.kind in ("unified", "apu") and together > pool_bytes(scenario):
+    if on_machine and scenario.device.is_unified and together > pool_bytes(scenario):
         text = f"device and processor would hold {format_bytes(together)} of one memory of "
         return Note("host-memory-exceeds", text + format_bytes(scenario.memory_bytes))
     if on_machine <= scenario.host_memory_bytes:

@@ -57,7 +57,7 @@ class ServedMemory:
 
 def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
     """The bytes of a device that a process sees: as the driver reports, less what it keeps (data/runtime.yaml)."""
-    if device.kind in ("unified", "apu") or device.backend == "cpu":
+    if device.has_host_memory:
         counted = runtime.usable["seen"] if device.backend == "cuda" else 0.0
         return max(counted * capacity, usable_part(runtime, device, capacity))
     return reported_bytes(device, capacity) - runtime.unseen.get(device.backend, 0.0)
@@ -99,6 +99,8 @@ class _Held:
     """Bytes on the fullest device of a server."""
 
     seen: float
+    unfree: float
+    """Of a memory shared with the processor, what the system holds."""
     context: float
     held_by_others: float
     """What a screen and other programs hold."""
@@ -127,8 +129,12 @@ class _Held:
         joined = pool.joined_bytes if joins else 0.0
         buffers = min(pool.most_rank_bytes, pool.rank_bytes * tp) if tp > 1 and linked else 0.0
         cache, graphs = parts["kv_cache_bytes"], _graphs(scenario, pool)
+        device = scenario.device
+        seen = scenario.wired_limit_bytes or seen_bytes(runtime, device, scenario.memory_bytes)
+        shared = device.is_unified and device.backend == "cuda"
         return cls(
-            seen=scenario.wired_limit_bytes or seen_bytes(runtime, scenario.device, scenario.memory_bytes),
+            seen=seen,
+            unfree=(1 - runtime.usable["free"]) * seen if shared else 0.0,
             context=runtime.contexts[scenario.device.backend],
             held_by_others=scenario.reserve_bytes,
             joined=joined,
@@ -151,7 +157,7 @@ class _Held:
     @property
     def free(self) -> float:
         """What is free when the server looks."""
-        return self.seen - self.context - self.held_by_others - self.joined
+        return self.seen - self.unfree - self.context - self.held_by_others - self.joined
 
     def spare(self, pool: ServingPool) -> float:
         """What must stay free beside the share: graphs it does not count, gaps that the allocator may leave."""
@@ -260,9 +266,10 @@ def _cramped(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
         return None
     name, share = scenario.engine_record.name, (scenario.gpu_memory_utilization or 1.0) * held.seen
     if pool.needs_free and held.free < share:
+        when = " once its devices are connected" if held.joined else ""
         text = (
             f"{name} may refuse to start: of the {format_bytes(share)} that it wants about {format_bytes(held.free)} "
-            f"are free once its devices are connected ({_flag(pool)})"
+            f"are free{when} ({_flag(pool)})"
         )
         return Note("server-cramped", text)
     left = held.free - share

@@ -12,7 +12,6 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..record import dataclass
 from ..scenario import Scenario
-from ..settle.hardware import SHARED_MEMORY_KINDS
 from ..units import GIB
 from .change import AUTO, Axis, Change, Source, change
 
@@ -67,7 +66,7 @@ def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield more main memory beside a device that has its own."""
     scenario = estimate.scenario
-    if scenario.device.kind not in SHARED_MEMORY_KINDS:
+    if not scenario.device.has_host_memory:
         for size in RAM_GIB[: MOST_SERVING if scenario.task == "inference" else MOST_TRAINING]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
                 text = f"{size} GiB of main memory in the machine"

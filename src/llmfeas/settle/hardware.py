@@ -31,7 +31,6 @@ STORAGE_GB_PER_S = 1.0
 """What one machine writes of a checkpoint a second where nobody states it: judgement, of a shared file system."""
 LIFETIME_SECONDS = 3 * 365 * 86400.0
 """How long a bought device is used where nobody says."""
-SHARED_MEMORY_KINDS = ("cpu", "unified", "apu")
 
 
 def _settle_count(draft: Draft, match: Hardware) -> None:
@@ -72,7 +71,7 @@ def default_memory_bytes(device: Device) -> float:
 
 def default_host_bytes(device: Device, memory_bytes: float, together: int) -> float:
     """The host memory nobody stated, where so many devices of so much memory are in one machine."""
-    if device.kind in SHARED_MEMORY_KINDS:
+    if device.has_host_memory:
         return memory_bytes * together
     if _is_desktop(device):
         return max(DESKTOP_HOST_BYTES, memory_bytes * together)
@@ -258,7 +257,7 @@ def _lent_bytes(offer: Offer, device: Device, together: int) -> float | None:
     """The memory of one device of a rented machine, bytes: processors divide what the machine has."""
     if offer.memory_gib:
         return offer.memory_gib * GIB
-    shared = device.kind in SHARED_MEMORY_KINDS and offer.host_memory_gib
+    shared = device.has_host_memory and offer.host_memory_gib
     return shared * GIB / together if shared else None
 
 
@@ -276,7 +275,7 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     host = draft.given.get("host_memory")
     together = min(draft.values["num_devices"], draft.values["devices_per_node"])
     own = None if offer is None else _lent_bytes(offer, device, together)
-    if host and not (memory or named) and device.kind in SHARED_MEMORY_KINDS:
+    if host and not (memory or named) and device.has_host_memory:
         named = host / together  # what the host has is what its processors have
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
     draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
@@ -284,9 +283,9 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     _settle_wired_limit(draft, device, catalog.tables.runtime)
     if host is None:
         default = default_host_bytes(device, draft.values["memory_bytes"], together)
-        if device.kind not in SHARED_MEMORY_KINDS and offer is not None and offer.host_memory_gib:
+        if not device.has_host_memory and offer is not None and offer.host_memory_gib:
             default = offer.host_memory_gib * GIB
-        if device.kind not in SHARED_MEMORY_KINDS and match.host_memory_bytes is not None:
+        if not device.has_host_memory and match.host_memory_bytes is not None:
             default = float(match.host_memory_bytes)
         draft.values["host_memory_bytes"] = min(default, BY_NAME["host_memory"].maximum)
         draft.origins["host_memory"] = "default" if match.host_memory_bytes is None else "device"

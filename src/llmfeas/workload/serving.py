@@ -68,7 +68,7 @@ def shares_memory(scenario: Scenario) -> bool:
 
 def draws_on_host(device: Device) -> bool:
     """Whether a device has no memory of its own: CPUs, unified memory (Metal limits the device's part alone)."""
-    return device.backend == "cpu" or (device.kind in ("unified", "apu") and device.backend != "metal")
+    return device.backend == "cpu" or (device.is_unified and device.backend != "metal")
 
 
 def cached_value_bytes(scenario: Scenario) -> float:
