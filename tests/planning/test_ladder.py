@@ -71,6 +71,13 @@ def test_fewer_bits_never_need_more(asked: dict[str, object]) -> None:
     assert served == sorted(served, reverse=True)
 
 
+@pytest.mark.parametrize(("model", "device"), [("kimi-k3", "t1000-4gb"), ("gpt-oss-20b", "rtx-4090")])
+def test_weights_published_in_four_bits_are_a_rung_of_four_bits(model: str, device: str) -> None:
+    found = answer({"model": model, "device": device, "task": "lora"})
+    served = {rung.label: rung.quant for rung in found.ladder if rung.task == "inference"}
+    assert served == {"inference, 4 bits": "mxfp4"}
+
+
 def test_a_training_rung_says_its_batch_which_may_be_why_it_needs_more() -> None:
     found = answer({"model": "llama-3-8b", "device": "rtx-4090", "task": "lora"}, remedies=False)
     assert [rung.micro_batch for rung in found.ladder] == [1, 1, 1, 2, None, None, None]

@@ -66,19 +66,25 @@ def _guided(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Ru
 
 
 def _served(request: Request, estimated: Estimate, beside: Asked) -> Iterator[Rung]:
-    """Yield the rungs of inference: all run on the engine of the first of them."""
+    """Yield the rungs of inference: all run on the engine of the first of them.
+
+    A rung is called by what it holds: weights published in 4 bits are a rung of 4 bits, also where 16 were tried.
+    """
     own = estimated.scenario
     asked = {**_meant(request, own, "inference"), "task": "inference"}
     own_width = None if own.is_training else width(own, own.quant)
+    known = {} if own_width is None else {own_width: estimated}
     engine: Scenario | None = None if own.is_training else own
-    for bits in sorted({*WIDTHS, *([own_width] if own_width else [])}, reverse=True):
-        found: Estimate | None = estimated
-        if bits != own_width:
-            quant = "none" if bits == 16 else common_format(bits, engine or own, beside.catalog)
-            found = _found({**asked, "quant": quant}, beside)
+    for bits in WIDTHS:
+        if bits in known:
+            continue
+        quant = "none" if bits == 16 else common_format(bits, engine or own, beside.catalog)
+        found = _found({**asked, "quant": quant}, beside)
         if found is not None:
             engine = engine or found.scenario
-            yield _rung(f"inference, {bits} bits", found)
+            known.setdefault(width(found.scenario, found.scenario.quant), found)
+    for bits in sorted(known, reverse=True):
+        yield _rung(f"inference, {bits} bits", known[bits])
 
 
 def _meant(request: Request, own: Scenario, task: str) -> dict[str, object]:
