@@ -59,7 +59,8 @@ def _figures(found: Estimate) -> dict[str, object]:
         "peak_bytes": found.memory.peak_bytes.expected,
         "host_bytes": found.memory.host_bytes,
         "total_seconds": None if total is None else total.expected,
-        "decode_tokens_per_second": None if total is not None else found.speed.expected,
+        "decode_tokens_per_second": None if total is not None else found.unloaded_speed.expected,
+        "output_tokens_per_second": found.speed.expected if found.scenario.has_load else None,
     }
 
 
