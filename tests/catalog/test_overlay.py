@@ -34,6 +34,10 @@ def refusal(folder: Path, text: str) -> DataError:
     return caught.value
 
 
+def test_an_overlay_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
+    assert overlaid(tmp_path, "devices:\nmodels: []\n") is built_in()
+
+
 def test_without_overlays_it_is_the_catalog_itself() -> None:
     assert with_overlays(built_in(), []) is built_in()
 

@@ -300,3 +300,22 @@ def test_cards_without_integer_matrix_units_read_quantized_prompts_as_published(
     ask = {"model": model, "device": device, "task": "inference", "engine": "llama.cpp", "prompt": 512, "context": 512}
     found = inference_time(resolution({**ask, "quant": quant}, catalog()).scenario)
     assert found.prefill_tokens_per_second.expected == pytest.approx(measured, rel=0.25)
+
+
+def written_by(device: str, **changed: object) -> float:
+    """Tokens a second of a processor that writes packed weights."""
+    found = resolution({"model": "llama-3.2-1b", "device": device, "task": "inference", "quant": "q4_k_m"}, catalog())
+    other = replace(found.scenario.device, **changed)
+    return inference_time(replace(found.scenario, device=other)).decode_tokens_per_second.expected
+
+
+def test_packed_weights_are_multiplied_in_eight_bits_where_vectors_do_so() -> None:
+    """Matrix units do not count: they wait for many tokens."""
+    rates = (Rates(fp32=0.154, int8=0.154), Rates(fp32=0.154, int8=0.614), Rates(fp32=0.154, bf16=4.9, int8=9.8))
+    slow, vectors, matrices = (written_by("raspberry-pi-5", tflop_per_s=each) for each in rates)
+    assert 1.3 * slow < vectors == pytest.approx(matrices, rel=0.01)
+
+
+def test_more_cores_wait_longer_for_each_other() -> None:
+    few, many = (written_by("epyc-9554", cores=cores) for cores in (16, 192))
+    assert many < 0.9 * few

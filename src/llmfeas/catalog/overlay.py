@@ -257,12 +257,13 @@ class OverlaidCatalog(Catalog):
 
 
 def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:
-    """Lay overlays over a catalog; without any it is the catalog itself.
+    """Lay overlays over a catalog; without any that says anything it is the catalog itself.
 
     Raises:
         DataError: a file is missing or its outline is wrong; its entries are checked when they are asked for.
     """
-    return OverlaidCatalog(base, [read_overlay(path) for path in paths]) if paths else base
+    overlays = [overlay for overlay in map(read_overlay, paths) if any(overlay.data.values())]
+    return OverlaidCatalog(base, overlays) if overlays else base
 
 
 def use_overlays(paths: Iterable[Path]) -> None:

@@ -38,6 +38,7 @@ TEMPLATE = """\
   device: rtx-3090
   task: inference
   quant: q4_k_m
+  prompt: 6000
   context: 8192
   expect:
     at: worst                        # for all expectations of this block

@@ -106,7 +106,7 @@ VECTOR_UNITS: tuple[tuple[str, str], ...] = (
     ("sse2", "sse"),
     ("i8mm", "neon-bf16"),
     ("asimddp", "neon"),
-    ("asimd", "neon-small"),
+    ("asimd", "neon-v8"),
 )
 """The first of a processor's flags that it has -> vector units as data/processors.yaml names them."""
 OF_GENERATION = {"zen5": "avx512-bf16", "neoverse-v1": "neon-4x128", "neoverse-v2": "neon-4x128"}

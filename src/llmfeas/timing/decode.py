@@ -18,7 +18,7 @@ from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..units import GB
+from ..units import GB, TERA
 from ..workload.kernels import loops_over_experts
 from ..workload.serving import answer_tokens, cached_value_bytes, writers
 from .host import (
@@ -115,8 +115,19 @@ def _expand_rate(efficiency: Efficiency, device: Device, quant: str, read: float
 def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
     if not path.unpacks:
         return 0.0
-    share = "decode.unpack_cpu" if path.backend == "cpu" else "decode.unpack"
-    return device.integer_op_per_s * efficiency.value(share)
+    if path.backend == "cpu":
+        return _dot_products_per_s(device) * efficiency.value("decode.unpack_cpu")
+    return device.integer_op_per_s * efficiency.value("decode.unpack")
+
+
+VECTOR_INT8 = 4
+"""8-bit operations beside one of fp32 at most in vectors; matrix units have more, and single tokens do not use them."""
+
+
+def _dot_products_per_s(device: Device) -> float:
+    """8-bit operations a second of a processor's vectors: packed weights are multiplied in 8 bits."""
+    fp32, int8 = device.fp32_flop_per_s, (device.tflop_per_s.int8 or 0.0) * TERA
+    return max(fp32, min(int8, VECTOR_INT8 * fp32))
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +146,8 @@ def decode_rates(
     experts = f"decode.fixed_moe.{path.family}.{path.backend}"
     if path.family == "eager":
         layer *= eager_factor(efficiency, device, quant)
+    elif path.backend == "cpu":
+        layer *= device.cores or 1  # all of them meet after each operator
     elif path.backend == "cuda" and device.has_hbm:
         layer *= value("decode.hbm")
     links = device_links(efficiency, device, device.devices_per_node, None)
