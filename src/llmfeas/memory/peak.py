@@ -18,7 +18,6 @@ from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
 from .rollouts import beside_training, fullest, writer_refuses
 from .runtime import overhead_of, own_memory, runtime_memory
-from .server_releases import doubted_by_releases
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes, wide_notes
 from .training import TensorMemory, training_memory
@@ -234,12 +233,13 @@ def _serving_of(scenario: Scenario, _concurrency: int, _seqs: int | None) -> Cou
         return _on_parts(scenario, scenario.device)
     tensors = inference_memory(scenario)
     served = served_memory(scenario, tensors) if pool_of(scenario) is not None else None
-    if served is None:
-        found = _served(scenario, tensors)
-    else:
-        found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
     notes = (*stack_notes(scenario), *_may_spill(scenario))
-    return CountedMemory(found, notes, None if served is None else doubted_by_releases(scenario, served.room))
+    if served is None:
+        return CountedMemory(_served(scenario, tensors), notes)
+    from .server_releases import doubted_by_releases
+
+    found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
+    return CountedMemory(found, notes, doubted_by_releases(scenario, served.room))
 
 
 def _on_parts(scenario: Scenario, machine: Joined) -> CountedMemory:
