@@ -17,7 +17,7 @@ from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
 from .rollouts import beside_training, fullest, writer_refuses
-from .runtime import overhead_of, own_memory, runtime_memory
+from .runtime import anywhere, on_device, overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes, wide_notes
 from .training import TensorMemory, training_memory
@@ -125,7 +125,7 @@ def memory(scenario: Scenario) -> CountedMemory:
 
 def _training(scenario: Scenario) -> CountedMemory:
     tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario))
-    runtime = runtime_memory(scenario, tensors.components)
+    runtime = _runtime(scenario, tensors)
     others = models_beside(scenario)
     peak = _training_peak(tensors, runtime, server, others)
     components = {
@@ -163,6 +163,13 @@ def _alone(scenario: Scenario) -> Iterator[Note]:
             f"{option} larger, and a shorter --seq-len where memory wants it, something is learned"
         )
         yield Note("nothing-to-compare", text)
+
+
+def _runtime(scenario: Scenario, tensors: TensorMemory) -> Range:
+    """`runtime_memory` of a training, of which the plan that the tensors are of tells all but the device's memory."""
+    if not tensors.anywhere:
+        tensors.anywhere.append(anywhere(scenario, tensors.components))
+    return on_device(scenario, tensors.anywhere[0])
 
 
 def _training_peak(tensors: TensorMemory, runtime: Range, *beside: Mapping[str, float]) -> Range:
@@ -305,7 +312,7 @@ def peak_bytes(scenario: Scenario) -> Range:
     if not scenario.is_training:
         return _serving(scenario).memory.peak_bytes
     tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario))
-    runtime = runtime_memory(scenario, tensors.components)
+    runtime = _runtime(scenario, tensors)
     return _training_peak(tensors, runtime, server, models_beside(scenario))
 
 

@@ -27,6 +27,7 @@ from ..workload.kernels import (
 )
 from ..workload.parameters import bare_layers, lifts_input
 from ..workload.stages import Stage, fullest_stages
+from .runtime import Anywhere
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, moved_share, rank_state, reference_of
 from .written import filled_tokens, whole_length
 
@@ -47,6 +48,8 @@ class TensorMemory:
     host_bytes: float
     approximate: str
     """Why the figure is that of a related program; empty where the program itself was measured."""
+    anywhere: list[Anywhere] = field(default_factory=list, init=False, repr=False, compare=False)
+    """What the peak comes to on any device, once somebody asked: devices on which it is tried share it."""
 
 
 class Rank:

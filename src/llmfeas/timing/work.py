@@ -239,4 +239,6 @@ def slowest_stage(sums: Sums, pp: int) -> Stage:
     multiplies with.
     """
     layer = sums.active / sums.layers
-    return max(fullest_and_last(sums.layers, pp), key=lambda stage: stage.layers * layer + stage.heads * sums.head_weights)
+    return max(
+        fullest_and_last(sums.layers, pp), key=lambda stage: stage.layers * layer + stage.heads * sums.head_weights
+    )
