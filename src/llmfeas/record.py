@@ -182,6 +182,19 @@ def _standard_fields(cls: Any) -> Any:
     return vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
 
 
+def _in_order(cls: Any) -> tuple[str, ...]:
+    """The positional fields.
+
+    Raises:
+        TypeError: one without a default stands behind one that has one.
+    """
+    every, placed = cls.__record__, _positional(cls)
+    without = [name for name in placed if every[name].default is _MISSING and not every[name].factory]
+    if without != list(placed[: len(without)]):
+        raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+    return placed
+
+
 _PLACED = _Later("__record__", _fields_of)
 _NAMED = _Later("__record__", lambda cls: _fields_of(cls, kw_only=True))
 _STANDARD = _Later("__dataclass_fields__", _standard_fields)
@@ -210,10 +223,7 @@ def _filling(cls: Any) -> Callable[..., None]:
     unset = any(not each.init and each.default is _MISSING and not each.factory for each in every.values())
     if unset or "__slots__" in vars(cls):
         return _initializer(cls)
-    placed, count = _positional(cls), len(every)
-    without = [name for name in placed if every[name].default is _MISSING and not every[name].factory]
-    if without != list(placed[: len(without)]):
-        raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+    placed, count = _in_order(cls), len(every)
     may_be_named = frozenset(name for name, each in every.items() if each.init)
     defaults = {name: each.default for name, each in every.items() if each.default is not _MISSING}
     factories = [(name, each.factory) for name, each in every.items() if each.factory]

@@ -13,7 +13,7 @@ from .types import STRICT, Identifier
 Status = Literal["supported", "limited", "unsupported"]
 
 
-class Traits(NamedTuple):
+class DeviceTraits(NamedTuple):
     """All that conditions look at: devices that have it in common run the same software."""
 
     backend: BackendId
@@ -26,10 +26,10 @@ class Traits(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def traits_of(device: Device) -> Traits:
+def traits_of(device: Device) -> DeviceTraits:
     """What conditions see of a device."""
     d, has_fp8 = device, device.tflop_per_s.fp8 is not None
-    return Traits(d.backend, d.target, d.generation, d.kind, d.has_bf16, d.has_matrix_units, has_fp8)
+    return DeviceTraits(d.backend, d.target, d.generation, d.kind, d.has_bf16, d.has_matrix_units, has_fp8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Condition:
     without_matrix_units: bool = False
     without_fp8: bool = False
 
-    def holds(self, device: Traits) -> bool:
+    def holds(self, device: DeviceTraits) -> bool:
         """Whether a device with these traits is one of those meant."""
         return (
             (self.below is None or _version(device.target) < _version(self.below))
@@ -94,7 +94,7 @@ class EngineChoice:
     """Requests at once from which on it is chosen."""
     when: Condition = _EVERY_DEVICE
 
-    def fits(self, device: Traits, task: str, quant: str, concurrency: int) -> bool:
+    def fits(self, device: DeviceTraits, task: str, quant: str, concurrency: int) -> bool:
         """Whether it is chosen for this."""
         return (
             (not self.quants or quant in self.quants)
@@ -171,7 +171,7 @@ def named_support(backend: Backend, device: Device, technique: str) -> Support |
 
 
 @functools.lru_cache(maxsize=4096)
-def _named_support(backend: Backend, device: Traits, technique: str) -> Support | None:
+def _named_support(backend: Backend, device: DeviceTraits, technique: str) -> Support | None:
     return next((case for case in _cases(backend).get(technique, ()) if case.when.holds(device)), None)
 
 

@@ -247,8 +247,7 @@ def _pages(s: Serving) -> list[tuple[float, float]]:
         value=s.value,
         tp=s.tp,
     )
-    held = request_bytes(pages)
-    return list(zip(held, held, strict=True))
+    return [(held, held) for held in request_bytes(pages)]
 
 
 def _unpaged(s: Serving, kinds: Sequence[Layer]) -> list[tuple[float, float]]:

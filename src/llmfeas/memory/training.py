@@ -278,9 +278,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
 
 def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
     """Why the figure of a step with an objective is that of a related program; empty where it was tracked."""
-    if scenario.objective is None:
-        return ""
-    if scenario.objective.scores:
+    if scenario.objective is None or scenario.objective.scores:
         return ""
     if scenario.objective.critic:
         return "no step with a critic was measured; it is taken to be at its peak together with the model"
