@@ -70,6 +70,11 @@ class Published:
         return written(self)
 
 
+def is_written_whole(kind: type) -> bool:
+    """Whether records of a kind are written by their keys, and not in a way of their own."""
+    return getattr(kind, "to_dict", None) is Published.to_dict
+
+
 PLAIN_TYPES: Final = frozenset((str, int, float, bool, type(None)))
 """Types of values that JSON has as they are."""
 
@@ -97,12 +102,12 @@ def written(record: Any) -> Json:
 
 def shallow(record: Any) -> Json:
     """A record as a mapping of its keys to values that may be records themselves: what an encoder asks for."""
-    keys, values = _readers(record.__class__)
+    keys, values = readers(record.__class__)
     return dict(zip(keys, values(record), strict=False))
 
 
 @functools.cache
-def _readers(kind: Any) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
+def readers(kind: Any) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
     """The keys of a kind of record, and what reads all of their values and the first again, so that there are many."""
     keys = keys_of(kind)
     return keys, attrgetter(*keys, keys[0])
@@ -138,6 +143,14 @@ def envelope(
     name: str, catalog: str, inputs: Mapping[str, object], result: object, warnings: Sequence[object] = ()
 ) -> Json:
     """What a command writes: its result in the envelope that all commands share; `catalog` is the data's digest."""
+    found = document(name, catalog, inputs, result, warnings)
+    return {**found, "result": written(result) if isinstance(result, Published) else plain(result)}
+
+
+def document(
+    name: str, catalog: str, inputs: Mapping[str, object], result: object, warnings: Sequence[object] = ()
+) -> Json:
+    """The same with the result as it is, which JSON can be written of without taking it apart."""
     from . import __version__
 
     return {
@@ -145,6 +158,6 @@ def envelope(
         "llmfeas": __version__,
         "catalog": catalog,
         "inputs": inputs,
-        "result": written(result) if isinstance(result, Published) else plain(result),
+        "result": result,
         "warnings": plain(warnings),
     }

@@ -71,7 +71,7 @@ else:
 
 
 _MISSING: Any = object()
-TENTATIVE = 64
+TENTATIVE = 256
 """So many records of a class are filled name by name before its `__init__` is compiled."""
 
 
@@ -182,6 +182,19 @@ def _standard_fields(cls: Any) -> Any:
     return vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
 
 
+def _in_order(cls: Any) -> tuple[str, ...]:
+    """The positional fields.
+
+    Raises:
+        TypeError: one without a default stands behind one that has one.
+    """
+    every, placed = cls.__record__, _positional(cls)
+    without = [name for name in placed if every[name].default is _MISSING and not every[name].factory]
+    if without != list(placed[: len(without)]):
+        raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+    return placed
+
+
 _PLACED = _Later("__record__", _fields_of)
 _NAMED = _Later("__record__", lambda cls: _fields_of(cls, kw_only=True))
 _STANDARD = _Later("__dataclass_fields__", _standard_fields)
@@ -190,58 +203,54 @@ _COMPARED = _Later("__compared__", _compared)
 
 
 def _tentative(cls: Any) -> Callable[..., None]:
-    """An `__init__` that fills the first records name by name, and then puts the compiled one in its place."""
-    left, filled = TENTATIVE, None
+    """An `__init__` that finds out, when it is first called, how to fill records name by name."""
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807
-        nonlocal left, filled
-        if filled is None:
-            filled = _filling(cls)
-        left -= 1
-        if left < 0 or not filled(self, values, named):
-            cls.__init__ = made = _initializer(cls)
-            made(self, *values, **named)
+        cls.__init__ = made = _filling(cls)
+        made(self, *values, **named)
 
     return __init__
 
 
-def _filling(cls: Any) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]:
-    """Fill a record with what `__init__` was given; False, and nothing done, where that does not fit.
+def _filling(cls: Any) -> Callable[..., None]:
+    """An `__init__` that fills the first records as a mapping, and then puts the compiled one in its place; so it does
+    where what it was given does not fit, which that one refuses.
 
     Raises:
         TypeError: a positional field without a default stands behind one that has one.
     """
-    every, more = cls.__record__, hasattr(cls, "__post_init__")
+    every, more, left = cls.__record__, hasattr(cls, "__post_init__"), TENTATIVE
     unset = any(not each.init and each.default is _MISSING and not each.factory for each in every.values())
     if unset or "__slots__" in vars(cls):
-        return lambda record, values, named: False
-    placed = _positional(cls)
-    without = [name for name in placed if every[name].default is _MISSING and not every[name].factory]
-    if without != list(placed[: len(without)]):
-        raise TypeError(f"{cls.__qualname__}: a field without a default follows one that has one")
+        return _initializer(cls)
+    placed, count = _in_order(cls), len(every)
     may_be_named = frozenset(name for name, each in every.items() if each.init)
     defaults = {name: each.default for name, each in every.items() if each.default is not _MISSING}
     factories = [(name, each.factory) for name, each in every.items() if each.factory]
 
-    def filled(record: Any, values: tuple[Any, ...], named: dict[str, Any]) -> bool:
-        state = record.__dict__
-        state.update(defaults)
-        right = named.keys() <= may_be_named
+    def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807
+        nonlocal left
+        left -= 1
+        fits = named.keys() <= may_be_named
+        state = named
         if values:
-            state.update(zip(placed, values, strict=False))
-            right = right and len(values) <= len(placed) and named.keys().isdisjoint(placed[: len(values)])
-        state.update(named)
-        for name, make in factories:
-            if name not in state:
-                state[name] = make()
-        if not right or len(state) != len(every):  # of its fields alone: then all are there
-            state.clear()
-            return False
+            state = dict(zip(placed, values, strict=False))
+            fits = fits and len(values) <= len(placed) and state.keys().isdisjoint(named)
+            state.update(named)
+        if len(state) != count:
+            state = {**defaults, **state}
+            for name, make in factories:
+                if name not in state:
+                    state[name] = make()
+        if left < 0 or not fits or len(state) != count:  # of its fields alone: then all are there
+            cls.__init__ = made = _initializer(cls)
+            made(self, *values, **named)
+            return
+        self.__dict__ = state
         if more:
-            record.__post_init__()
-        return True
+            self.__post_init__()
 
-    return filled
+    return __init__
 
 
 def _initializer(cls: Any) -> Callable[..., None]:

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from ..record import dataclass, field
 from .device import BackendId, Device, DeviceClass
 from .types import STRICT, Identifier
 
 Status = Literal["supported", "limited", "unsupported"]
+
+
+class DeviceTraits(NamedTuple):
+    """All that conditions look at: devices that have it in common run the same software."""
+
+    backend: BackendId
+    target: str
+    generation: str
+    kind: DeviceClass
+    has_bf16: bool
+    has_matrix_units: bool
+    has_fp8: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def traits_of(device: Device) -> DeviceTraits:
+    """What conditions see of a device."""
+    d, has_fp8 = device, device.tflop_per_s.fp8 is not None
+    return DeviceTraits(d.backend, d.target, d.generation, d.kind, d.has_bf16, d.has_matrix_units, has_fp8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +48,8 @@ class Condition:
     without_matrix_units: bool = False
     without_fp8: bool = False
 
-    def holds(self, device: Device) -> bool:
-        """Whether the device is one of those meant."""
+    def holds(self, device: DeviceTraits) -> bool:
+        """Whether a device with these traits is one of those meant."""
         return (
             (self.below is None or _version(device.target) < _version(self.below))
             and (not self.targets or any(_means(target, device.target) for target in self.targets))
@@ -39,7 +58,7 @@ class Condition:
             and (not self.kinds or device.kind in self.kinds)
             and not (self.without_bf16 and device.has_bf16)
             and not (self.without_matrix_units and device.has_matrix_units)
-            and not (self.without_fp8 and device.tflop_per_s.fp8 is not None)
+            and not (self.without_fp8 and device.has_fp8)
         )
 
 
@@ -75,7 +94,7 @@ class EngineChoice:
     """Requests at once from which on it is chosen."""
     when: Condition = _EVERY_DEVICE
 
-    def fits(self, device: Device, task: str, quant: str, concurrency: int) -> bool:
+    def fits(self, device: DeviceTraits, task: str, quant: str, concurrency: int) -> bool:
         """Whether it is chosen for this."""
         return (
             (not self.quants or quant in self.quants)
@@ -148,6 +167,11 @@ def support(backend: Backend, device: Device, technique: str) -> Support:
 
 def named_support(backend: Backend, device: Device, technique: str) -> Support | None:
     """Say what a backend's entry says of a technique by name; None where it names it not."""
+    return _named_support(backend, traits_of(device), technique)
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_support(backend: Backend, device: DeviceTraits, technique: str) -> Support | None:
     return next((case for case in _cases(backend).get(technique, ()) if case.when.holds(device)), None)
 
 
@@ -158,7 +182,7 @@ def default_engine(backend: Backend, device: Device, task: str, quant: str = "no
         KeyError: the catalog names none.
     """
     for choice in backend.engines:
-        if choice.fits(device, task, quant, concurrency):
+        if choice.fits(traits_of(device), task, quant, concurrency):
             return choice.engine
     raise KeyError(f"no engine for {task} with {quant} on {backend.id}")
 

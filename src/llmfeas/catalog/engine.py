@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 from ..adapters import LoraKind
 from ..record import dataclass, field
 from .architecture import Architecture
-from .backend import WORKS, Backend, Support, named_support, unending
+from .backend import WORKS, Backend, Support, named_support, traits_of, unending
 from .device import BackendId, Device
 from .implementation import Implementations
 from .quantization import Format
@@ -323,16 +323,19 @@ class Engine:
         """Whether it is known to read a format."""
         return form.id in self.formats or form.kind in self.formats
 
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def format_support(self, form: Format, device: Device) -> Support:
         """Say whether it runs a format that it reads on a device."""
         cases = self.limits.get(form.id) or self.limits.get(form.kind) or ()
-        return next((case for case in cases if case.when.holds(device)), WORKS)
+        return next((case for case in cases if case.when.holds(traits_of(device))), WORKS)
 
     def support(self, backend: Backend, device: Device) -> Support:
         """Say whether it runs on a device: as a backend says of it by name, else as its own record does."""
         cases = self.cases(backend)
         return named_support(backend, device, self.id) or next(
-            (case for case in cases if case.when.holds(device)), WORKS
+            (case for case in cases if case.when.holds(traits_of(device))), WORKS
         )
 
     def cases(self, backend: Backend) -> tuple[Support, ...]:

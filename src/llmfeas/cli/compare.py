@@ -47,7 +47,7 @@ def run(**values: Any) -> None:
     chosen = chosen_devices(known, devices, backends, every=every)
     by_hand = bool(devices or backends or every)
     ranking = comparison(request, models, chosen, known, baseline=baseline, sort=sort, chosen=by_hand)
-    answer = ranking.to_dict(top)
+    answer = ranking.document(top) if output.format == "json" else ranking.to_dict(top)
     for warning in ranking.warnings_of_first(top):
         output.note(sentence(warning.message))
     output.write(answer, lambda: report_of(ranking, answer, sort))

@@ -26,7 +26,7 @@ from .load_verdict import is_followed, load_verdict
 from .long_run import long_run
 from .result import Cost, Estimate, Note, ServedLoad
 from .software import software_support
-from .verdict import host_exceeds, memory_status, verdict
+from .verdict import host_exceeds, is_late, memory_status, verdict
 
 FEASIBLE = ("feasible", "tight")
 
@@ -127,8 +127,11 @@ def is_feasible(settled: Resolution) -> bool:
     scenario = settled.scenario
     if software_support(scenario, settled.backend)[0] == "unsupported":
         return False
-    if scenario.is_training and rank_floor_bytes(scenario) > usable_bytes(scenario) and own_memory(scenario) is None:
-        return False  # spares the walk
+    if scenario.is_training:
+        if rank_floor_bytes(scenario) > usable_bytes(scenario) and own_memory(scenario) is None:
+            return False  # spares the walk
+        if is_late(scenario, training_time(scenario).total_seconds):
+            return False
     counted = memory(scenario)
     if memory_status(counted, host_exceeds(scenario, counted.memory)) == "exceeds":
         return False

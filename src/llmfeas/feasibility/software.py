@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
-from ..catalog.backend import Backend, Support, support
+from ..catalog.backend import Backend, Support, support, traits_of
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import parts_of
@@ -52,6 +51,11 @@ OF_THE_DEVICE = frozenset({"has", "is", "was", "needs", "runs", "emulates", "unp
 """Words with which a note of data/backends.yaml begins that speaks of the device."""
 
 
+MAX_FOUND = 4096
+_found: dict[tuple[object, ...], tuple[tuple[str, Support], ...]] = {}
+"""Cases found so far, by all that they depend on."""
+
+
 @cached_across_batches
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """The worst support level over all techniques, with a reason for each that has limits."""
@@ -79,19 +83,29 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
         yield "unsupported", f"{name} has no model of the architecture of {model.name}"
 
 
-@lru_cache(maxsize=4096)
 def _support(
     backend: Backend, device: Device, engine: Engine, names: tuple[str, ...]
 ) -> tuple[Software, tuple[Note, ...]]:
-    cases = [(name, support(backend, device, name)) for name in names]
-    found: list[tuple[str, Support]] = [(name, case) for name, case in cases if engine.id not in case.but]
-    found.insert(min(2, len(found)), (engine.id, engine.support(backend, device)))
+    key = backend, engine, names, traits_of(device)
+    found = _found.get(key)
+    if found is None:
+        if len(_found) >= MAX_FOUND:
+            _found.clear()
+        found = _found[key] = _cases(backend, device, engine, names)
     reasons = tuple(
         Note(f"software-{case.status}", _sentence(name, case, device))
         for name, case in found
         if case.status != "supported"
     )
     return worst_software(case.status for _, case in found), reasons
+
+
+def _cases(backend: Backend, device: Device, engine: Engine, names: tuple[str, ...]) -> tuple[tuple[str, Support], ...]:
+    """What backend and engine say of each technique, and of the engine."""
+    cases = [(name, support(backend, device, name)) for name in names]
+    found = [(name, case) for name, case in cases if engine.id not in case.but]
+    found.insert(min(2, len(found)), (engine.id, engine.support(backend, device)))
+    return tuple(found)
 
 
 def _sentence(name: str, case: Support, device: Device) -> str:

@@ -103,6 +103,11 @@ def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, 
     return "not_asked", notes
 
 
+def is_late(scenario: Scenario, total_seconds: Range | None) -> bool:
+    """Whether a job takes too long to be feasible."""
+    return time_verdict(scenario, total_seconds)[0] in ("over_deadline", "impractical")
+
+
 def budget_verdict(scenario: Scenario, usd: Range | None) -> tuple[str, list[Note]]:
     """Compare the expected cost with the budget."""
     if scenario.budget_usd is None or not scenario.tokens:

@@ -18,9 +18,7 @@ from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, cached_value_bytes, sequences_of, serving_of
 from ..workload.stages import Stage, stages, stages_by_memory
 from ..workload.weights import WITH_TOWERS, WeightBytes, native_bytes, weight_bytes
-from .paged_cache import PagedCache, request_bytes
 from .prefill import pass_bytes
-from .profile_pass import WidestPass, widest_bytes
 
 COPIED_FROM_TOKENS = 32
 """Tokens from which on llama.cpp multiplies on the device what lies on the host (op_offload_min_batch_size)."""
@@ -238,6 +236,8 @@ def _pages(s: Serving) -> list[tuple[float, float]]:
     """Bytes of a request in one layer of each kind in a server's pool, on one rank; nothing where there is none."""
     if s.pool is None:
         return []
+    from .paged_cache import PagedCache, request_bytes
+
     pages = PagedCache(
         pool=s.pool,
         architecture=s.architecture,
@@ -247,8 +247,7 @@ def _pages(s: Serving) -> list[tuple[float, float]]:
         value=s.value,
         tp=s.tp,
     )
-    held = request_bytes(pages)
-    return list(zip(held, held, strict=True))
+    return [(held, held) for held in request_bytes(pages)]
 
 
 def _unpaged(s: Serving, kinds: Sequence[Layer]) -> list[tuple[float, float]]:
@@ -324,6 +323,8 @@ def _moments(s: Serving, part: Part, sequences: int) -> dict[str, dict[str, floa
 
 def _profiled(s: Serving, pool: ServingPool, part: Part, sequences: int) -> dict[str, dict[str, float]]:
     """Components on one device of a server, which has room for its widest pass at any moment."""
+    from .profile_pass import WidestPass, widest_bytes
+
     widest = widest_bytes(
         WidestPass(
             pool=pool,

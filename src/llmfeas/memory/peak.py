@@ -17,8 +17,7 @@ from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
 from .models_beside import models_beside
 from .rollouts import beside_training, fullest, writer_refuses
-from .runtime import overhead_of, own_memory, runtime_memory
-from .server_releases import doubted_by_releases
+from .runtime import anywhere, on_device, overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
 from .stacks import stack_notes, wide_notes
 from .training import TensorMemory, training_memory
@@ -126,7 +125,7 @@ def memory(scenario: Scenario) -> CountedMemory:
 
 def _training(scenario: Scenario) -> CountedMemory:
     tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario))
-    runtime = runtime_memory(scenario, tensors.components)
+    runtime = _runtime(scenario, tensors)
     others = models_beside(scenario)
     peak = _training_peak(tensors, runtime, server, others)
     components = {
@@ -164,6 +163,13 @@ def _alone(scenario: Scenario) -> Iterator[Note]:
             f"{option} larger, and a shorter --seq-len where memory wants it, something is learned"
         )
         yield Note("nothing-to-compare", text)
+
+
+def _runtime(scenario: Scenario, tensors: TensorMemory) -> Range:
+    """`runtime_memory` of a training, of which the plan that the tensors are of tells all but the device's memory."""
+    if not tensors.anywhere:
+        tensors.anywhere.append(anywhere(scenario, tensors.components))
+    return on_device(scenario, tensors.anywhere[0])
 
 
 def _training_peak(tensors: TensorMemory, runtime: Range, *beside: Mapping[str, float]) -> Range:
@@ -234,12 +240,13 @@ def _serving_of(scenario: Scenario, _concurrency: int, _seqs: int | None) -> Cou
         return _on_parts(scenario, scenario.device)
     tensors = inference_memory(scenario)
     served = served_memory(scenario, tensors) if pool_of(scenario) is not None else None
-    if served is None:
-        found = _served(scenario, tensors)
-    else:
-        found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
     notes = (*stack_notes(scenario), *_may_spill(scenario))
-    return CountedMemory(found, notes, None if served is None else doubted_by_releases(scenario, served.room))
+    if served is None:
+        return CountedMemory(_served(scenario, tensors), notes)
+    from .server_releases import doubted_by_releases
+
+    found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
+    return CountedMemory(found, notes, doubted_by_releases(scenario, served.room))
 
 
 def _on_parts(scenario: Scenario, machine: Joined) -> CountedMemory:
@@ -305,7 +312,7 @@ def peak_bytes(scenario: Scenario) -> Range:
     if not scenario.is_training:
         return _serving(scenario).memory.peak_bytes
     tensors, server = fullest(scenario, training_memory(scenario), beside_training(scenario))
-    runtime = runtime_memory(scenario, tensors.components)
+    runtime = _runtime(scenario, tensors)
     return _training_peak(tensors, runtime, server, models_beside(scenario))
 
 

@@ -74,16 +74,31 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     left-out groups. Sources: data/engines.yaml, runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html
     (cached blocks are freed before an allocation fails).
     """
+    return on_device(scenario, anywhere(scenario, components))
+
+
+Anywhere = tuple[float, float, float, float]
+"""Bytes of tensors, of all together, of what of that the allocator can give back, and the factor of the range."""
+
+
+def anywhere(scenario: Scenario, components: Mapping[str, float]) -> Anywhere:
+    """What a peak comes to on any device of the backend, however much memory it has."""
     tensors = sum(components.values())
     fixed, allocator = overheads(scenario, components)
     expected = tensors + fixed + allocator + context_bytes(scenario)
     weights = components.get("weights_bytes", 0.0) / max(tensors, 1.0)
-    width, own = peak_width(scenario, weights), own_memory(scenario)
+    return tensors, expected, allocator, peak_width(scenario, weights)
+
+
+def on_device(scenario: Scenario, peak: Anywhere) -> Range:
+    """The bytes beyond tensors of such a peak on the device at hand (`runtime_memory`)."""
+    tensors, expected, allocator, width = peak
+    own = own_memory(scenario)
     if own is not None:
         expected, width = expected * own.factor, own.width
     usable = usable_bytes(scenario)
     squeezed = expected if expected <= usable else max(usable, expected - allocator)
-    return Range(squeezed / width, squeezed, expected * width).shifted(-tensors)
+    return Range(squeezed / width - tensors, squeezed - tensors, expected * width - tensors)
 
 
 def own_memory(scenario: Scenario) -> Own | None:

@@ -27,6 +27,7 @@ from ..workload.kernels import (
 )
 from ..workload.parameters import bare_layers, lifts_input
 from ..workload.stages import Stage, fullest_stages
+from .runtime import Anywhere
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, moved_share, rank_state, reference_of
 from .written import filled_tokens, whole_length
 
@@ -47,6 +48,8 @@ class TensorMemory:
     host_bytes: float
     approximate: str
     """Why the figure is that of a related program; empty where the program itself was measured."""
+    anywhere: list[Anywhere] = field(default_factory=list, init=False, repr=False, compare=False)
+    """What the peak comes to on any device, once somebody asked: devices on which it is tried share it."""
 
 
 class Rank:
@@ -275,9 +278,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
 
 def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
     """Why the figure of a step with an objective is that of a related program; empty where it was tracked."""
-    if scenario.objective is None:
-        return ""
-    if scenario.objective.scores:
+    if scenario.objective is None or scenario.objective.scores:
         return ""
     if scenario.objective.critic:
         return "no step with a critic was measured; it is taken to be at its peak together with the model"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from ..catalog.architecture import Architecture
 from ..contract import Note
 from ..model.build import build
 from ..scenario import Scenario, cached_across_batches
@@ -13,21 +16,30 @@ def written_notes(scenario: Scenario) -> tuple[Note, ...]:
     """Say that the step is that of code without kernels, and what to install; nothing where it was never compared."""
     if not runs_public_code(scenario) or traits_of(scenario).approximate:
         return ()
-    operators = [operator for operator, _ in build(scenario.model.architecture).operators]
-    packages = next((operator.packages for operator in operators if operator.packages), "")
+    packages, by_token, broadcasts = _recurrences(scenario.model.architecture)
     if not packages:
         return ()
-    by_token = any(operator.loop_tokens == 1 for operator in operators)
     times = "hundreds of times" if by_token else "several times"  # each token's gradient is as long as the sequence
     text = (
         f"its recurrent layers are counted as transformers writes them out in plain PyTorch; with {packages} "
         f"installed they run as kernels, which keep far less and are {times} faster: --engine pytorch-fla"
     )
-    if any(operator.broadcast_width for operator in operators) and scenario.transformers == "5":
+    if broadcasts and scenario.transformers == "5":
         text += (
             "; releases of transformers before 5.18 write out far more and take several times as long: --transformers 4"
         )
     return (Note("recurrence-written-out", text),)
+
+
+@lru_cache(maxsize=4096)
+def _recurrences(architecture: Architecture) -> tuple[str, bool, bool]:
+    """The packages that bring kernels for what an architecture runs, empty where it needs none; whether code without
+    them loops over tokens, and whether it writes products out to sum them up.
+    """
+    operators = [operator for operator, _ in build(architecture).operators]
+    packages = next((operator.packages for operator in operators if operator.packages), "")
+    by_token = any(operator.loop_tokens == 1 for operator in operators)
+    return packages, by_token, any(operator.broadcast_width for operator in operators)
 
 
 def refused_notes(scenario: Scenario) -> tuple[Note, ...]:

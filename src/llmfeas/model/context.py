@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..autograd.adapted import adapted_linear, adapted_over_ranks
 from ..autograd.basic import add, cast, copied, dropout, mul, scaled
-from ..autograd.decomposed import decomposed
 from ..autograd.graph import AccumulateGrad, Parameter, Tensor, view
 from ..autograd.products import integer_product, linear
 from ..autograd.recorder import Recorder
@@ -216,8 +214,12 @@ class Context:
         if layer.down is None or layer.up is None or not self.adapts:
             return self._on_base(layer, x)
         if self.traits.adapters == "kernel":
+            from ..autograd.adapted import adapted_linear
+
             return adapted_linear(recorder, x, (layer.weight, layer.down, layer.up))
         if self.traits.adapters == "parallel":
+            from ..autograd.adapted import adapted_over_ranks
+
             return adapted_over_ranks(recorder, x, (layer.weight, layer.down, layer.up), layer.bias, layer.ranks)
         y = self._on_base(layer, x)
         packed = layer.weight.packed
@@ -226,6 +228,8 @@ class Context:
         kept = self.traits.adapters == "native" or (recorder.autocast and (packed or recorder.compiled))
         wide = x if kept else cast(recorder, x, 4)
         if layer.magnitude is not None:
+            from ..autograd.decomposed import decomposed
+
             adapted = layer.weight, layer.down, layer.up, layer.magnitude
             return cast(recorder, decomposed(recorder, wide, y, adapted, self.recipe.adapter_dropout), y.width)
         z = linear(recorder, dropout(recorder, wide, self.recipe.adapter_dropout), layer.down)

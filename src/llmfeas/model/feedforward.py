@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from ..autograd.adapted import Adapted, adapted_feed_forward
 from ..autograd.basic import dropout, mul, scaled
 from ..autograd.graph import Tensor
 from ..autograd.views import copy, split
@@ -15,6 +14,9 @@ from .activations import activated, activation_kind, gated
 from .context import Context, Linear
 from .operator import Operator
 from .weight import Adapter, Weight, column_linear, row_linear, vector
+
+if TYPE_CHECKING:
+    from ..autograd.adapted import Adapted
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class FeedForwardProgram:
             return context.apply(self.down, hidden)
         adapted = self._adapted(self.gate)
         if adapted is not None:
+            from ..autograd.adapted import adapted_feed_forward
+
             return adapted_feed_forward(recorder, x, *adapted)
         if context.traits.patched or context.traits.gate_up in ("kernel", "compiled"):
             return context.apply(self.down, gated(recorder, context.apply(self.gate, x), context.apply(self.up, x)))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
-from ..contract import Added, Json, Published, envelope, given
+from ..contract import Added, Json, Published, document, given, plain
 from ..errors import UsageError
 from ..feasibility.core import estimate
 from ..feasibility.result import Cost, Estimate, Note, Verdict
@@ -145,8 +145,12 @@ class Comparison:
 
     def to_dict(self, top: int | None = None) -> Json:
         """The JSON of `llmfeas compare --json`, with the `top` rows."""
+        return {name: plain(value) for name, value in self.document(top).items()}
+
+    def document(self, top: int | None = None) -> Json:
+        """The same before its rows are taken apart (`contract.document`)."""
         rows = tuple(row.ranked(rank) for rank, row in enumerate(self.rows[:top], 1))
-        return envelope("compare", self.catalog, self.inputs, ComparisonResult(rows), self.warnings_of_first(top))
+        return document("compare", self.catalog, self.inputs, ComparisonResult(rows), self.warnings_of_first(top))
 
     @property
     def warnings(self) -> tuple[Note, ...]:

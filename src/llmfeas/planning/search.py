@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 
 from ..catalog.store import Catalog
-from ..errors import LlmfeasError
 from ..feasibility.bounds import (
     cost_lower_bound,
     host_lower_bound,
@@ -20,18 +19,18 @@ from ..feasibility.bounds import (
     time_limit_seconds,
     time_lower_bound,
 )
-from ..feasibility.core import estimate
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from ..feasibility.software import software_support
-from ..memory.peak import memory, on_machine_bytes
+from ..memory.peak import on_machine_bytes
 from ..record import dataclass
 from ..request import parsed
 from ..scenario import Scenario
-from ..settle import Resolution, before_layout, hardware_named, resolution
+from ..settle import Resolution, hardware_named
 from .bisection import largest
 from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
+from .trials import Trials
 
 FEASIBLE = ("feasible", "tight")
 TIGHT = 0.9
@@ -163,6 +162,7 @@ class Search:
         self.wanted: tuple[str, ...] = FEASIBLE
         """Verdicts of a way: where what was asked may just do, only those that surely do."""
         self.catalog = catalog
+        self.trials = Trials(request, catalog)
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
         self.work = 0
@@ -192,22 +192,15 @@ class Search:
     def settled(self, changes: Changes) -> Resolution | None:
         """Settle the request with the changes; None where it is refused."""
         self.tries += 1
-        self.work += 1
-        try:
-            found = resolution({**self.request, **self.settings(changes)}, self.catalog)
-        except LlmfeasError:
-            return None
-        self.work += found.work
+        found = self.trials.settled(self.settings(changes))
+        self.work += 1 if found is None else 1 + found.work
         return found
 
     def runs(self, changes: Changes) -> bool:
         """Whether software runs the request with the changes and some layout could keep to the limits, which is known
         before one is chosen; not if refused.
         """
-        try:
-            known = before_layout({**self.request, **self.settings(changes)}, self.catalog)
-        except LlmfeasError:
-            known = None
+        known = self.trials.known(self.settings(changes))
         if known is None or self._unsupported(known):
             self.work += 1
             return False
@@ -250,7 +243,7 @@ class Search:
         settled = self.settled(changes)
         if settled is None:
             return True
-        tried = memory(settled.scenario).memory
+        tried = self.trials.counted(settled).memory
         share = tried.peak_bytes.expected / max(tried.usable_bytes, 1.0)
         if share > 1:
             self.note(changes, share + self._unsupported(settled))
@@ -276,7 +269,7 @@ class Search:
         if settled is None:
             return None
         hopeless = self._unsupported(settled)
-        counted = memory(settled.scenario)
+        counted = self.trials.counted(settled)
         usable = max(counted.memory.usable_bytes, 1.0)
         share = counted.memory.peak_bytes.expected / usable
         if len(changes) == 1:
@@ -294,7 +287,7 @@ class Search:
                 self.note(changes, share)
                 return None
             self.work += RANGES_WORK
-        estimated = estimate(settled, counted)
+        estimated = self.trials.estimate(settled)
         ends = estimated.total_seconds is not None
         unpriced = ends and estimated.scenario.budget_usd is not None and estimated.cost.usd is None
         if unpriced and changes:

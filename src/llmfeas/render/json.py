@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
 from math import isfinite
 from typing import Any
 
+from ..contract import ABSENT, is_written_whole, plain, readers
+
 
 def rendered(envelope: Mapping[str, object]) -> str:
-    """The envelope as one JSON document.
+    """The envelope as one JSON document; records in it count as what the contract writes of them.
 
     Raises:
         ValueError: a number is not finite, which the contract rules out.
@@ -36,15 +39,30 @@ _LEAVES: Mapping[type, Callable[[Any], str]] = {
 
 
 def _indented(value: Any, line: str) -> str:
-    """Plain data of the contract; `line` is a new line with the spaces of what holds it."""
-    inner = line + "  "
-    if value.__class__ is dict:
-        begin, end = "{}"
+    """Data of the contract; `line` is a new line with the spaces of what holds it."""
+    inner, kind = line + "  ", value.__class__
+    begin, end = "{}"
+    if kind is dict:
         parts = [
             f"{quoted(key)}: {leaf(each) if (leaf := _LEAVES.get(each.__class__)) else _indented(each, inner)}"
             for key, each in value.items()
         ]
-    else:
+    elif kind is list or kind is tuple:
         begin, end = "[]"
         parts = [leaf(each) if (leaf := _LEAVES.get(each.__class__)) else _indented(each, inner) for each in value]
+    elif is_written_whole(kind):
+        heads, values = _heads(kind), readers(kind)[1](value)
+        parts = [
+            f"{head}{leaf(each) if (leaf := _LEAVES.get(each.__class__)) else _indented(each, inner)}"
+            for head, each in zip(heads, values, strict=False)
+            if each is not ABSENT
+        ]
+    else:
+        return _indented(plain(value), line)
     return begin + inner + ("," + inner).join(parts) + line + end if parts else begin + end
+
+
+@cache
+def _heads(kind: Any) -> list[str]:
+    """What stands before each value of a kind of record."""
+    return [f"{quoted(key)}: " for key in readers(kind)[0]]

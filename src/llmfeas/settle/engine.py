@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import chain
 
 from ..catalog.architecture import Model
-from ..catalog.backend import Backend, default_engine
+from ..catalog.backend import Backend, default_engine, traits_of
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import Joined
@@ -188,7 +188,9 @@ def _steps(named: str | None, catalog: Catalog) -> frozenset[int]:
         choices = [choice for each in catalog.backends.values() for choice in each.engines]
     else:
         device = catalog.devices[named]
-        choices = [choice for choice in catalog.backends[device.backend].engines if choice.when.holds(device)]
+        choices = [
+            choice for choice in catalog.backends[device.backend].engines if choice.when.holds(traits_of(device))
+        ]
     return frozenset({1, *(choice.concurrency for choice in choices)})
 
 
@@ -217,7 +219,7 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
     def able(engine: Engine) -> bool:
         return job in engine.does and engine.runs(model.architecture) and reads(engine)
 
-    others = [choice.engine for choice in backend.engines if choice.fits(device, task, quant, many)]
+    others = [choice.engine for choice in backend.engines if choice.fits(traits_of(device), task, quant, many)]
     names = (usual, *others, PUBLIC_CODE if inference else PUBLIC_TRAINING)
     found = next(filter(able, map(catalog.tables.engine, names)), None)
     if found is not None or reads(catalog.tables.engine(usual)):

@@ -9,7 +9,6 @@ from ..catalog.architecture import Model
 from ..catalog.backend import support
 from ..catalog.device import Device, is_mixed
 from ..catalog.engine import Engine
-from ..catalog.model_search import keeps_published
 from ..catalog.quantization import Quantization, StoredWeights
 from ..catalog.store import Catalog
 from ..errors import UsageError
@@ -20,7 +19,6 @@ from ..workload.kernels import stacks_experts
 from .adapters import check_adapters, settle_base, settle_layers
 from .draft import Draft
 from .formats import FEWER, bits
-from .writer import settle_writer
 
 TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
@@ -120,6 +118,8 @@ def settle_rollouts(draft: Draft, engine: Engine) -> None:
             f"--response-length {length} leaves no room for a prompt in --seq-len {seq_len}",
             f"use --seq-len {length + 256}, the tokens of prompt and answer, or a shorter answer",
         )
+    from .writer import settle_writer
+
     settle_writer(draft, engine)
 
 
@@ -224,8 +224,11 @@ def _keep_published(draft: Draft, model: Model, engine: Engine, catalog: Catalog
         return
     if asked != "none" and known.format(asked, LLAMA_CPP).kind != "gguf":
         return
-    packed = known.format(published).kind != known.format(published, LLAMA_CPP).kind == "gguf"
-    if packed and keeps_published(asked, model, catalog):
+    if not known.format(published).kind != known.format(published, LLAMA_CPP).kind == "gguf":
+        return
+    from ..catalog.model_search import keeps_published
+
+    if keeps_published(asked, model, catalog):
         named = "16 bits were" if asked == "none" else f"{asked} was"
         draft.override("quant", published, "model")
         text = f"{named} asked for, but a GGUF of {model.name} keeps {published} whatever its name says: that was taken"

@@ -23,7 +23,6 @@ from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
-from .reading import forward_of, pass_seconds
 
 BATCH_TOKENS = 512
 NOTIONAL_PROMPT = 512
@@ -227,6 +226,8 @@ def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float) 
     sums = architecture_sums(scenario.model.architecture)
     weights = weights_read_bytes(scenario, tokens) - head_bytes(scenario)
     sent = sent_seconds(scenario, weights, tokens) / tokens + streamed_seconds(scenario, tokens) / tokens
+    from .reading import pass_seconds
+
     parts = {name: seconds / tokens / gain for name, seconds in pass_seconds(scenario, tokens, length).items()}
     return {**parts, "weights": 0.0, "offload": sent, "link": sum_seconds(scenario, sums)}
 
@@ -310,6 +311,8 @@ def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, int]:
     launch = launch_seconds(scenario, sums) if serving.memory.cache == "paged" else 0.0
     if launch and not scenario.model.architecture.writes:
         # nothing is sampled or kept: what its public code launches
+        from .reading import forward_of
+
         launch = forward_of(scenario, NOTIONAL_PROMPT).host_seconds
     pool = None if scenario.enforce_eager else pool_of(scenario)
     return sums, rates, launch, pool.prompt_graphs if pool else 0

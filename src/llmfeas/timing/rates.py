@@ -175,21 +175,26 @@ def flash_of(scenario: Scenario) -> str:
 
 def _expert_rates(efficiency: Efficiency, device: Device, matrix: float, wide: float) -> ExpertRates:
     """What experts reach of the rate of dense products, in the precision of the run and in fp32."""
+    spread, local, rest = _of_any_device(efficiency, device.backend == "cpu")
+    return ExpertRates(spread=matrix * spread, local=matrix * local, wide=min(matrix, wide) * local, **rest)
+
+
+@lru_cache(maxsize=16)
+def _of_any_device(efficiency: Efficiency, is_cpu: bool) -> tuple[float, float, Mapping[str, float]]:
+    """The shares of a device's rate that experts reach spread and here, and the figures that no device changes."""
     value = efficiency.value
-    return ExpertRates(
-        spread=matrix * value("training.moe"),
-        local=matrix * value("training.moe_local"),
-        wide=min(matrix, wide) * value("training.moe_local"),
-        fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_expert"),
-        moves=value("training.routing.tuned"),
-        moves_plain=value("training.routing.plain"),
-        imbalance=value("training.imbalance"),
-        merged_bytes=value("training.merged_bytes"),
-        host_seconds_per_layer=value("training.host.routing"),
-        host_seconds_waited=value("training.host.routing_waited"),
-        sharpness=max(1.0, value("training.host.sharpness_moe")),
-        host_seconds_each=value("training.host.expert"),
-    )
+    rest = {
+        "fill_tokens": value("training.fill_tokens_cpu" if is_cpu else "training.fill_expert"),
+        "moves": value("training.routing.tuned"),
+        "moves_plain": value("training.routing.plain"),
+        "imbalance": value("training.imbalance"),
+        "merged_bytes": value("training.merged_bytes"),
+        "host_seconds_per_layer": value("training.host.routing"),
+        "host_seconds_waited": value("training.host.routing_waited"),
+        "sharpness": max(1.0, value("training.host.sharpness_moe")),
+        "host_seconds_each": value("training.host.expert"),
+    }
+    return value("training.moe"), value("training.moe_local"), rest
 
 
 def _fused_share(efficiency: Efficiency, device: Device, generation: float, flash: str) -> float:

@@ -8,13 +8,14 @@ share, pipelines add a bubble. The parts that it returns add up to the step.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.efficiency import Efficiency
 from ..model.sums import Sums, trained_sums
 from ..optimizers import OPTIMIZERS
 from ..record import replace
-from ..scenario import Scenario
+from ..scenario import Scenario, cached_across_batches
 from ..workload.kernels import launched_singly, multiplies_integers
 from ..workload.parameters import decodes_base
 from .adapters import adapter_seconds, merging_seconds
@@ -238,8 +239,13 @@ def device_links_of(scenario: Scenario) -> Links:
     return device_links(efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s)
 
 
-def step_parts(scenario: Scenario) -> dict[str, float]:
+def step_parts(scenario: Scenario) -> Mapping[str, float]:
     """The seconds of one optimizer step by part; they add up to the step."""
+    return _step_parts(scenario, scenario.micro_batch, scenario.global_batch)
+
+
+@cached_across_batches
+def _step_parts(scenario: Scenario, _micro_batch: int, _global_batch: int) -> Mapping[str, float]:
     efficiency = scenario.tables.efficiency
     rates = rates_of(scenario)
     tuned = rates.tuned

@@ -14,7 +14,7 @@ from ..units import GB
 from ..workload.kernels import job_of, multiplies_integers, software_of
 from ..workload.text_tokens import stored_bytes
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
-from .rates import rates_of, training_rates
+from .rates import rates_of
 from .regimes import (
     Evidence,
     Interval,
@@ -99,11 +99,9 @@ def run_interval(scenario: Scenario, parts: Mapping[str, float]) -> Interval:
 @cached_across_batches
 def _interval(scenario: Scenario, by_host: bool) -> Interval:
     device, efficiency = scenario.device, scenario.tables.efficiency
-    style = scenario.engine_record.training.style
-    rates = training_rates(efficiency, device, scenario.precision, style)
     judged = int(scenario.offload != "none") + int(multiplies_integers(scenario))
     regime = paced(efficiency, kind_of_run(scenario), by_host=by_host)
-    found = interval(efficiency, "training", regime, rates.priors + judged)
+    found = interval(efficiency, "training", regime, rates_of(scenario).priors + judged)
     if scenario.objective is not None:
         found = unmeasured(found, scenario.task, written=scenario.objective.rollouts)
     elif not software_of(scenario, known_software(efficiency, device.backend, job_of(scenario))):
@@ -128,7 +126,7 @@ def training_time(scenario: Scenario) -> TrainingTime:
     if scenario.mfu is not None:
         speed = Range.exact(scenario.mfu * peak / flop)
         seconds = speed.inverted(tokens)
-        parts: dict[str, float] = {"matrix": seconds.expected}
+        parts: Mapping[str, float] = {"matrix": seconds.expected}
         found = Interval("given", 1.0, "enough")
     else:
         parts = step_parts(scenario)

@@ -22,7 +22,7 @@ from ..workload.kernels import (
     widens_experts,
 )
 from ..workload.parameters import NO_ADAPTERS, AdaptedWidths, adapted_share, adapted_widths, graded_share
-from ..workload.stages import Stage, stages
+from ..workload.stages import Stage, fullest_and_last
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,4 +239,6 @@ def slowest_stage(sums: Sums, pp: int) -> Stage:
     multiplies with.
     """
     layer = sums.active / sums.layers
-    return max(stages(sums.layers, pp), key=lambda stage: stage.layers * layer + stage.heads * sums.head_weights)
+    return max(
+        fullest_and_last(sums.layers, pp), key=lambda stage: stage.layers * layer + stage.heads * sums.head_weights
+    )

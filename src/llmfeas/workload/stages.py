@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
@@ -43,6 +43,19 @@ def stages(layers: int, pp: int, head: int = 0) -> tuple[Stage, ...]:
     (Grattafiori 2024, section 3.3.2). With `head` the head is dealt out as so many layers, and the first stages take
     what does not divide (llama.cpp, where it is one).
     """
+    sizes = _sizes(layers, pp, head)
+    return tuple(_in_order(sizes, len(sizes) - 1, range(len(sizes))))
+
+
+def fullest_and_last(layers: int, pp: int) -> Iterator[Stage]:
+    """Yield of the same stages the first with as many layers as any before the last, and the last one."""
+    sizes = _sizes(layers, pp)
+    last = len(sizes) - 1
+    fullest = sizes.index(max(sizes[:-1])) if last else 0
+    return _in_order(sizes, last, sorted({fullest, last}))
+
+
+def _sizes(layers: int, pp: int, head: int = 0) -> list[int]:
     count = max(1, min(pp, layers))
     head = head if count > 1 else 0
     each, left = divmod(layers + head, count)
@@ -50,7 +63,7 @@ def stages(layers: int, pp: int, head: int = 0) -> tuple[Stage, ...]:
     for index in (range(count) if head else [*range(1, count - 1), 0])[:left]:
         sizes[index] += 1
     sizes[-1] -= head
-    return _in_order(sizes, count - 1)
+    return sizes
 
 
 @lru_cache(maxsize=4096)
@@ -65,12 +78,12 @@ def stages_by_memory(layers: int, memories: tuple[float, ...], head: int = 0) ->
     sizes = [end - begin for begin, end in pairwise(bounds)]
     last = max((index for index, size in enumerate(sizes) if size), default=0)
     sizes[last] -= head
-    return _in_order(sizes, last)
+    return tuple(_in_order(sizes, last, range(len(sizes))))
 
 
-def _in_order(sizes: list[int], last: int) -> tuple[Stage, ...]:
+def _in_order(sizes: list[int], last: int, wanted: Iterable[int]) -> Iterator[Stage]:
     starts = [0, *accumulate(sizes)]
-    return tuple(Stage(index, starts[index], size, index == 0, index == last) for index, size in enumerate(sizes))
+    return (Stage(index, starts[index], sizes[index], index == 0, index == last) for index in wanted)
 
 
 def fullest_stages(scenario: Scenario) -> Iterator[tuple[Stage, float]]:

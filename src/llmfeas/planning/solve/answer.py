@@ -63,13 +63,13 @@ def estimated(request: Request, catalog: Catalog) -> Estimate | None:
     Raises:
         UsageError: for anything else that is wrong with the request.
     """
-    settled = _settled(request, catalog)
+    settled = unless_refused(request, catalog)
     return None if settled is None else estimate(settled)
 
 
 def kept_up(request: Request, catalog: Catalog) -> Estimate | None:
     """The same, None too where a server does not keep up with its load: that is seen at a quarter of the work."""
-    settled = _settled(request, catalog)
+    settled = unless_refused(request, catalog)
     if settled is None:
         return None
     scenario = settled.scenario
@@ -77,7 +77,12 @@ def kept_up(request: Request, catalog: Catalog) -> Estimate | None:
     return None if lags else estimate(settled)
 
 
-def _settled(request: Request, catalog: Catalog) -> Resolution | None:
+def unless_refused(request: Request, catalog: Catalog) -> Resolution | None:
+    """A request settled; None where this value of a setting is refused.
+
+    Raises:
+        UsageError: for anything else that is wrong with the request.
+    """
     try:
         return resolution(request, catalog)
     except UsageError as error:

@@ -9,9 +9,21 @@ from ...catalog.joined import parts_of
 from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound
+from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
-from .answer import FEASIBLE, Answer, Request, estimated, is_late, lateness, outcome, spills
+from .answer import (
+    FEASIBLE,
+    Answer,
+    Request,
+    estimated,
+    is_late,
+    lateness,
+    lies_on_host,
+    outcome,
+    spills,
+    unless_refused,
+)
 from .fleet import LAYOUT, asks_for_load, fewest_devices
 from .lots import MOST
 
@@ -103,9 +115,9 @@ def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Ca
         if late > 1.0:
             late_below = count * math.sqrt(late) if late > FAR else 0.0
             continue
-        result = estimated({**request, **settings}, catalog)
-        if result is not None and _alone(result):
-            return result
+        settled = unless_refused({**request, **settings}, catalog)
+        if settled is not None and not lies_on_host(settled.scenario) and is_feasible(settled):
+            return estimate(settled)
     return None
 
 
