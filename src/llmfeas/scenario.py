@@ -87,7 +87,9 @@ class Scenario:
     group_size: int | None = None
     """Answers to one prompt that are compared; None: one answer alone."""
     response_length: int | None = None
-    """Tokens of an answer that the model writes; None where it writes none."""
+    """Tokens of an answer that the model writes, on average; None where it writes none."""
+    longest_response: int | None = None
+    """Tokens of the longest of them, which the training waits for; None where none are written."""
     rollout_engine: Literal["vllm", "transformers"] | None = None
     """What writes answers: a server, or the model that trains by itself; None where none are written."""
     colocate: Literal["true", "false"] | None = None

@@ -15,16 +15,17 @@ Question = Literal[
 """What `solve` answers."""
 Setting = Literal[
     "model", "model_context", "device", "num_devices", "task", "loss", "reference", "adapters", "group_size",
-    "response_length", "rollout_engine", "colocate", "sleep", "teacher", "reward_model", "critic", "tokens", "examples",
-    "example_tokens", "data_size", "bytes_per_token", "epochs", "seq_len", "micro_batch", "global_batch", "precision",
-    "quant", "optimizer", "checkpointing", "attention", "dropout", "base_dtype", "lora_rank", "lora_targets",
-    "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout", "zero", "tp", "pp", "interleave", "ep", "cp",
-    "offload", "offload_layers", "drive", "context", "prompt", "images", "output", "concurrency", "rate", "requests",
-    "length_spread", "prefix_hit", "disaggregate", "draft", "spec_tokens", "acceptance", "ttft", "tpot", "kv_dtype",
-    "n_cpu_moe", "gpu_layers", "ubatch", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens",
-    "enforce_eager", "engine", "engine_version", "transformers", "memory", "reserve", "wired_limit", "host_memory",
-    "host_bandwidth", "power_limit", "devices_per_node", "network", "mtbf", "storage", "loader", "mfu", "price",
-    "purchase_price", "lifetime", "electricity", "pue", "region", "deadline", "budget"
+    "response_length", "longest_response", "rollout_engine", "colocate", "sleep", "teacher", "reward_model", "critic",
+    "tokens", "examples", "example_tokens", "data_size", "bytes_per_token", "epochs", "seq_len", "micro_batch",
+    "global_batch", "precision", "quant", "optimizer", "checkpointing", "attention", "dropout", "base_dtype",
+    "lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout", "zero", "tp", "pp",
+    "interleave", "ep", "cp", "offload", "offload_layers", "drive", "context", "prompt", "images", "output",
+    "concurrency", "rate", "requests", "length_spread", "prefix_hit", "disaggregate", "draft", "spec_tokens",
+    "acceptance", "ttft", "tpot", "kv_dtype", "n_cpu_moe", "gpu_layers", "ubatch", "gpu_memory_utilization",
+    "max_num_seqs", "max_num_batched_tokens", "enforce_eager", "engine", "engine_version", "transformers", "memory",
+    "reserve", "wired_limit", "host_memory", "host_bandwidth", "power_limit", "devices_per_node", "network", "mtbf",
+    "storage", "loader", "mfu", "price", "purchase_price", "lifetime", "electricity", "pue", "region", "deadline",
+    "budget"
 ]
 """Names of settings."""
 
@@ -55,6 +56,8 @@ class Settings(TypedDict, total=False):
     """Answers that the model writes to one prompt."""
     response_length: int | str
     """Tokens of an answer that the model writes; the rest of --seq-len is prompt."""
+    longest_response: int | str
+    """Tokens of the longest answer, which ends the writing; --response-length is then their average."""
     rollout_engine: Literal["vllm", "transformers", "auto"]
     """Program that writes answers: vllm, or transformers: the model that trains, by its own generate."""
     colocate: bool | Literal["true", "false", "auto"]

@@ -11,6 +11,7 @@ import pytest
 from llmfeas import estimate
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
+from llmfeas.memory import peak
 from llmfeas.memory.models_beside import models_beside
 from llmfeas.memory.training import training_memory
 from llmfeas.settle import resolution
@@ -104,6 +105,19 @@ def test_a_server_that_sleeps_leaves_the_fuller_of_two_moments() -> None:
     assert short["peak_bytes"]["expected"] < awake["peak_bytes"]["expected"]
     assert long["peak_moment"] == alone["peak_moment"]
     assert 2e7 < long["peak_bytes"]["expected"] - alone["peak_bytes"]["expected"] < 1e9
+
+
+def test_nemo_takes_what_trains_to_the_host_while_a_server_writes() -> None:
+    """DeepSeek V3 was trained so on 256 H100, each of which holds 17 GB of its states beside the server's share."""
+    asked = {"model": "deepseek-v3", "device": "h100-sxm", "num_devices": 256, "task": "grpo", "global_batch": 512}
+    asked |= {"tp": 1, "pp": 16, "ep": 16, "seq_len": 701, "response_length": 581, "micro_batch": 1}
+    nemo, megatron = (
+        resolution({**asked, "engine": engine, "sleep": "true", "gpu_memory_utilization": 0.6}, catalog()).scenario
+        for engine in ("nemo", "megatron")
+    )
+    leaves, stays = (peak.memory(scenario).memory for scenario in (nemo, megatron))
+    assert stays.components["optimizer_bytes"] > 10e9 and stays.verdict == "exceeds"
+    assert leaves.verdict != "exceeds"
 
 
 def test_verl_lets_its_server_sleep_and_trl_does_where_it_is_asked() -> None:

@@ -112,6 +112,8 @@ def test_public_code_of_today_runs_the_maker_s_attention_where_it_prefers_that()
     assert flash_of(settled(device="b200")) != "vendor"
     assert flash_of(settled(task="pretrain")) != "vendor"
     assert flash_of(settled(engine="unsloth")) != "vendor"
+    assert flash_of(settled(engine="torchtitan", task="pretrain", device="b200")) == "vendor"
+    assert flash_of(settled(engine="torchtitan-2024", task="pretrain")) != "vendor"
 
 
 def test_a_step_of_pairs_has_the_tokens_of_both() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.errors import UsageError
 from llmfeas.memory.rollouts import answers_at_once
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
@@ -93,6 +94,36 @@ def test_a_model_that_writes_itself_takes_longer_the_more_so_with_adapters() -> 
     own = {**asked, "model": "qwen2.5-7b", "rollout_engine": "transformers"}
     packed, whole = (rollout(**own, adapters=kind) for kind in ("qlora", "lora"))
     assert packed.seconds > 1.2 * whole.seconds
+
+
+def test_writing_ends_with_the_longest_answer() -> None:
+    """What it is longer than the average costs passes that hold little else, and nothing where all are alike."""
+    asked = {"global_batch": 512, "seq_len": 1024, "response_length": 512}
+    alike, spread = rollout(**asked), rollout(**asked, longest_response=4096)
+    assert alike.waiting == 0 and alike.seconds == rollout(**asked, longest_response=512).seconds
+    assert spread.waiting == pytest.approx(spread.seconds - alike.seconds)
+    assert spread.waiting > 2 * alike.seconds  # 7 times as many passes over the weights, each with fewer answers
+    assert spread.waiting < 7 * alike.seconds
+    longer = rollout(**{**asked, "seq_len": 4608, "response_length": 4096})
+    assert spread.seconds < longer.seconds
+
+
+def test_a_model_that_writes_itself_carries_ended_answers_on() -> None:
+    asked = {
+        "device": "h200",
+        "engine": "trl",
+        "colocate": "true",
+        "model": "qwen2.5-7b",
+        "rollout_engine": "transformers",
+    }
+    asked |= {"micro_batch": 64, "global_batch": 64, "seq_len": 384, "response_length": 128, "longest_response": 256}
+    found = rollout(**asked)
+    assert found.waiting == pytest.approx(found.answers * 128 / found.written, rel=0.05)
+
+
+def test_a_longest_answer_is_no_shorter_than_their_average() -> None:
+    with pytest.raises(UsageError, match="--longest-response 100 is shorter than --response-length 512"):
+        settled(seq_len=1024, response_length=512, longest_response=100)
 
 
 @pytest.mark.parametrize("task", ["finetune", "dpo"])

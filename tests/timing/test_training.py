@@ -154,6 +154,17 @@ def test_experts_are_less_efficient_than_dense_weights() -> None:
     assert mixed.mfu.expected < training_time(scenario()).mfu.expected
 
 
+def test_mixtures_are_runs_of_a_kind_of_their_own_on_every_backend() -> None:
+    # Drawn with dense models, the interval of TPUs held 0.62 of mixtures, each source alike, and 0.96 of dense ones.
+    found = [
+        training_time(
+            scenario(model=model, device=catalog().devices["tpu-v5p"], num_devices=8, engine="maxtext")
+        ).regime
+        for model in (MIXTURE, LLAMA)
+    ]
+    assert found == ["tpu-moe-pretrain", "tpu-pretrain"]
+
+
 def test_adapters_skip_weight_gradients_and_optimizer() -> None:
     whole, adapters = training_time(scenario(task="finetune")), training_time(scenario(task="lora"))
     assert adapters.parts["matrix"] == pytest.approx(whole.parts["matrix"] * 2 / 3, rel=0.01)

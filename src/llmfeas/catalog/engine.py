@@ -157,6 +157,8 @@ class TrainingTraits:
     """Answers to learn from are written on devices of their own where nobody says."""
     sleeps: bool = False
     """A server that writes them on the devices that train gives its memory back between where nobody says."""
+    yields: bool = False
+    """What trains goes to the host while a server writes that sleeps between."""
     server_share: Fraction = 0.3
     """Of each of these devices, which it takes where nobody says."""
     autocast: bool = True

@@ -70,6 +70,7 @@ class Implementation:
     tempers_query: bool = False
     every_expert: bool = False
     experts_one_by_one: bool = False
+    weighs_late: bool = False
     expert_adapters: ExpertAdapters = "none"
     norms_first: bool = False
     adds_in_place: bool = False

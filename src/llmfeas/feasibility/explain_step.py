@@ -330,6 +330,12 @@ class _Step:
         ]
         text = f"answers that the model writes before it learns from them, {rollout.at_once} at once"
         formula = "prompts * prompt / read + answers * response_length / written"
+        if rollout.longest > rollout.length:
+            inputs.append(
+                number("longest_response", rollout.longest, "tokens", origins.get("longest_response", "derived"))
+            )
+            inputs.append(number("alone", rollout.alone, "tokens/s", EFFICIENCY))
+            formula += " + (longest_response - response_length) / alone"
         if rollout.waking:
             inputs.append(number("waking", rollout.waking, "s", EFFICIENCY))
             formula += " + waking"

@@ -51,6 +51,7 @@ def _critic(scenario: Scenario, model: Model) -> dict[str, float]:
         reference=None,
         beside=(),
         response_length=None,
+        longest_response=None,
         rollout_engine=None,
         colocate=None,
         sleep=None,

@@ -80,9 +80,12 @@ def sleeps(scenario: Scenario) -> bool:
     return scenario.sleep == "true" and colocated_bytes(scenario) > 0
 
 
-def while_writing(tensors: TensorMemory) -> TensorMemory:
-    """What the training holds while answers are written: weights and the states of their optimizer."""
-    held = {name: size if name in AT_REST else 0.0 for name, size in tensors.components.items()}
+def while_writing(scenario: Scenario, tensors: TensorMemory) -> TensorMemory:
+    """What the training holds while answers are written: weights and the states of their optimizer, or nothing where
+    its engine takes them to the host until then.
+    """
+    stays = () if scenario.engine_record.training.yields else AT_REST
+    held = {name: size if name in stays else 0.0 for name, size in tensors.components.items()}
     return replace(tensors, bytes=sum(held.values()), components=held, moment="decode", runner_up=tensors.moment)
 
 
@@ -98,7 +101,7 @@ def fullest(
         asleep = {"workspace_bytes": _graphs(scenario)}
     else:
         return tensors, server
-    writing = while_writing(tensors)
+    writing = while_writing(scenario, tensors)
     fuller = writing.bytes + sum(server.values()) > tensors.bytes + sum(asleep.values())
     return (writing, server) if fuller else (tensors, asleep)
 

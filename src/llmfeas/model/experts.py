@@ -261,7 +261,7 @@ class ExpertsProgram:
         if self.operator.scales:
             weights = mul(recorder, weights, rows(recorder, self.made["expert_scales"], index, chosen))
         x = self.norms[1](recorder, x) if len(self.norms) > 1 else x
-        if context.traits.gate_up == "kernel":
+        if self.weighs_early:
             weights = cast(recorder, weights, x.width)
         inner = self.context.apply(self.around["latent_in"], x) if self.operator.latent_width else x
         out = self._routed(inner, weights, index)
@@ -304,19 +304,30 @@ class ExpertsProgram:
         if added is not None:
             hidden = added_in_place(recorder, hidden, added)
         hidden = self._activated(hidden)
-        early = self.context.traits.gate_up == "kernel"
-        if early:
+        if self.weighs_early:
             hidden = weighed_in_place(recorder, hidden, weight)
         added = self._biases("expert_down.bias", sorted_index)
         down = self.adapters[0].merged(factors[0]) if self.adapters else self.down
         hidden = self._grouped(cast(recorder, hidden, down.width), down, offsets, routed, 1)
         if added is not None:
             hidden = added_in_place(recorder, hidden, added)
-        weighted = hidden if early else mul(recorder, hidden, weight)
+        weighted = hidden if self.weighs_early else self._weighed(hidden, weight)
         weighted = rows(recorder, weighted, recorder.new(routed, 8), routed * hidden_width)
         out = summed(recorder, weighted, x.n)
         del sorted_index, index
         return cast(recorder, out, x.width)
+
+    @property
+    def weighs_early(self) -> bool:
+        """Whether a kernel between the products weighs the rows."""
+        return self.context.traits.gate_up == "kernel" and not self.context.traits.weighs_late
+
+    def _weighed(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        """Rows of experts' outputs times their scores, whose type prevails where they are weighed late."""
+        recorder = self.context.recorder
+        if not self.context.traits.weighs_late:
+            return mul(recorder, hidden, weight)
+        return cast(recorder, mul(recorder, cast(recorder, hidden, weight.width), weight), hidden.width)
 
     def _grouped(self, x: Tensor, weight: Parameter, offsets: Tensor, reached: int, which: int) -> Tensor:
         """Each row times the matrix of its expert, and times the adapters beside it (0: of joint, 1: of down)."""

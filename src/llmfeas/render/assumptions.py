@@ -63,7 +63,9 @@ def _training(value: Any, total: float) -> Iterator[str]:
         yield f"{value('loss')} loss"
     if value("response_length"):
         several = value("group_size") or 1
-        yield f"{several} answer{'s' * (several > 1)} of {value('response_length')} tokens a prompt"
+        longest = value("longest_response") or 0
+        more = f", the longest {longest}," if longest > value("response_length") else ""
+        yield f"{several} answer{'s' * (several > 1)} of {value('response_length')} tokens{more} a prompt"
         yield f"written {_writer(value)}"
     if value("loss"):
         yield from ("reference computed before",) if value("reference") == "precomputed" else ()

@@ -118,6 +118,13 @@ def settle_rollouts(draft: Draft, engine: Engine) -> None:
             f"--response-length {length} leaves no room for a prompt in --seq-len {seq_len}",
             f"use --seq-len {length + 256}, the tokens of prompt and answer, or a shorter answer",
         )
+    longest = draft.settle("longest_response", length, "derived")
+    if longest < length:
+        raise UsageError(
+            "contradiction",
+            f"--longest-response {longest} is shorter than --response-length {length}, the average of all answers",
+            "leave out --longest-response where all answers are as long",
+        )
     from .writer import settle_writer
 
     settle_writer(draft, engine)

@@ -155,7 +155,7 @@ def training_regime(device: Device, task: str, style: Style, precision: str, moe
     server = device.kind == "datacenter"
     if device.backend != "cuda":
         smaller = "-consumer" if device.backend in ("rocm", "xpu") and not server else ""
-        return f"{BACKEND_NAMES.get(device.backend, device.backend)}{smaller}-{job}"
+        return f"{BACKEND_NAMES.get(device.backend, device.backend)}{smaller}-{'moe-' if moe else ''}{job}"
     if moe:
         return f"moe-{job}"
     tuned = style != "plain"

@@ -28,6 +28,10 @@ class Rollout:
     """Answers that are written together."""
     read: float
     written: float
+    longest: int
+    """Tokens of the longest answer."""
+    alone: float
+    """Tokens a second of one answer that nobody writes beside."""
     most_read: float
     """What the stated peaks of the devices let be read and written at most, tokens a second."""
     most_written: float
@@ -39,7 +43,14 @@ class Rollout:
     @property
     def seconds(self) -> float:
         """Prompts are read once a group by vLLM, which keeps what they share; answers are written to their end."""
-        return self._seconds(self.read, self.written) + self.waking + self.renewing
+        return self._seconds(self.read, self.written) + self.waiting + self.waking + self.renewing
+
+    @property
+    def waiting(self) -> float:
+        """Seconds in which the longest answers are written on, after as many tokens as an answer has on average: all
+        tokens cost what they add to a pass, and the passes, of which the longest answer takes one a token, the rest.
+        """
+        return (self.longest - self.length) / self.alone
 
     @property
     def least_seconds(self) -> float:
@@ -53,15 +64,16 @@ class Rollout:
 def rollout_of(scenario: Scenario) -> Rollout | None:
     """The answers of one optimizer step, on as many devices as train; None where none are written.
 
-    As many at once as the cache has room for. Answers are taken to be of the length that they may have.
+    As many at once as the cache has room for.
     """
     length = scenario.response_length
     if length is None:
         return None
     answers = scenario.micro_steps * scenario.sequences * scenario.dp
     together = min(answers, answers_at_once(scenario))
-    writing = _writing(scenario, together, length)
-    time, sequences, prompt = inference_time(writing), sequences_per_replica(writing), float(scenario.seq_len - length)
+    before = scenario.seq_len - length
+    writing = _writing(scenario, together, length, before)
+    time, sequences, prompt = inference_time(writing), sequences_per_replica(writing), float(before)
     slower = _slowdown(scenario, writing) if writes_itself(scenario) else 1.0
     reading = least_prompt_seconds(writing, prompt * sequences, prompt) / (prompt * sequences)
     step = least_decode_seconds(writing, cached_tokens(writing), sequences)
@@ -69,15 +81,26 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
         answers=answers,
         length=length,
         prompts=answers if writes_itself(scenario) else max(1, answers // (scenario.group_size or 1)),
-        prompt=scenario.seq_len - length,
+        prompt=before,
         at_once=together,
         read=time.prefill_tokens_per_second.expected,
         written=time.decode_tokens_per_second.expected / slower,
+        longest=scenario.longest_response or length,
+        alone=_alone(scenario, together, length) / slower,
         most_read=readers(writing) / reading,
         most_written=writers(writing) * sequences / step,
         waking=scenario.tables.efficiency.value("rollout.waking") if sleeps(scenario) else 0.0,
         renewing=renewing_seconds(scenario),
     )
+
+
+def _alone(scenario: Scenario, together: int, length: int) -> float:
+    """Tokens a second of the longest answer when the others have ended; the model itself carries them on as padding."""
+    longest = scenario.longest_response or length
+    replicas = max(1, scenario.num_devices // rollout_tp(scenario))
+    beside = together if writes_itself(scenario) else min(together, replicas)
+    writing = _writing(scenario, beside, longest, scenario.seq_len - length)
+    return inference_time(writing).decode_tokens_per_second.expected / beside
 
 
 def _slowdown(scenario: Scenario, writing: Scenario) -> float:
@@ -133,7 +156,7 @@ def least_rollout_seconds(scenario: Scenario) -> float:
     return 0.0 if rollout is None else rollout.least_seconds
 
 
-def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
+def _writing(scenario: Scenario, answers: int, length: int, prompt: int) -> Scenario:
     """The scenario in which a server writes so many answers at once."""
     sixteen = "fp16" if scenario.precision.startswith("fp16") else "bf16"
     return replace(
@@ -145,8 +168,8 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         precision=sixteen,
         quant=scenario.quant if writes_itself(scenario) and scenario.method == "qlora" else "none",
         kv_dtype=sixteen,
-        context=scenario.seq_len,
-        prompt=scenario.seq_len - length,
+        context=prompt + length,
+        prompt=prompt,
         output=length,
         concurrency=answers,
         tp=rollout_tp(scenario),
@@ -157,6 +180,7 @@ def _writing(scenario: Scenario, answers: int, length: int) -> Scenario:
         attention="flash",
         mfu=None,
         response_length=None,
+        longest_response=None,
         rollout_engine=None,
         colocate=None,
         sleep=None,

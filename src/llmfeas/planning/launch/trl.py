@@ -76,7 +76,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 def _rollouts(scenario: Scenario) -> dict[str, object]:
     """Who writes the answers, how many and how long; the length of a sequence is that of prompt and answer."""
     settings: dict[str, object] = {
-        "max_completion_length": scenario.response_length,
+        "max_completion_length": scenario.longest_response,
         **_judged(scenario),
     }
     if writes_itself(scenario):
