@@ -153,7 +153,7 @@ def decode_rates(
         layer_seconds=layer,
         moe_factor=value(efficiency.first(f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
-        recurrent_factor=value("decode.fixed_recurrent"),
+        recurrent_factor=value(efficiency.first(f"decode.fixed_recurrent.{path.family}", "decode.fixed_recurrent")),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         reduce_more=value(efficiency.first(f"{link}_more.{path.fixed}", f"{link}_more.{path.family}", f"{link}_more")),
         sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
@@ -191,7 +191,7 @@ def is_packed(quant: str) -> bool:
 
 def is_low(quant: str) -> bool:
     """Whether a format has 2 or 3 bits, whose decoding takes more steps."""
-    return quant.startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
+    return quant.removeprefix("ud-").startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
 
 
 def cache_bytes(scenario: Scenario, sums: Sums, tokens: float, ranks: int = 1) -> float:
