@@ -20,6 +20,9 @@ class Ours:
     text: str
 
 
+OWN_ATTENTION = Ours(
+    ("--ep", "--tp"), "--tp 1 --ep with the number of devices: each attends alone, all share the experts"
+)
 BATCH = Ours(("--micro-batch", "--concurrency"), "--micro-batch in training, --concurrency in inference")
 ACCUMULATED = Ours(("--global-batch",), "--global-batch, the sequences of a whole step over all devices")
 DEVICES = Ours(("--num-devices",), "--num-devices, or the number before the device: -d 8xh100-sxm")
@@ -57,6 +60,7 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("pipeline-parallel-size pipeline-model-parallel-size pipeline-parallel pp-size", "--pp"),
     ("context-parallel-size context-parallel cp-size sequence-parallel-size", "--cp"),
     ("expert-parallel-size expert-model-parallel-size enable-expert-parallel ep-size expert-parallel", "--ep"),
+    ("enable-dp-attention enable-attention-dp attention-dp dp-attention data-parallel-attention", OWN_ATTENTION),
     ("load-in-4bit load-4bit use-4bit 4bit bnb-4bit", LOADED),
     ("load-in-8bit load-8bit use-8bit 8bit", EIGHT),
     ("quantization quantize quantisation bits wbits q-bits quant-type weight-format", "--quant"),

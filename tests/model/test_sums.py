@@ -58,6 +58,7 @@ def test_a_decoding_token_multiplies_all_heads_with_latents_as_they_are_cached(m
     assert sparse.decode_flop(100_000) == 61 * 2 * (128 * (512 + 64 + 512) * 2048 + 64 * 128 * 100_000)
     assert sparse.prompt_flop(100_000) < sums.prompt_flop(100_000) / 2
     assert sparse.prompt_flop(2048) > sums.prompt_flop(2048) == sums.attention_flop(2048)
+    assert sparse.prompt_flop(4096) > 2 * sparse.prompt_flop(4096, least=True)
     hybrid = architecture_sums(models["falcon-h1-0.5b"].architecture)
     assert hybrid.decode_flop(1000) == 36 * 8 * 4 * 64 * 1000
 

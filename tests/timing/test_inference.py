@@ -246,7 +246,12 @@ def test_graphics_that_share_a_chip_read_prompts_at_a_smaller_share_of_their_pea
         inference_time(scenario(device=replace(card, kind=kind), engine="llama.cpp")).prefill_parts["matrix"]
         for kind in ("consumer", "apu")
     ]
-    assert 1.2 * rates[0] < rates[1]
+    assert 1.1 * rates[0] < rates[1]
+
+
+def test_few_bits_by_another_name_are_unpacked_as_long() -> None:
+    parts = [inference_time(scenario(engine="llama.cpp", quant=quant)).decode_parts for quant in ("q2_k", "ud-q2_k_xl")]
+    assert parts[1]["compute"] > 0.95 * parts[0]["compute"]
 
 
 def test_experts_that_meet_few_tokens_or_are_narrow_read_prompts_at_a_smaller_share() -> None:

@@ -204,6 +204,8 @@ class ServingTraits:
     """How one served model spreads over several devices."""
     uneven: bool = False
     """Deals layers out to unequal devices by their memory."""
+    shares_experts: bool = False
+    """Its copies of a model may share the routed experts (data-parallel attention)."""
     asks_fused: bool = False
     """Fused attention runs only where it is asked for."""
     partial: bool = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..model.sums import Sums, architecture_sums
 from ..scenario import Scenario
 from ..timing.decode import sequences_per_replica
-from ..timing.host import head_bytes, sent_seconds, streamed_seconds, weights_read_bytes
-from ..timing.inference import InferenceTime
+from ..timing.host import head_bytes, sent_seconds, streamed_seconds
+from ..timing.inference import InferenceTime, busy_peers
 from ..timing.prefill import (
     batch_tokens,
     expert_share,
@@ -20,12 +20,18 @@ from ..timing.prefill import (
     tensor_gain,
 )
 from ..timing.rates import peak_flop_per_s
+from ..timing.spread import exchanges, rank_weights_bytes, summed_over_copy
+from ..workload.serving import peers, readers
 from .result import TermInput
 from .terms import EFFICIENCY, Written, number
 
 
-def summed_blocks(sums: Sums, seconds: float) -> Written:
-    """Sums over ranks, which take so many seconds."""
+def summed_blocks(scenario: Scenario, sums: Sums, seconds: float) -> Written:
+    """Sums over ranks, which take so many seconds, and ways to shared experts."""
+    if peers(scenario) > 1:
+        passes = summed_over_copy(scenario, sums) * (scenario.tp > 1) + exchanges(scenario, sums)
+        inputs = number("passes", passes, "", "model"), number("seconds_each", seconds / passes, "s", EFFICIENCY)
+        return "tokens on their way to experts that copies share, and back", "passes * seconds_each", inputs
     inputs = (
         number("blocks", sums.blocks, "", "model"),
         number("seconds_a_sum", seconds / (2 * sums.blocks), "s", EFFICIENCY),
@@ -49,7 +55,10 @@ class Prefill:
         gain = split_gain(scenario, self.waiting)
         self.gain = number("gain", gain, "", EFFICIENCY)
         self.work = (self.parts["matrix"] + self.parts["attention"]) * gain
-        self.read = weights_read_bytes(scenario, self.batch) - head_bytes(scenario)
+        self.busy = busy_peers(scenario, readers) / peers(scenario)
+        self.together = self.batch * peers(scenario) * self.busy
+        read = scenario.tp * rank_weights_bytes(scenario, self.batch, self.together)
+        self.read = read - head_bytes(scenario)
         self.peak = peak_flop_per_s(scenario.device, "fp8-mixed" if scenario.quant == "fp8" else scenario.precision)
 
     def _rate(self, rate: float) -> tuple[TermInput, ...]:
@@ -61,7 +70,8 @@ class Prefill:
         rate = (*self._rate(self.rates.matrix), self.gain)
         if not self.sums.routed_active:
             return "matrix products of a token", "2 * weights / (peak * efficiency) / gain", (weights, *rate)
-        share = number("expert_share", expert_share(self.scenario, self.rates, self.batch), "", EFFICIENCY)
+        reached = expert_share(self.scenario, self.rates, self.together) / self.busy
+        share = number("expert_share", reached, "", EFFICIENCY)
         inputs = (weights, number("expert_weights", self.sums.routed_active, "", "model"), share, *rate)
         formula = "2 * (weights + expert_weights / expert_share) / (peak * efficiency) / gain"
         return "matrix products of a token", formula, inputs
@@ -108,7 +118,7 @@ class Prefill:
 
     def streaming(self) -> Written:
         """Pointwise work."""
-        shared, held = streamed_widths(self.scenario)
+        shared, held = streamed_widths(self.scenario, self.busy)
         rate = number("rate", self.rates.stream, "elements/s", EFFICIENCY)
         inputs = (number("stream_width", shared, "", "model"), rate, self.gain)
         if not held:
@@ -119,7 +129,7 @@ class Prefill:
 
     def link(self) -> Written:
         """Sums over ranks."""
-        return summed_blocks(self.sums, self.parts["link"])
+        return summed_blocks(self.scenario, self.sums, self.parts["link"])
 
     def fixed(self) -> Written:
         """Launches."""

@@ -29,9 +29,8 @@ from ..timing.host import (
     host_share,
     memory_bytes_per_s,
     parts_with_shares,
-    weights_read_bytes,
 )
-from ..timing.inference import InferenceTime, reader_of
+from ..timing.inference import InferenceTime, busy_peers, reader_of
 from ..timing.paths import EAGER, inference_path
 from ..timing.prefill import (
     prefill_parts,
@@ -40,7 +39,8 @@ from ..timing.prefill import (
     unequal_read_parts,
     worth_stages,
 )
-from ..workload.serving import readers, writers
+from ..timing.spread import rank_weights_bytes
+from ..workload.serving import peers, readers, writers
 from .explain_prompt import Prefill, summed_blocks
 from .explain_reading import EagerPrefill
 from .result import ServedLoad, Term, TermInput
@@ -157,8 +157,11 @@ def _prefill_speed(scenario: Scenario, serving: InferenceTime, token: float) -> 
 
 
 def _first_token(scenario: Scenario, serving: InferenceTime, step: float) -> Term:
-    one = sequences_per_replica(scenario) == 1
-    alone = serving.prefill_parts if one else prefill_parts(reader_of(scenario), prompt_tokens(scenario), 1.0)
+    copies = peers(scenario)
+    one = sequences_per_replica(scenario) == copies == 1
+    alone = serving.prefill_parts
+    if not one:
+        alone = prefill_parts(reader_of(scenario), prompt_tokens(scenario), 1.0, 1 / copies)
     read = serving.prefill_tokens_per_second.expected * sum(serving.prefill_parts.values()) / readers(scenario)
     inputs = [
         setting(scenario, "prompt", scenario.prompt, "tokens"),
@@ -187,7 +190,8 @@ class _Decode:
         self.sequences = sequences_in_pass(scenario)
         self.positions = self.sequences * (1 + scenario.drafted)
         self.apart = host_experts_bytes(scenario, self.positions)
-        self.read = weights_read_bytes(scenario, self.positions) - self.apart
+        together = self.positions * busy_peers(scenario, writers)
+        self.read = scenario.tp * rank_weights_bytes(scenario, self.positions, together) - self.apart
         bandwidth = scenario.device.bandwidth_bytes_per_s
         self.bandwidth = number("bandwidth", bandwidth, "bytes/s", "device")
         self.stays = number("on_device", 1 - host_share(scenario), "of the layers")
@@ -289,7 +293,7 @@ class _Decode:
         return "launches and small operators, as far as the device waits for them", formula, tuple(inputs)
 
     def link(self) -> Written:
-        return summed_blocks(self.sums, self.parts["link"])
+        return summed_blocks(self.scenario, self.sums, self.parts["link"])
 
     def host_experts(self) -> Written:
         scenario, value = self.scenario, self.scenario.tables.efficiency.value

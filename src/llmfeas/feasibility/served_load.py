@@ -25,7 +25,7 @@ from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import least_step_seconds, step_seconds
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import answer_tokens, cached_value_bytes, replicas, widest_pass_tokens
+from ..workload.serving import answer_tokens, cached_value_bytes, peers, replicas, widest_pass_tokens
 from .result import Percentiles, ServedLoad
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _best(scenario: Scenario) -> Load:
 def _followed(scenario: Scenario, batch: Batch) -> Load:
     arrivals = arrivals_of(scenario)
     if scenario.disaggregate is not None:
-        prompts, answers = (count // (scenario.tp * scenario.pp) for count in scenario.pools)
+        prompts, answers = (count // (scenario.tp * scenario.pp * peers(scenario)) for count in scenario.pools)
         readers, writers = (replace(batch.server, replicas=copies) for copies in (prompts, answers))
         return disaggregated(readers, writers, batch.lengths, arrivals, transfer_seconds(scenario))
     return load(batch, arrivals)
@@ -159,11 +159,14 @@ def _best_batch(scenario: Scenario, _at_once: int, _seqs: int | None, _spread: f
 
 
 def _most_at_once(scenario: Scenario) -> int:
-    """Requests that one replica runs at once at most: at a rate no more than the requests at once that were given."""
+    """Requests that one replica runs at once at most: at a rate no more than the requests at once that were given.
+
+    Copies that share experts are one replica.
+    """
     seqs = scenario.max_num_seqs or SLOTS
     if scenario.rate and scenario.was_given("concurrency"):
         seqs = min(seqs, -(-scenario.concurrency // replicas(scenario)))
-    return seqs
+    return seqs * peers(scenario)
 
 
 def _percentiles(
@@ -230,7 +233,7 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
     """The engine as its scheduler sees it, with steps that are faster by factors than computed."""
     limits, policy = limits_of(scenario), POLICIES[scenario.engine_record.serving.scheduler]
     if not policy.chunked:  # who serves such prompts has made room for a whole one beside those who decode
-        whole = scenario.prompt + limits.max_num_seqs
+        whole = peers(scenario) * scenario.prompt + limits.max_num_seqs
         limits = replace(limits, max_num_batched_tokens=max(limits.max_num_batched_tokens, whole))
     steps = step_seconds(scenario, limits.max_num_seqs, limits.max_num_batched_tokens)
     if not decode_factor == read_factor == 1.0:
@@ -242,7 +245,7 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
         kv_pool_tokens=limits.kv_pool_tokens,
         page_tokens=limits.page_tokens,
         policy=policy,
-        replicas=replicas(scenario),
+        replicas=max(1, replicas(scenario) // peers(scenario)),
         speculation=Speculation(scenario.drafted, scenario.acceptance or 0.0),
         overhead_seconds=scenario.tables.efficiency.value("prefill.request"),
     )
@@ -272,9 +275,10 @@ def limits_of(scenario: Scenario) -> BatchLimits:
         free = usable_bytes(scenario) - counted.memory.peak_bytes.expected + counted.memory.components["kv_cache_bytes"]
         held = inference_memory(one).cache_bytes / (scenario.context or 1)
         room = free / held if held else math.inf
+    copies = peers(scenario)
     return BatchLimits(
-        max_num_seqs=scenario.max_num_seqs or SLOTS,
-        max_num_batched_tokens=passes_at_once(scenario) * (widest_pass_tokens(scenario) or PASS_TOKENS),
-        kv_pool_tokens=room if room >= (scenario.context or 1) else math.inf,
+        max_num_seqs=copies * (scenario.max_num_seqs or SLOTS),
+        max_num_batched_tokens=copies * passes_at_once(scenario) * (widest_pass_tokens(scenario) or PASS_TOKENS),
+        kv_pool_tokens=copies * room if room >= (scenario.context or 1) else math.inf,
         page_tokens=behaviour.block_tokens,
     )

@@ -46,12 +46,18 @@ class AttentionSpan:
         """FLOP of all ranks for one token when `tokens` went before, without weights."""
         return self.blocks * self.reading_flop * self._before(tokens)
 
-    def prompt_flop(self, tokens: float) -> float:
-        """FLOP for one token of a prompt: of all that it sees, or of what is chosen, as that is cached."""
+    def prompt_flop(self, tokens: float, *, least: bool = False) -> float:
+        """FLOP for one token of a prompt: of all that it sees, or of what is chosen, as that is cached.
+
+        Kernels that pick have no other way, even where `least` would write heads out (deepseek-ai/DeepSeek-V3.2-Exp
+        issue 31); a prompt of no more than is picked is read with heads written out (SGLang pull request 11892, vLLM
+        47327).
+        """
         written_out = 4 * self.blocks * self.width * self.seen(tokens)
         if self.chosen is None or self.chosen >= tokens:
             return written_out
-        return min(written_out, self.blocks * self.reading_flop * self.chosen * (1 - self.chosen / (2 * tokens)))
+        picked = self.blocks * self.reading_flop * self.chosen * (1 - self.chosen / (2 * tokens))
+        return min(written_out, picked) if least else picked
 
     def _before(self, tokens: float) -> float:
         return min(tokens, self.window or tokens, self.chosen or tokens)
@@ -136,11 +142,11 @@ class Sums:
             return tokens if masked or not narrow else float(span.window or 0)
         return tokens if masked and narrow else span.seen(tokens)
 
-    def prompt_flop(self, tokens: float) -> float:
-        """The same of a prompt, whose tokens see no more than an indexer picks."""
+    def prompt_flop(self, tokens: float, *, least: bool = False) -> float:
+        """The same of a prompt, whose tokens see no more than an indexer picks; `least`: by whichever way is less."""
         if self.both_sides:
             return self.attention_flop(tokens)
-        return sum(span.prompt_flop(tokens) for span in self.spans) + self.linear_flop
+        return sum(span.prompt_flop(tokens, least=least) for span in self.spans) + self.linear_flop
 
     def attention_square_flop(self, tokens: float) -> float:
         """The same over the full square, as FLOP counters and most published MFU count it."""

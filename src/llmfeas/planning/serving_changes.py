@@ -13,7 +13,7 @@ from ..memory.inference import pads_experts
 from ..memory.rollouts import colocated_bytes
 from ..scenario import Scenario
 from ..settle.layout import tensor_parallel_sizes
-from ..workload.serving import replicas, shares_memory
+from ..workload.serving import peers, replicas, shares_memory
 from .change import AUTO, Change, Source, change
 
 FORMATS = {
@@ -198,13 +198,33 @@ def copies_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def experts_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield whole experts on each device, where kernels pad the parts that tensor parallelism cuts them into."""
+    """Yield whole experts on each device, where kernels pad the parts that tensor parallelism cuts them into, or where
+    copies with a cache of their own may share them.
+    """
     scenario = estimate.scenario
     tp, experts = scenario.tp, scenario.model.architecture.experts
+    shared = shared_experts(scenario, scenario.num_devices)
+    if shared is not None and scenario.disaggregate is None and not scenario.was_given("tp"):
+        text = "each device attends to requests of its own, with a cache of its own; all share the experts"
+        yield change(scenario, "layout", shared, text)
     cut = experts is not None and tp > 1 == scenario.ep and experts.count % tp == 0
     if cut and pads_experts(scenario):
         text = "each device holds whole experts, which need no padding"
         yield change(scenario, "layout", {"ep": tp}, text)
+
+
+def shared_experts(scenario: Scenario, devices: int) -> dict[str, object] | None:
+    """The layout in which so many devices attend each by themselves and share the experts (data-parallel attention).
+
+    None where the engine has none, the experts do not divide, or tensor parallel ranks divide the cache as well.
+    """
+    architecture = scenario.model.architecture
+    copied = architecture.mla is not None or architecture.kv_heads < devices
+    if architecture.experts is None or devices < 2 or not copied or peers(scenario) > 1:
+        return None
+    if not scenario.engine_record.serving.shares_experts or architecture.experts.count % devices:
+        return None
+    return {"tp": 1, "pp": 1, "ep": devices}
 
 
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

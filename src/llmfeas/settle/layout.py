@@ -15,6 +15,7 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.kernels import runs_fused
+from ..workload.serving import peers
 from .draft import Draft
 
 MAX_SHOWN = 12
@@ -122,10 +123,12 @@ def _check_experts(scenario: Scenario, ep: int) -> None:
     if experts is None:
         raise _refusal(f"--ep {ep}: {scenario.model.name} has no experts", "leave --ep out")
     ranks = scenario.num_devices // scenario.pp
-    works = [size for size in _divisors(experts.count, experts.count) if ranks % size == 0]
-    if ep not in works:
+    if ep not in (works := [size for size in _divisors(experts.count, experts.count) if ranks % size == 0]):
         over = f"{ranks} devices" + (f" of each of {scenario.pp} stages" if scenario.pp > 1 else "")
         raise _refusal(f"--ep {ep} does not divide the {experts.count} experts over {over}", _works("ep", works))
+    if not (scenario.is_training or scenario.engine_record.serving.shares_experts) and peers(scenario) > 1:
+        text = f"--ep {ep} beyond --tp {scenario.tp}: copies of a model share no experts under {scenario.engine}"
+        raise _refusal(text, "use --engine vllm, sglang or tensorrt-llm, or --ep no larger than --tp")
 
 
 def default_zero(engine_zero: int, num_devices: int) -> int:
@@ -387,12 +390,11 @@ def serving_layout(scenario: Scenario, draft: Draft, split: str) -> Scenario:
 
 def _instance_tp(scenario: Scenario, n: int) -> int:
     """The most devices of a node that divide the tensors, and `n`."""
-    sizes = [s for s in tensor_parallel_sizes(scenario.model.architecture, n) if n % s == 0]
-    return max(size for size in sizes if size <= scenario.devices_per_node or size == 1)
+    sizes = tensor_parallel_sizes(scenario.model.architecture, n)
+    return max(size for size in sizes if n % size == 0 and (size <= scenario.devices_per_node or size == 1))
 
 
 def _stages(scenario: Scenario, devices: int) -> int:
     """The largest number of stages that divides the devices, is within the layers and leaves ep its ranks."""
-    architecture, n = scenario.model.architecture, scenario.num_devices
-    ep = scenario.ep if architecture.experts else 1
-    return max((pp for pp in _divisors(devices, architecture.layers) if n // pp % ep == 0), default=1)
+    layers, n, ep = scenario.model.architecture.layers, scenario.num_devices, scenario.ep
+    return max((pp for pp in _divisors(devices, layers) if n // pp % ep == 0), default=1)

@@ -20,7 +20,7 @@ from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..units import GB, TERA
 from ..workload.kernels import loops_over_experts
-from ..workload.serving import answer_tokens, cached_value_bytes, writers
+from ..workload.serving import answer_tokens, cached_value_bytes, peers, writers
 from .host import (
     experts_share,
     host_experts_bytes,
@@ -30,11 +30,11 @@ from .host import (
     layers_cross,
     parts_with_shares,
     streamed_seconds,
-    weights_read_bytes,
 )
 from .links import device_links
 from .paths import Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
+from .spread import exchanged_seconds, exchanges, rank_weights_bytes, summed_over_copy
 
 SHARP = 3
 SLOW_LINK_BYTES_PER_S = 64e9
@@ -166,7 +166,7 @@ def decode_rates(
         layer_seconds=layer,
         moe_factor=value(efficiency.first(f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
-        recurrent_factor=value("decode.fixed_recurrent"),
+        recurrent_factor=value(efficiency.first(f"decode.fixed_recurrent.{path.family}", "decode.fixed_recurrent")),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         reduce_more=value(efficiency.first(f"{link}_more.{path.fixed}", f"{link}_more.{path.family}", f"{link}_more")),
         sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
@@ -204,7 +204,7 @@ def is_packed(quant: str) -> bool:
 
 def is_low(quant: str) -> bool:
     """Whether a format has 2 or 3 bits, whose decoding takes more steps."""
-    return quant.startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
+    return quant.removeprefix("ud-").startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
 
 
 def cache_bytes(scenario: Scenario, sums: Sums, tokens: float, ranks: int = 1) -> float:
@@ -231,22 +231,29 @@ def device_weights(scenario: Scenario, sums: Sums) -> float:
 
 
 def reduce_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
-    """Two all-reduces a block: latency, which grows with every card of a machine, and once more for other machines."""
-    inside = min(scenario.tp, scenario.devices_per_node)
-    machines = math.ceil(scenario.tp / inside)
+    """Two all-reduces a block, or ways to shared experts and back: what each takes however few tokens there are."""
+    copy = summed_over_copy(scenario, sums) * _latency_seconds(scenario, rates, scenario.tp)
+    return copy + exchanges(scenario, sums) * _latency_seconds(scenario, rates, scenario.tp * peers(scenario))
+
+
+def _latency_seconds(scenario: Scenario, rates: DecodeRates, ranks: int) -> float:
+    """Of one all-reduce: it grows with every card of a machine, and once more for other machines."""
+    inside = min(ranks, scenario.devices_per_node)
+    machines = math.ceil(ranks / inside)
     alone = rates.reduce_seconds * (1 + rates.reduce_more * (inside - 2)) if inside > 1 else 0.0
-    across = math.log2(machines) * scenario.tables.efficiency.value("decode.link.network")
-    return 2 * sums.blocks * (alone + across)
+    return alone + math.log2(machines) * scenario.tables.efficiency.value("decode.link.network")
 
 
 def sum_seconds(scenario: Scenario, sums: Sums) -> float:
-    """Two all-reduces a block: what the 16-bit activations of one token take in a ring of tensor-parallel ranks."""
-    tp, device = scenario.tp, scenario.device
+    """Two all-reduces a block: what the 16-bit activations of one token take in a ring of tensor-parallel ranks, and on
+    the way to shared experts and back.
+    """
+    tp, device, sent = scenario.tp, scenario.device, exchanged_seconds(scenario, sums)
     if tp == 1:
-        return 0.0
+        return sent
     links = device_links(scenario.tables.efficiency, device, scenario.devices_per_node, scenario.network_bytes_per_s)
     moved = 2 * (tp - 1) / tp * 2 * scenario.model.architecture.hidden
-    return 2 * sums.blocks * moved / links.ring(tp)
+    return summed_over_copy(scenario, sums) * moved / links.ring(tp) + sent
 
 
 def filled_rows(rates: DecodeRates, positions: float) -> float:
@@ -279,8 +286,11 @@ def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
     return rates.layer_seconds * (sums.layers + experts + latent + recurrent) + looped * each
 
 
-def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[str, float]:
-    """Seconds of one decoding step of `sequences` on one replica, after `tokens` tokens each, by part; they add up."""
+def decode_parts(scenario: Scenario, tokens: float, sequences: float, busy: float | None = None) -> dict[str, float]:
+    """Seconds of one decoding step of `sequences` on one replica, after `tokens` tokens each, by part; they add up.
+
+    `busy`: copies that share its experts and have as many; all where nobody says.
+    """
     unequal = [(decode_parts(part, tokens, sequences), share) for part, share in parts_with_shares(scenario)]
     if unequal:
         return summed(unequal)
@@ -288,7 +298,7 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     sums, rates, on_host = step.sums, step.rates, step.on_host
     tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
     apart = host_experts_bytes(scenario, positions)
-    weights = weights_read_bytes(scenario, positions) - apart
+    weights = tp * rank_weights_bytes(scenario, positions, positions * (busy or peers(scenario))) - apart
     read = weights * (1 - on_host) / rates.read / tp
     cache = cache_bytes(scenario, sums, tokens, tp) * sequences * (1 - on_host) / rates.cache
     cache *= cache_passes(scenario, rates)
@@ -296,27 +306,32 @@ def decode_parts(scenario: Scenario, tokens: float, sequences: float) -> dict[st
     cache = max(cache, sums.decode_flop(tokens) * sequences * (1 - on_host) / rates.attention / tp)
     sent = layers_cross(scenario, positions)
     row = 2 * step.matrices * (1.0 if sent else 1 - on_host) / rates.work / tp
-    work = row * filled_rows(rates, positions)
+    work, alone = (row * filled_rows(rates, rows) for rows in (positions, 1.0))
     if not sent:  # no later than one after the other
-        work = min(work, positions * max(read, row * filled_rows(rates, 1.0)))
+        work = min(work, positions * max(read, alone))
     moved = read + cache
     unpack = step.unpack if positions <= 1 or not rates.expand else step.matrices * (1 - on_host) / rates.expand / tp
-    busy = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
+    device = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
     experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
     drafts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
     return {
         **drafts,
         "weights": read,
         "cache": cache,
-        "compute": busy - moved,
+        "compute": device - moved,
         **experts,
         "host_layers": host_layer_seconds(scenario, weights, positions),
         "offload": streamed_seconds(scenario, sequences),
-        "fixed": math.hypot(busy, step.fixed) - busy
-        if rates.ahead
-        else step.fixed + sequences * rates.sequence_seconds,
+        "fixed": fixed_seconds(rates, step.fixed, sequences, device),
         "link": step.link + positions * step.summed,
     }
+
+
+def fixed_seconds(rates: DecodeRates, launches: float, sequences: float, device: float) -> float:
+    """What launches and the host's work on sequences add to a step in which the device is busy so long."""
+    if rates.ahead:
+        return math.hypot(device, launches) - device
+    return launches + sequences * rates.sequence_seconds
 
 
 @dataclass(frozen=True, slots=True)

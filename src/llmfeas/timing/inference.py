@@ -11,7 +11,7 @@ from ..contract import Added, Published, hidden, published
 from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..workload.serving import answer_tokens, readers, streams_weights, writers
+from ..workload.serving import answer_tokens, peers, readers, streams_weights, writers
 from .decode import cached_tokens, decode_parts, decode_rates, sequences_in_pass, sequences_per_replica
 from .host import experts_share, host_share
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
@@ -100,7 +100,7 @@ def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval
     guessed = int(host or (experts and scenario.host_gb_per_s is None)) + int(isinstance(device, Joined))
     decode = decode_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
     prefill = prefill_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
-    kind = decode_regime(device, speed, sequences, scenario.tp, experts=experts)
+    kind = decode_regime(device, speed, sequences, scenario.tp * peers(scenario), experts=experts)
     decoding = interval(numbers, "decode", kind, decode.priors + guessed)
     reads = prefill_regime(device, speed, experts=experts)
     reading = interval(numbers, "prefill", reads, prefill.priors + host + int(isinstance(device, Joined)))
@@ -144,7 +144,7 @@ def _reading(
 @cached_across_batches
 def _seconds_alone(scenario: Scenario, prompt: int) -> float:
     """Seconds a prompt token of one request that has the devices for itself."""
-    return sum(prefill_parts(scenario, prompt, 1.0).values())
+    return sum(prefill_parts(scenario, prompt, 1.0, 1 / peers(scenario)).values())
 
 
 def reader_of(scenario: Scenario) -> Scenario:
@@ -157,6 +157,11 @@ def _encoder(scenario: Scenario) -> Scenario:
     reader = scenario.model.architecture.reader
     assert reader is not None
     return replace(scenario, model=replace(scenario.model, architecture=reader), stored=None)
+
+
+def busy_peers(scenario: Scenario, at_work: Callable[[Scenario], int]) -> int:
+    """Of copies that share experts, those that have something to do."""
+    return min(peers(scenario), at_work(scenario))
 
 
 EITHER = ("prefill_tokens_per_second", "decode_tokens_per_second", "tokens_per_second_per_sequence")
@@ -198,11 +203,11 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     """
     cached, prompt = cached_tokens(scenario), prompt_tokens(scenario)
     sequences, reader = sequences_per_replica(scenario), reader_of(scenario)
-    decoding = decode_parts(scenario, cached, sequences_in_pass(scenario))
+    decoding = decode_parts(scenario, cached, sequences_in_pass(scenario), busy_peers(scenario, writers))
     step, made = sum(decoding.values()), scenario.tokens_a_step
-    reading = prefill_parts(reader, prompt, sequences)
+    reading = prefill_parts(reader, prompt, sequences, busy_peers(scenario, readers) / peers(scenario))
     token = sum(reading.values())
-    alone = token if sequences == 1 else _seconds_alone(reader, prompt)
+    alone = token if sequences == peers(scenario) == 1 else _seconds_alone(reader, prompt)
     found, found_prefill = _intervals(scenario, sequences)
     if not scenario.model.architecture.writes:
         return _reading(scenario, reading, found_prefill, alone, sequences)

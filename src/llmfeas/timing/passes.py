@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..load.costs import mixed, sampled
 from ..load.server import StepSeconds
 from ..scenario import Scenario, cached_across_batches
-from ..workload.serving import answer_tokens
+from ..workload.serving import answer_tokens, peers
 from .decode import decode_parts, passes_at_once
 from .prefill import read_parts, stage_gain
 from .serving_floor import least_decode_seconds, least_prompt_seconds
@@ -21,17 +21,22 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
     """What a step takes on one replica, with up to so many sequences and prompt tokens, from the model of each alone.
 
     Asked at few sizes and interpolated between them. Stages work on as many passes at once, each with its share of the
-    sequences and prompts: all have made a step when one of them has gone through all layers.
+    sequences and prompts: all have made a step when one of them has gone through all layers. Copies that share experts
+    are one replica: each decodes its share, but reads whole prompts, and all wait for the one that reads most.
     """
-    length, passes = _length(scenario), passes_at_once(scenario)
+    length, passes, copies = _length(scenario), passes_at_once(scenario), peers(scenario)
+    longest = min(scenario.prompt or TYPICAL_TOKENS, tokens / copies / passes)
 
     def decode(running: float, cached: float) -> float:
-        return sum(decode_parts(scenario, cached, max(1.0, running / passes)).values())
+        together = max(1.0, running / passes)
+        each = max(1.0, together / copies)
+        return sum(decode_parts(scenario, cached, each, together / each).values())
 
     def read(waiting: float, attended: float) -> float:
-        tokens = max(1.0, waiting / passes)
-        alone = stage_gain(scenario, tokens) if passes > 1 else 1.0
-        return alone * tokens * sum(read_parts(scenario, tokens, 2 * attended).values())
+        together = max(1.0, waiting / passes)
+        own = max(together / copies, min(together, longest))
+        alone = stage_gain(scenario, own) if passes > 1 else 1.0
+        return alone * own * sum(read_parts(scenario, own, 2 * attended, together / (own * copies)).values())
 
     return mixed(sampled(decode, sequences, length), sampled(read, tokens + sequences, length))
 
@@ -43,8 +48,10 @@ def _length(scenario: Scenario) -> float:
 @cached_across_batches
 def least_step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds:
     """The same at the stated peaks of the devices: what decodes and what reads a prompt share bytes and products."""
-    length = _length(scenario)
-    decode = sampled(lambda running, cached: least_decode_seconds(scenario, cached, running), sequences, length)
+    length, copies = _length(scenario), peers(scenario)
+    decode = sampled(
+        lambda running, cached: least_decode_seconds(scenario, cached, running / copies), sequences, length
+    )
     read = sampled(
         lambda waiting, attended: least_prompt_seconds(scenario, waiting, 2 * attended), tokens + sequences, length
     )

@@ -18,11 +18,12 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario, cached_across_batches
 from ..units import TERA
-from ..workload.serving import pool_of, widest_pass_tokens
+from ..workload.serving import peers, pool_of, widest_pass_tokens
 from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
 from .rates import peak_flop_per_s, product_flop_per_s
+from .spread import rank_weights_bytes
 
 BATCH_TOKENS = 512
 NOTIONAL_PROMPT = 512
@@ -184,16 +185,19 @@ def tensor_gain(scenario: Scenario) -> float:
     return max(1.0, scenario.tables.efficiency.value("prefill.tensor_parallel") * scenario.tp)
 
 
-def prefill_parts(scenario: Scenario, prompt: int, sequences: float) -> dict[str, float]:
+def prefill_parts(scenario: Scenario, prompt: int, sequences: float, busy: float = 1.0) -> dict[str, float]:
     """Seconds a prompt token by part (matrix, attention, weights, offload, streaming, images, fixed); they add up."""
-    return read_parts(scenario, prompt * sequences, prompt)
+    return read_parts(scenario, prompt * sequences, prompt, busy)
 
 
-def read_parts(scenario: Scenario, tokens: float, length: float) -> dict[str, float]:
-    """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average."""
+def read_parts(scenario: Scenario, tokens: float, length: float, busy: float = 1.0) -> dict[str, float]:
+    """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average.
+
+    `busy`: tokens of all copies that share the experts, over as many as here on each.
+    """
     unequal = unequal_read_parts(scenario, tokens, length)
     if not unequal:
-        return _read_parts(scenario, tokens, length, split_gain(scenario, tokens))
+        return _read_parts(scenario, tokens, length, split_gain(scenario, tokens), busy)
     gain = split_gain(scenario, tokens, worth_stages(unequal))
     return {name: seconds / gain for name, seconds in summed(unequal).items()}
 
@@ -213,7 +217,7 @@ def expert_share(scenario: Scenario, rates: PrefillRates, batch: float) -> float
 
 def unequal_read_parts(scenario: Scenario, tokens: float, length: float) -> list[tuple[dict[str, float], float]]:
     """The same on each of unequal devices, if it had all layers and worked alone, and its share of them."""
-    return [(_read_parts(part, tokens, length, 1.0), share) for part, share in parts_with_shares(scenario)]
+    return [(_read_parts(part, tokens, length, 1.0, 1.0), share) for part, share in parts_with_shares(scenario)]
 
 
 def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
@@ -222,7 +226,7 @@ def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
     return sum(seconds) / max(seconds)
 
 
-def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
+def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float, _busy: float) -> dict[str, float]:
     sums = architecture_sums(scenario.model.architecture)
     weights = weights_read_bytes(scenario, tokens) - head_bytes(scenario)
     sent = sent_seconds(scenario, weights, tokens) / tokens + streamed_seconds(scenario, tokens) / tokens
@@ -232,22 +236,24 @@ def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float) 
     return {**parts, "weights": 0.0, "offload": sent, "link": sum_seconds(scenario, sums)}
 
 
-def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
+def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float, busy: float) -> dict[str, float]:
     """Seconds a token by part, of the engine's own kernels or of public code."""
     family = inference_path(scenario.device, scenario.engine_record.serving.speed).family
-    parts = (_eager_parts if family in EAGER else _compiled_parts)(scenario, tokens, length, gain)
+    parts = (_eager_parts if family in EAGER else _compiled_parts)(scenario, tokens, length, gain, busy)
     if scenario.images:
         parts["images"] = scenario.images * image_seconds(scenario) / scenario.prompt
     return parts
 
 
-def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: float) -> dict[str, float]:
+def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: float, busy: float) -> dict[str, float]:
     sums, rates, launch, graphed = _steady(scenario)
-    shared, held = streamed_widths(scenario)
+    shared, held = streamed_widths(scenario, busy)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
-    matrix = 2 * (sums.dense_weights + sums.routed_active / expert_share(scenario, rates, batch)) / rates.matrix
+    together = batch * peers(scenario) * busy
+    routed = sums.routed_active * busy / expert_share(scenario, rates, together)
+    matrix = 2 * (sums.dense_weights + routed) / rates.matrix
     attention = sums.prompt_flop(length) / rates.attention
-    weights = weights_read_bytes(scenario, batch) - head_bytes(scenario)
+    weights = scenario.tp * rank_weights_bytes(scenario, batch, together) - head_bytes(scenario)
     read = weights / rates.read / batch
     work = matrix + attention
     parts = {
@@ -267,17 +273,18 @@ def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: floa
     return {**parts, "fixed": fixed}
 
 
-def streamed_widths(scenario: Scenario) -> tuple[float, float]:
+def streamed_widths(scenario: Scenario, busy: float = 1.0) -> tuple[float, float]:
     """Elements of a token that move between products: those that tensor-parallel ranks share, and those each holds.
 
-    Ranks of a server hold the whole residual stream, and the copies of a token that its experts read and write.
+    Ranks of a server hold the whole residual stream, and the copies of a token that its experts read and write; those
+    of copies that share experts a part of them, where not all are `busy`.
     """
     sums = architecture_sums(scenario.model.architecture)
     if inference_path(scenario.device, scenario.engine_record.serving.speed).family != "server":
         return sums.stream_width, 0.0
     copies = sums.moe_layers * sums.experts_per_token * sums.expert_reads
     routing = scenario.tables.efficiency.value("prefill.server_routing")
-    return sums.stream_width - sums.residual_width, sums.residual_width + routing * copies
+    return sums.stream_width - sums.residual_width, sums.residual_width + routing * copies * busy
 
 
 def image_flop(scenario: Scenario) -> float:

@@ -69,7 +69,7 @@ def _decoding(scenario: Scenario, time: InferenceTime) -> RoofPoint:
 def _reading(scenario: Scenario, time: InferenceTime) -> RoofPoint:
     sums, ranks = architecture_sums(scenario.model.architecture), serving_peaks(scenario).expert_ranks
     length = prompt_tokens(scenario)
-    each = (2 * sums.active + sums.prompt_flop(length)) * (1 - host_share(scenario)) / (ranks * scenario.pp)
+    each = (2 * sums.active + sums.prompt_flop(length, least=True)) * (1 - host_share(scenario)) / (ranks * scenario.pp)
     read = device_read_bytes(scenario, length, 0.0) / scenario.pp
     speed = time.prefill_tokens_per_second.scaled(each / writers(scenario))
     return RoofPoint("reading prompts", length * each / read, speed)

@@ -131,7 +131,7 @@ def least_prompt_seconds(scenario: Scenario, tokens: float, length: float) -> fl
     if unequal:
         return sum(share * least_prompt_seconds(part, tokens, length) for part, share in unequal)
     sums, peaks = architecture_sums(scenario.model.architecture), serving_peaks(scenario)
-    work = tokens * (2 * sums.active + sums.prompt_flop(length)) / (peaks.work * peaks.expert_ranks)
+    work = tokens * (2 * sums.active + sums.prompt_flop(length, least=True)) / (peaks.work * peaks.expert_ranks)
     read = _read_seconds(scenario, tokens, 0.0)
     if scenario.pp > 1:
         return max(work, read) / min(float(scenario.pp), tokens)

@@ -87,6 +87,13 @@ def replicas(scenario: Scenario) -> int:
     return _copies(scenario, scenario.pools[1])
 
 
+def peers(scenario: Scenario) -> int:
+    """Copies of the model that share one set of routed experts (data-parallel attention); 1: each has its own."""
+    if scenario.model.architecture.experts is None:
+        return 1
+    return max(1, scenario.ep * scenario.expert_tp // (scenario.tp * scenario.cp))
+
+
 def writers(scenario: Scenario) -> int:
     """Copies of the model that have a sequence to work on."""
     return min(replicas(scenario), scenario.concurrency)

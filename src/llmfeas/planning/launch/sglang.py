@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from ...scenario import Scenario
-from ...workload.serving import longest_request
+from ...workload.serving import longest_request, peers
 from .launcher import WHOLE, Launch, Launcher, Objection, Reader
 from .names import holds_format, model_name
 from .reading import arguments, module
@@ -21,8 +21,8 @@ CACHES = {"bf16": "bfloat16", "fp8": "fp8_e4m3"}
 
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `python -m sglang.launch_server` behind the model's name."""
-    published = holds_format(scenario)
-    nodes, copies = nodes_of(scenario), replicas(scenario)
+    published, tokens = holds_format(scenario), scenario.max_num_batched_tokens
+    nodes, copies, shared = nodes_of(scenario), replicas(scenario), peers(scenario)
     same_cache = scenario.kv_dtype == scenario.precision
     return flags(
         [
@@ -32,12 +32,13 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--kv-cache-dtype", "auto" if same_cache else CACHES.get(scenario.kv_dtype)),
             ("--context-length", longest_request(scenario)),
             ("--mem-fraction-static", scenario.gpu_memory_utilization),
-            ("--max-running-requests", scenario.max_num_seqs),
-            ("--chunked-prefill-size", scenario.max_num_batched_tokens),
+            ("--max-running-requests", scenario.max_num_seqs and scenario.max_num_seqs * shared),
+            ("--chunked-prefill-size", tokens and tokens * shared),  # it divides them over what attends apart
             ("--disable-cuda-graph", scenario.enforce_eager),
-            ("--tp-size", scenario.tp),
+            ("--tp-size", scenario.tp * shared),
             ("--pp-size", scenario.pp if scenario.pp > 1 else None),
             ("--dp-size", copies if copies > 1 else None),
+            ("--enable-dp-attention", shared > 1),
             ("--ep-size", scenario.ep if scenario.ep > 1 else None),
             ("--nnodes", nodes.count if nodes.several else None),
             ("--node-rank", Variable("NODE_RANK") if nodes.several else None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from ...workload.serving import longest_request
+from ...workload.serving import longest_request, peers
 from .launcher import ONE_COPY, WHOLE, File, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
@@ -26,7 +26,7 @@ def config(scenario: Scenario) -> dict[str, object]:
     settings: dict[str, object] = {
         "backend": "pytorch",
         "dtype": DTYPES[scenario.precision],
-        "tensor_parallel_size": scenario.tp,
+        "tensor_parallel_size": scenario.tp * peers(scenario),
         "pipeline_parallel_size": scenario.pp,
         "max_seq_len": longest_request(scenario),
         "max_batch_size": scenario.max_num_seqs or scenario.concurrency,
@@ -36,6 +36,8 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings["max_num_tokens"] = scenario.max_num_batched_tokens
     if scenario.ep > 1:
         settings["moe_expert_parallel_size"] = scenario.ep
+    if peers(scenario) > 1:
+        settings["enable_attention_dp"] = True
     if scenario.enforce_eager:
         settings["cuda_graph_config"] = None
     return settings
@@ -45,7 +47,10 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to what one server has no word for."""
     if nodes_of(scenario).several:
         return Objection("num_devices", "on several machines it runs under MPI, which is set up apart from it")
-    if replicas(scenario) > 1:
+    shared = peers(scenario)
+    if shared > 1 and scenario.tp > 1:
+        return Objection("tp", "beside shared experts each device attends by itself", instead=1)
+    if replicas(scenario) > shared:
         return ONE_COPY
     return ep_objection(scenario)
 

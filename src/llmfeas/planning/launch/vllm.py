@@ -8,7 +8,7 @@ from pathlib import Path
 from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
-from ...workload.serving import longest_request
+from ...workload.serving import longest_request, peers
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import holds_format, model_name, model_notes
 from .reading import arguments, module
@@ -69,10 +69,10 @@ def precision_objection(scenario: Scenario) -> Objection | None:
 
 
 def ep_objection(scenario: Scenario) -> Objection | None:
-    """Object to dividing experts otherwise than tensors are."""
-    if scenario.ep > 1 and scenario.ep != scenario.tp:
-        return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
-    return None
+    """Object to dividing experts otherwise than tensors are, or over all copies that one server has."""
+    if scenario.ep in (1, scenario.tp) or (peers(scenario) > 1 and scenario.ep == scenario.tp * replicas(scenario)):
+        return None
+    return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
 
 
 def objection(scenario: Scenario) -> Objection | None:

@@ -1,8 +1,8 @@
 """Servers that keep up with their requests and with targets, the cheapest first.
 
 Best first: what costs at least so much waits until nothing can cost less. A lot (devices at a price) becomes formats, a
-format layouts of one copy of the model, a layout as many copies as its fullest batches take, and only then as many as
-the load model asks for. What a floor puts above the answer is never followed.
+format layouts of one copy, a layout as many copies as its fullest batches take, and only then as many as the load model
+asks for. What a floor puts above the answer is never followed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from ...settle.layout import tensor_parallel_sizes
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ..asked import REFUSALS
 from ..change import AUTO
-from ..serving_changes import quant_changes, width
+from ..serving_changes import quant_changes, shared_experts, width
 from .answer import FEASIBLE, Request, estimated, without
 
 MOST = 16384
 MOST_RANKS = 16
 MOST_STAGES = 16
+SHARED = 0
+"""In place of a tensor-parallel size: the devices of a machine attend each by itself and share the experts."""
 LIMITS = ("rate", "ttft", "tpot")
 LEAST_BITS = 4
 """Formats of fewer bits are no server's choice."""
@@ -115,9 +117,7 @@ class DeviceFormat:
 
     @cached_property
     def devices(self) -> float:
-        """How many devices it takes at least: for the weights, and for the rate if each did as much as one that had
-        room for the fullest batches.
-        """
+        """How many it takes at least: for weights, and the rate if each did as much as one with room for any batch."""
         scenario = self.scenario
         for_weights = memory_lower_bound({"quant": scenario.quant}, scenario) / scenario.memory_bytes
         server = replace(server_of(scenario), kv_pool_tokens=float("inf"), replicas=1)
@@ -126,34 +126,39 @@ class DeviceFormat:
         return max(1.0, for_weights, SURE * least_rate(arrivals, lengths, targets) / most)
 
     def sizes(self) -> list[int]:
-        """Tensor-parallel sizes to try: powers of two inside a machine, or the one that was said."""
+        """Tensor-parallel sizes to try: powers of two in a machine, or the one that was said; last SHARED."""
         if self.request.get("tp") is not None:
             return [int(str(self.request["tp"]))]
         most = min(self.scenario.devices_per_node, MOST_RANKS)
         sizes = tensor_parallel_sizes(self.scenario.model.architecture, most)
-        return [size for size in sizes if not size & (size - 1)]
+        said = self.request.get("pp") or self.request.get("ep")
+        shared = shared_experts(self.scenario, most) if said is None else None
+        return [*(size for size in sizes if not size & (size - 1)), *([SHARED] if shared else [])]
 
     def layout(self, tp: int) -> ModelCopy | None:
         """One copy of the model with the fewest stages that fit; None where none do."""
         if tp not in self._layouts:
-            self._layouts[tp] = self._fitting(tp)
+            self._layouts[tp] = next(self.layouts(tp, (tp or MOST_RANKS) * MOST_STAGES), None)
         return self._layouts[tp]
-
-    def _fitting(self, tp: int) -> ModelCopy | None:
-        return next(self.layouts(tp, tp * MOST_STAGES), None)
 
     def layouts(self, tp: int, most: int) -> Iterator[ModelCopy]:
         """Yield one copy of the model on at most so many devices, the fewest stages first."""
-        said = self.request.get("pp")
-        stages = 1 if said is None else int(str(said))
-        while stages <= MOST_STAGES and tp * stages <= most:
-            asked = {**self.request, "tp": tp, "pp": stages, "num_devices": tp * stages}
+        for shape in self._shapes(tp, most):
+            asked = {**self.request, **shape}
             found = alone(asked, self._catalog)
             if found is not None and found.verdict.status in (SURELY if self.sure else FEASIBLE):
                 yield ModelCopy(asked, self._catalog, sure=self.sure)
-            if said is not None:
-                break
-            stages *= 2
+
+    def _shapes(self, tp: int, most: int) -> Iterator[dict[str, object]]:
+        if tp == SHARED:
+            devices = min(self.scenario.devices_per_node, MOST_RANKS, most)
+            if shared := shared_experts(self.scenario, devices):
+                yield {**shared, "num_devices": devices}
+            return
+        said = self.request.get("pp")
+        for stages in (1, 2, 4, 8, MOST_STAGES) if said is None else (int(str(said)),):
+            if stages <= MOST_STAGES and tp * stages <= most:
+                yield {"tp": tp, "pp": stages, "num_devices": tp * stages}
 
 
 class ModelCopy:
@@ -235,7 +240,7 @@ def shares(request: Request, devices: int, figure: Figure, catalog: Catalog) -> 
         tried = [(copy.most(devices, figure), place) for place, copy in enumerate(copies)]
         amount, place = max(tried, default=(0.0, 0))
         if amount:
-            layout = {name: copies[place].request[name] for name in ("tp", "pp", "engine")}
+            layout = {name: copies[place].request.get(name) for name in ("tp", "pp", "ep", "engine")}
             found.append(Shared(layout, each.scenario.quant, each.gives_up, amount))
     return found
 

@@ -134,9 +134,11 @@ def _told(found: Answer, name: str, ways: list[Shared]) -> Answer:
     if ways and found.at is not None:
         scenario = found.at.scenario
         copies = scenario.num_devices // (scenario.tp * scenario.pp)
-        answer["layout"] = {"dp": copies, "tp": scenario.tp, "pp": scenario.pp}
+        shared = {"ep": scenario.ep} if scenario.ep > 1 else {}
+        answer["layout"] = {"dp": copies, "tp": scenario.tp, "pp": scenario.pp, **shared}
     return replace(found, answer=answer, notes=(*found.notes, *notes))
 
 
 def _flags(way: Shared) -> str:
-    return f"--quant {way.quant} --tp {way.layout['tp']} --pp {way.layout['pp']}"
+    shared = f" --ep {way.layout['ep']}" if way.layout.get("ep") else ""
+    return f"--quant {way.quant} --tp {way.layout['tp']} --pp {way.layout['pp']}{shared}"
