@@ -275,9 +275,7 @@ def _doubt(a: Architecture, traits: Implementation, recipe: Recipe, unpatched: b
 
 def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
     """Why the figure of a step with an objective is that of a related program; empty where it was tracked."""
-    if scenario.objective is None:
-        return ""
-    if scenario.objective.scores:
+    if scenario.objective is None or scenario.objective.scores:
         return ""
     if scenario.objective.critic:
         return "no step with a critic was measured; it is taken to be at its peak together with the model"
@@ -388,8 +386,10 @@ def _loss(scenario: Scenario, traits: Implementation) -> str:
         copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
         return "shifted" if copies and scenario.sequences_together > 1 else ""
     loss = traits.loss if objective is None else objective.loss
-    tokens = scenario.sequences_together * scenario.rank_tokens
-    return loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else loss
+    if scenario.model.architecture.last_token:
+        return "of-last-token"
+    few = scenario.sequences_together * scenario.rank_tokens <= TILE_ROWS
+    return loss.replace("tiles", "one-tile") if few else loss
 
 
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
