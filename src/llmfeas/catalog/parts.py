@@ -237,11 +237,12 @@ class SourceEncoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerLayerEmbedding:
-    """A table with a row of `width` for each layer and token, gated into the stream (Gemma 3n, 4)."""
+    """A table with a row of `width` for each layer and token, gated into the stream (Gemma 3n, 4); without rows what
+    stands there is made of the embedding alone (EmbeddingGemma 2)."""
 
     __pydantic_config__: ClassVar = STRICT
     width: Count
-    rows: Count
+    rows: CountOrZero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
