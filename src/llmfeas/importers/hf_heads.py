@@ -238,8 +238,12 @@ def embedding_gemma(config: Config, parts: Parts) -> Parts:
     found = gemma4_layers(config, parts)
     if "window" in found:
         found["window"] = replace(found["window"], size=2 * found["window"].size)
-    kv_heads = config.optional_count("num_global_key_value_heads", "heads") or parts["kv_heads"]
-    found["whole_heads"] = _own_heads(config, replace(found["whole_heads"], kv_heads=kv_heads))
+    shape: HeadShape = found["whole_heads"]
+    if config.nested("per_layer_config") is None:  # which says what differs from all other layers
+        kv_heads = config.optional_count("num_global_key_value_heads", "heads") or shape.kv_heads
+        found["whole_heads"] = replace(shape, kv_heads=kv_heads)
+    else:
+        found["whole_heads"] = _own_heads(config, replace(shape, head_dim=parts["head_dim"]))
     if "per_layer_embedding" in found:
         found["per_layer_embedding"] = replace(found["per_layer_embedding"], rows=0)
     found["side"] = SideWeights(matrices=((config.count("embedding_dim"), parts["hidden"]),))
