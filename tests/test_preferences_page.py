@@ -19,5 +19,7 @@ def test_a_command_of_the_page_answers(command: str, capsys: pytest.CaptureFixtu
 
 def test_the_page_names_every_loss() -> None:
     assert all(
-        f"`{loss}`" in PAGE for task in ("dpo", "grpo", "reward", "embed", "distill") for loss in losses_of(task)
+        f"`{loss}`" in PAGE
+        for task in ("dpo", "grpo", "reward", "embed", "rerank", "distill")
+        for loss in losses_of(task)
     )

@@ -5,16 +5,22 @@ Which models are there besides the one that trains, what passes through them in 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from .record import dataclass, replace
+
+# fmt: off
+Task = Literal[
+    "pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed", "rerank",
+]
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """One value of --loss."""
 
-    task: str
+    task: Task
     """The task that it belongs to; the first of a task is that task's default."""
     loss: str
     """The program of the head and what follows it (`autograd.loss`); empty: the model's own, over plain text."""
@@ -30,6 +36,8 @@ class Objective:
     """What --reference is where nobody says."""
     scores: bool = False
     """A number or a vector for a text comes out: nothing is projected to the vocabulary."""
+    last_token: bool = False
+    """But by a decoder without a label: the logits of its last token are what comes out."""
     turns: int = 1
     """Passes, one after the other, in which the sequences of an example see the model."""
     kept: bool = True
@@ -82,6 +90,9 @@ OBJECTIVES: Final[dict[str, Objective]] = {
     "in-batch": _IN_BATCH,
     "in-batch-hard": replace(_IN_BATCH, sequences=3, turns=3),
     "in-batch-cached": replace(_IN_BATCH, kept=False, forwards=1),
+    # A score for a query and a text that pass together as one sequence (sentence-transformers, BinaryCrossEntropyLoss);
+    # of a model whose class writes, the logits of tokens at its end (its LogitScore).
+    "pair-score": Objective(task="rerank", loss="", scores=True, last_token=True, spares=False),
 }
 """By the values of --loss."""
 

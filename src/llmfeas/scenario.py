@@ -11,14 +11,13 @@ from .adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind, LoraKind
 from .catalog.architecture import Model
 from .catalog.device import Device
 from .catalog.quantization import StoredWeights
-from .objectives import ADAPTED, OBJECTIVES, Objective, method_of
+from .objectives import ADAPTED, OBJECTIVES, Objective, Task, method_of
 from .record import dataclass, field
 
 if TYPE_CHECKING:
     from .catalog.engine import Engine
     from .catalog.tables import Tables
 
-Task = Literal["pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed"]
 Origin = Literal["given", "default", "device", "model", "backend", "derived"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")

@@ -38,14 +38,15 @@ class Settings(TypedDict, total=False):
     num_devices: int | str
     """How many devices."""
     task: Literal[
-        "pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed", "train",
-        "pre-train", "pretraining", "pre-training", "sft", "full", "fine-tune", "finetuning", "fine-tuning", "rm",
-        "embedding", "distillation", "gkd", "infer", "chat", "generate", "serve", "serving", "auto"
+        "pretrain", "finetune", "lora", "qlora", "inference", "dpo", "grpo", "distill", "reward", "embed", "rerank",
+        "train", "pre-train", "pretraining", "pre-training", "sft", "full", "fine-tune", "finetuning", "fine-tuning",
+        "rm", "embedding", "distillation", "gkd", "infer", "chat", "generate", "serve", "serving", "cross-encoder",
+        "reranking", "auto"
     ]
     """What to do with the model."""
     loss: Literal[
         "dpo", "ipo", "kto", "orpo", "simpo", "grpo", "rloo", "ppo", "reverse-kl", "forward-kl", "bradley-terry",
-        "in-batch", "in-batch-hard", "in-batch-cached", "auto"
+        "in-batch", "in-batch-hard", "in-batch-cached", "pair-score", "auto"
     ]
     """What a task with an objective makes better."""
     reference: Literal["loaded", "precomputed", "none", "auto"]

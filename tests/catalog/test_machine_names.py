@@ -48,7 +48,7 @@ ROWS = tuple(rows())
 
 
 def test_the_table_is_whole() -> None:
-    assert len(ROWS) == 626
+    assert len(ROWS) == 639
     assert len({row.typed for row in ROWS}) > 480
 
 
@@ -252,3 +252,12 @@ def test_what_is_divided_otherwise_has_no_such_slice(typed: str) -> None:
 
 def test_others_of_a_name_in_one_word_have_that_word() -> None:
     assert set(find_hardware("p100", CATALOG).others) == {"p100-pcie-12gb", "p100-sxm2-16gb"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "maker"), [("MetaX C500", "MetaX"), ("Groq LPU", "Groq"), ("Cerebras CS-3", "Cerebras")]
+)
+def test_an_accelerator_of_which_nothing_is_modelled_is_called_what_it_is(typed: str, maker: str) -> None:
+    with pytest.raises(UsageError, match=f"an accelerator of {maker}") as caught:
+        find_hardware(typed, catalog())
+    assert caught.value.code == "unknown-device"

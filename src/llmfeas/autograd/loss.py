@@ -8,6 +8,7 @@ from typing import Final
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
 from .loss_in_rows import loss_in_each_rows, loss_in_rows, loss_in_shifted_rows
+from .loss_of_last import loss_of_last_token
 from .loss_of_pairs import loss_of_pairs, loss_of_pairs_and_text
 from .products import linear
 from .recorder import Recorder
@@ -372,6 +373,7 @@ WIDENED: Final = ("of-pairs", "of-pairs-and-text")
 """Losses outside of the model, which get what accelerate makes of its output under autocast: fp32."""
 
 LOSSES_WITH_HEAD: Final[Mapping[str, Callable[[Recorder, Tensor, Parameter, Parameter | None], Tensor]]] = {
+    "of-last-token": loss_of_last_token,
     "in-pieces": loss_in_pieces,
     "in-chunks": loss_in_chunks,
     "in-parts": loss_in_parts,

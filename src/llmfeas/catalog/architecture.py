@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from itertools import chain, groupby
 from typing import Any, ClassVar, Final, Literal
@@ -13,8 +13,8 @@ from ..record import dataclass, fields, replace
 # isort: off
 from .parts import (
     AltUp, CompressedAttention, Dropout, Experts, GatedRecurrence, HeadShape, ImageEncoder, Indexer,
-    LinearAttention, MemoryUnit, Mla, NamedContext, NgramEmbedding, PerLayerEmbedding, SharedBlock,
-    ShortConvolution, SideWeights, SourceEncoder, StateSpace, TimeMixing, Window,
+    LinearAttention, MemoryUnit, Mla, NamedContext, NgramEmbedding, PerLayerEmbedding, Reranker,
+    SharedBlock, ShortConvolution, SideWeights, SourceEncoder, StateSpace, TimeMixing, Window,
 )
 # isort: on
 # fmt: on
@@ -174,6 +174,8 @@ class Architecture:
     """An encoder in pre-training: these run, and the token table behind them."""
     scores: bool = False
     """It gives a number or a vector for a text (reward models, embeddings): no projection to the vocabulary."""
+    last_token: bool = False
+    """The projection to the vocabulary runs on the last token of each sequence alone (rerankers made of decoders)."""
     source: SourceEncoder | None = None
     """The encoder that its layers look at (T5, BART, Whisper); all other fields are the decoder's. Of what `reader`
     gives: the decoder that looks at it."""
@@ -271,6 +273,11 @@ class Architecture:
         return not (self.encoder or self.embeds)
 
     @property
+    def scores_by_tokens(self) -> bool:
+        """Whether a number for a text is a logit of a token: it writes, or a projection to the vocabulary is left."""
+        return not (self.encoder or self.scores)
+
+    @property
     def reader(self) -> Architecture | None:
         """The encoder of an encoder-decoder, with the keys and values that it makes for each layer of the decoder."""
         if self.source is None or self.encoder:
@@ -347,20 +354,6 @@ class Architecture:
         return replace(kind, weight_set=index % self.held_layers + 1) if self.held_layers else kind
 
 
-def with_layers(architecture: Architecture, **columns: Sequence[object]) -> Architecture:
-    """An architecture whose layers have these values of fields of `LayerKind`, one a layer, whatever its rules say.
-
-    Where the rules say the same it is itself, else its layers are listed.
-
-    Raises:
-        ValueError: the fields that layers of such kinds need are missing.
-    """
-    kinds = architecture.layer_kinds
-    rows: Iterable[tuple[Any, ...]] = zip(*(column[: len(kinds)] for column in columns.values()), strict=True)
-    listed = tuple(replace(kind, **dict(zip(columns, row, strict=True))) for kind, row in zip(kinds, rows, strict=True))
-    return architecture if listed == kinds else replace(architecture, layer_runs=runs_of(listed))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A catalog entry: an architecture with its name, its published facts and their sources."""
@@ -395,6 +388,8 @@ class Model:
     """Keys and values that an image leaves in layers that attend to it, beside what its tokens cache."""
     image_encoder: ImageEncoder | None = None
     """The work of reading an image of that size; None: nobody wrote it down."""
+    reranker: Reranker | None = None
+    """How it scores a query and a text that it reads together; None: it is asked for no such thing."""
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()

@@ -133,12 +133,35 @@ _MADE_BY: Final = {
 """Words that only one maker's names have."""
 
 
+_SIBLINGS: Final = frozenset(("ti", "super"))
+"""Words with which NVIDIA calls another card than the one of the same number without them."""
+_APART: Final = (("quadro", "pro"),)
+"""Series of one maker that number alike: a name with the first word is none of a device that has only the second."""
+
+
 def of_its_maker(found: Named, text: str, devices: Records[Any]) -> Named | None:
-    """What a name may mean without devices of another maker than it names: a `GTX 580` is no RX 580; None: nothing."""
-    ids = tuple(key for key in found.ids if not is_anothers(key, text, devices))
+    """What a name may mean without devices of another maker or series than it names: a `GTX 580` is no RX 580, a
+    `Quadro 2000` no RTX PRO 2000, and a `GTX 750` no 750 Ti where that is all that is known; None: nothing.
+    """
+    ids = tuple(key for key in found.ids if not is_anothers(key, text, devices) and not _of_another_series(key, text))
+    if found.chosen is not None and not found.worded and _is_sibling(found.chosen, text, devices):
+        ids = tuple(key for key in ids if not _is_sibling(key, text, devices))
     if not ids:
         return None
     return replace(found, ids=ids, chosen=found.chosen if found.chosen in ids else ids[0] if len(ids) == 1 else None)
+
+
+def _of_another_series(key: str, text: str) -> bool:
+    """Whether a device is of a series that numbers like the one whose word a text has."""
+    words, own = tokens_of(text), tokens_of(key)
+    return any(one in words and other in own and one not in own for one, other in _APART)
+
+
+def _is_sibling(key: str, text: str, devices: Records[Any]) -> bool:
+    """Whether every name of a device has a word that makes it another card than the one asked for."""
+    words = set(tokens_of(text))
+    names = [set(name) for name, owner in index_of(devices).names if owner == key]
+    return any(word not in words and all(word in name for name in names) for word in _SIBLINGS)
 
 
 def is_anothers(key: str, text: str, devices: Records[Any]) -> bool:

@@ -10,6 +10,7 @@ from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
 from ..units import GIB
+from .bus_names import sold_as
 from .device import Device, Offer
 from .joined import joined
 from .named import exact_id
@@ -53,6 +54,8 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
         return Hardware(catalog.devices[text])
     from .search import LONGEST, is_written
 
+    if sold := sold_as(text):
+        return _on_bus(text, sold, catalog)
     own = exact_id(catalog.offers, text)
     if own is not None and is_written(catalog.offers, own, text):
         return _lent(catalog.offers[own], catalog, None)
@@ -66,6 +69,25 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
             if hardware is not None:
                 return hardware
         raise
+
+
+def _on_bus(text: str, sold: tuple[str, ...], catalog: Catalog) -> Hardware:
+    """The one device that a line of a bus means.
+
+    Raises:
+        UsageError: as `find_hardware`; several, where the chip is in several.
+    """
+    from .search import ambiguous, index_of, unknown
+
+    if len(sold) == 1:
+        return find_hardware(sold[0], catalog)
+    found = [_found(name, catalog) for name in sold]
+    known = {each.device.id: each for each in found if each is not None}
+    if len(known) > 1:
+        raise ambiguous("device", text, tuple(known))
+    if not known or None in found:
+        raise unknown(index_of(catalog.devices), "device", text, list(known))
+    return known.popitem()[1]
 
 
 def _named(text: str, catalog: Catalog) -> Hardware:

@@ -19,6 +19,7 @@ from ..text import printable
 from .beside import names_a_computer
 from .device_names import Named, is_anothers, machines, named, of_its_maker, of_size, place, size_gib
 from .search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
+from .store import data_file, data_folder
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
 if TYPE_CHECKING:
@@ -69,8 +70,21 @@ def meant(text: str, catalog: Catalog) -> Meant:
     raise (
         refused
         or _of_a_size_alone(plain, catalog)
+        or _not_modelled(plain)
         or unknown(index_of(catalog.devices), "device", plain, _near(plain, catalog))
     )
+
+
+def _not_modelled(text: str) -> UsageError | None:
+    """The error of an accelerator whose maker is known and of which nothing is modelled; None of others."""
+    words = tokens_of(text)
+    known = data_file(data_folder(), "unpublished", needed=False).data.get("makers", ())
+    maker = next((each["maker"] for each in known if each["word"] in words), None)
+    if maker is None:
+        return None
+    problem = f"'{printable(text, 40)}' is an accelerator of {maker}: none of that maker is modelled here"
+    hint = "One of your own can be described in a catalog: 'llmfeas devices list' names those that are there."
+    return UsageError("unknown-device", problem, hint)
 
 
 def _of_a_size_alone(text: str, catalog: Catalog) -> UsageError | None:

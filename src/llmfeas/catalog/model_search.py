@@ -13,7 +13,7 @@ from ..text import printable
 from .architecture import Model
 from .engine import OLLAMA
 from .records import Match
-from .search import alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from .search import Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
 from .slips import mended
 from .store import data_file, data_folder
 
@@ -28,6 +28,8 @@ OLLAMA_FORMAT: Final = "q4_k_m"
 """What Ollama's library holds under a tag that says no format; of a model trained for few bits, and of an encoder."""
 OLLAMA_TRAINED: Final = "q4_0"
 OLLAMA_ENCODER: Final = "none"
+LATEST: Final = "latest"
+"""What makers call the last model of a family in."""
 CLOUD: Final = "cloud"
 """What tags end in of models that Ollama runs on its own servers: its library holds no weights under them."""
 WIDE_BITS: Final = 8.0
@@ -67,6 +69,9 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     if exact and "/" not in text and not asked.optional:
         # A repository is itself; words are what most people mean by them: `Qwen/Qwen-72B`, and `qwen 72b`.
         exact = known.defaults.get(asked.needed, exact)
+    last = exact is None and LATEST in asked.optional and not asked.tagged and len(asked.needed) == 1
+    if last and (kept := _without_answer(text, newest=True)):
+        raise kept
     key, ids = _sought(text, asked, exact, known)
     text = text.removeprefix(LIBRARY)
     if key is None and len(ids) > 1:
@@ -163,10 +168,16 @@ def _models(records: Records[Model]) -> ModelIndex:
     return index_of_models(records.names())
 
 
-def _without_answer(text: str) -> UsageError | None:
+def _version_behind(word: str, words: Tokens) -> float:
+    """The number behind a word; 0 where there is none."""
+    behind = words[words.index(word) + 1 :][:1]
+    return float(behind[0]) if behind and behind[0][0].isdigit() else 0.0
+
+
+def _without_answer(text: str, *, newest: bool = False) -> UsageError | None:
     """What to answer to the name of a model whose weights nobody published, or that writes no text; None of others.
 
-    By data/unpublished.yaml.
+    By data/unpublished.yaml; `newest`: a name without a version means the last one.
     """
     words = tokens_of(text)
     known = data_file(data_folder(), "unpublished", needed=False).data
@@ -177,9 +188,7 @@ def _without_answer(text: str) -> UsageError | None:
     for family in known.get("families", ()):
         if family["word"] not in words:
             continue
-        behind = words[words.index(family["word"]) + 1 :][:1]
-        version = float(behind[0]) if behind and behind[0][0].isdigit() else None
-        if "from" in family and (version is None or version < family["from"]):
+        if "from" in family and not newest and _version_behind(family["word"], words) < family["from"]:
             continue
         instead = family["instead"]
         hint = f"What they did publish: {' and '.join(instead)}." if instead else "See 'llmfeas models list'."

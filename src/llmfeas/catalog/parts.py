@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ..record import dataclass, replace
 from .types import STRICT, Count, CountOrZero, Few, Fraction, Layers, Positive
@@ -237,11 +237,12 @@ class SourceEncoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerLayerEmbedding:
-    """A table with a row of `width` for each layer and token, gated into the stream (Gemma 3n, 4)."""
+    """A table with a row of `width` for each layer and token, gated into the stream (Gemma 3n, 4); without rows what
+    stands there is made of the embedding alone (EmbeddingGemma 2)."""
 
     __pydantic_config__: ClassVar = STRICT
     width: Count
-    rows: Count
+    rows: CountOrZero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,6 +361,20 @@ class Dropout:
     embedding: Fraction = 0.0
     attention: Fraction = 0.0
     residual: Fraction = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reranker:
+    """How a model that reads a query and a text together says how well they go together."""
+
+    __pydantic_config__: ClassVar = STRICT
+    by: Literal["label", "tokens", "vectors"] = "label"
+    """A number behind the last layer; the logits of tokens at the end of the pair, by the projection to the vocabulary;
+    or vectors of a query and of all its texts, which stand in one sequence."""
+    tokens: tuple[str, ...] = ()
+    """Those whose logits count: the one for no, if there is one, and the one for yes."""
+    served_as: str = ""
+    """Class with labels by which servers know it, where its own name for its class is another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,7 +185,7 @@ _WORD: Final = re.compile(r"[a-z]+|[0-9]+(?:\.[0-9]+)?")
 _MARKS: Final = re.compile(r"\((?:r|tm|c)\)|@.*")
 """What drivers write into names: `Intel(R) Core(TM) i9-12900K CPU @ 3.20GHz`."""
 _VENDORS: Final = """nvidia geforce amd radeon intel apple google aws habana tesla instinct graphics gpu cpu tm
-    generation the meta openai mistralai facebook huggingface"""
+    generation the meta openai mistralai facebook huggingface huawei"""
 _SERIES: Final = """rtx gtx rx arc pro quadro titan core xeon platinum gold epyc ryzen threadripper data center max
     instruct chat it base hf model"""
 _VENDOR_WORDS: Final = frozenset(_VENDORS.split())

@@ -21,8 +21,8 @@ _DEPLOYED: Final = re.compile(
 )
 _DATED: Final = re.compile(r"@(\d{4})(?:-\d{1,3})?$")
 _REGION: Final = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|sa|in|global)\.(?=[a-z0-9]+\.)")
-_IN_FRONT: Final = re.compile(r"^(?:fw|databricks|system\.ai|coding|cc|spot|hosted)[-.](?=[a-z])")
-_BEHIND: Final = re.compile(r"(?:-(?:maas|fast|highspeed|ultrafast|lightning|spot|us|eu|tee|basic))+$")
+_IN_FRONT: Final = re.compile(r"^(?:fw|databricks|system\.ai|coding|cc|spot|hosted|open)[-.](?=[a-z])")
+_BEHIND: Final = re.compile(r"(?:-(?:litert(?:-lm)?|maas|fast|highspeed|ultrafast|lightning|spot|us|eu|tee|basic))+$")
 
 
 def undeployed(text: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
+from ..contract import ABSENT, Absent
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import CountedMemory, memory
 from ..memory.runtime import own_memory
@@ -107,6 +108,7 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         memory=counted.memory,
         time=time,
         verdict=verdict(scenario, counted, total, None if cost is None else cost.usd, software, reasons, load),
+        reads=reads_of(scenario),
         serving=counted.serving,
         warnings=(
             *settled.warnings,
@@ -118,6 +120,13 @@ def estimate(settled: Resolution, counted: CountedMemory | None = None) -> Estim
         failing=failing,
         priced=Once(partial(_serving_cost, scenario, time)) if cost is None else partial(_known, cost),
     )
+
+
+def reads_of(scenario: Scenario) -> Literal["texts", "pairs"] | Absent:
+    """What a model is served with that writes nothing."""
+    if scenario.is_training or scenario.model.architecture.writes:
+        return ABSENT
+    return "texts" if scenario.model.reranker is None else "pairs"
 
 
 def is_feasible(settled: Resolution) -> bool:

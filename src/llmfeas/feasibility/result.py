@@ -9,9 +9,10 @@ from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelo
 from ..contract import Note as Note
 from ..memory.peak import Memory
 from ..memory.serving_room import ServingRoom
+from ..objectives import Task
 from ..ranges import Range
 from ..record import dataclass
-from ..scenario import Scenario, Task
+from ..scenario import Scenario
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
 from ..units import format_bytes, format_duration
@@ -238,6 +239,9 @@ class Estimate(Published):
     verdict: Verdict
     failing: Callable[[], LongRun | None] | None = hidden(default=None, compare=False, repr=False)
     """Gives checkpoints and failures of a training; they cost a walk of their own."""
+    reads: Added[Literal["texts", "pairs"] | Absent] = ABSENT
+    """What a model that writes nothing is served with: texts, of which it makes vectors or numbers, or a query and a
+    text together, which it scores."""
     serving: Added[ServingRoom | None] = None
     """What a server makes of its share of the device; null where the engine takes no share, and in training."""
     warnings: tuple[Note, ...] = hidden(default=())

@@ -6,16 +6,18 @@ import difflib
 from pathlib import Path
 from typing import Any, Final
 
-from ..catalog.architecture import Architecture, Model, with_layers
+from ..catalog.architecture import Architecture, Model
 from ..errors import DataError, did_you_mean
 from ..record import replace
 from ..text import printable
 from .config_file import Config, read_config
 from .hf_families import USUAL, Family, family, table
-from .hf_images import seen_of
+from .hf_images import Seen, seen_of
 from .hf_parts import COLUMNS
+from .hf_purpose import as_asked
 from .hf_towers import towers_beside
 from .hub_cache import name_of
+from .layers import with_layers
 from .quant_methods import published_scheme, quantization_of
 from .schemes import QuantPlan
 from .tensors import ImportedModel
@@ -48,7 +50,8 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
     whole = read_config(path)
     whole = whole.nested("thinker_config") or whole  # Qwen Omni: what reads, beside what talks
     config, family, doubt = _language_model(whole)
-    architecture, counted = _with_towers(whole, _checked_architecture(config, family))
+    told, counted = _with_towers(whole, _checked_architecture(config, family))
+    architecture, reranker = as_asked(whole, told)
     name = _name(whole, path)
     seen = seen_of(whole) if counted else None
     quant = quantization_of(whole, config, Path(whole.file).parent)
@@ -61,13 +64,12 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         dtype=_dtype(config, whole),
         published_quant="none" if published is None else next((each.label for each in published.schemes), "none"),
         context=_context(config, family),
+        reranker=reranker,
         notes="; ".join([*doubt, *_notes(config, family, quant, published, counted)]),
         sources=(config.file,),
     )
-    if seen is not None:
-        model = replace(model, image_tokens=seen.tokens, image_size=seen.size, image_encoder=seen.encoder)
     return ImportedModel(
-        model=model,
+        model=model if seen is None else _with_images(model, seen),
         stored=None,
         parameters=None,
         format="config",
@@ -76,6 +78,10 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         published=published,
         predicted=config.optional_count("num_nextn_predict_layers", "few", zero=True) or 0,
     )
+
+
+def _with_images(model: Model, seen: Seen) -> Model:
+    return replace(model, image_tokens=seen.tokens, image_size=seen.size, image_encoder=seen.encoder)
 
 
 def _with_towers(whole: Config, architecture: Architecture) -> tuple[Architecture, bool]:

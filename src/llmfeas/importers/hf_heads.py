@@ -218,20 +218,44 @@ def _shared_layers(config: Config, parts: Parts) -> Parts:
     return found
 
 
+def _own_heads(config: Config, shape: HeadShape) -> HeadShape:
+    """The heads that layers which see everything say of themselves, all alike."""
+    own = config.nested("per_layer_config")
+    first = None if own is None else next((own.nested(str(layer)) for layer in own.fields), None)
+    if first is None:
+        return shape
+    return replace(
+        shape,
+        kv_heads=first.optional_count("num_key_value_heads", "heads") or shape.kv_heads,
+        head_dim=first.optional_count("head_dim") or shape.head_dim,
+    )
+
+
+@reader
+def embedding_gemma(config: Config, parts: Parts) -> Parts:
+    """Read EmbeddingGemma 2: Gemma 4's layers over windows to both sides, what each layer gets made of the embedding
+    alone, and a projection of the stream to the vector of a text."""
+    found = gemma4_layers(config, parts)
+    if "window" in found:
+        found["window"] = replace(found["window"], size=2 * found["window"].size)
+    shape: HeadShape = found["whole_heads"]
+    if config.nested("per_layer_config") is None:  # which says what differs from all other layers
+        kv_heads = config.optional_count("num_global_key_value_heads", "heads") or shape.kv_heads
+        found["whole_heads"] = replace(shape, kv_heads=kv_heads)
+    else:
+        found["whole_heads"] = _own_heads(config, replace(shape, head_dim=parts["head_dim"]))
+    if "per_layer_embedding" in found:
+        found["per_layer_embedding"] = replace(found["per_layer_embedding"], rows=0)
+    found["side"] = SideWeights(matrices=((config.count("embedding_dim"), parts["hidden"]),))
+    return found
+
+
 @reader
 def block_diffusion(config: Config, parts: Parts) -> Parts:
     """Read DiffusionGemma: Gemma 4 whose layers that see everything say their own heads, and a gated product by which
     each pass reads the guess of the last one."""
     found = gemma4_layers(config, parts)
-    own = config.nested("per_layer_config")
-    first = None if own is None else next((own.nested(str(layer)) for layer in own.fields), None)
-    if first is not None:
-        shape: HeadShape = found["whole_heads"]
-        found["whole_heads"] = replace(
-            shape,
-            kv_heads=first.optional_count("num_key_value_heads", "heads") or shape.kv_heads,
-            head_dim=first.optional_count("head_dim") or shape.head_dim,
-        )
+    found["whole_heads"] = _own_heads(config, found["whole_heads"])
     hidden, ffn = parts["hidden"], parts["ffn"]
     found["side"] = SideWeights(matrices=((hidden, ffn), (hidden, ffn), (ffn, hidden)), vectors=hidden)
     return found

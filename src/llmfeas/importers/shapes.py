@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ..catalog.architecture import Activation, Architecture, QkNorm
-from ..catalog.architecture import with_layers as with_layer_kinds
 from ..catalog.parts import Experts, Indexer, LinearAttention, Mla, Window
 from ..record import dataclass, field, replace
+from .layers import with_layers as with_layer_kinds
 from .layout import LayoutPart, TensorLayout
 
 

@@ -6,8 +6,9 @@ from typing import cast
 
 from ..catalog.architecture import Model
 from ..model.sums import architecture_sums
+from ..objectives import Task
 from ..record import replace
-from ..scenario import Scenario, Task
+from ..scenario import Scenario
 from ..workload.parameters import parameters
 from .training import training_memory
 

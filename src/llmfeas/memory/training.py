@@ -389,8 +389,10 @@ def _loss(scenario: Scenario, traits: Implementation) -> str:
         copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
         return "shifted" if copies and scenario.sequences_together > 1 else ""
     loss = traits.loss if objective is None else objective.loss
-    tokens = scenario.sequences_together * scenario.rank_tokens
-    return loss.replace("tiles", "one-tile") if tokens <= TILE_ROWS else loss
+    if scenario.model.architecture.last_token:
+        return "of-last-token"
+    few = scenario.sequences_together * scenario.rank_tokens <= TILE_ROWS
+    return loss.replace("tiles", "one-tile") if few else loss
 
 
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:

@@ -30,7 +30,7 @@ class LayerTables(Operator):
         """Table, projection, norm."""
         whole = self.layers * self.width
         return (
-            table("layer_embedding", self.rows, whole, split="none"),
+            *((table("layer_embedding", self.rows, whole, split="none"),) if self.rows else ()),
             *column_linear("layer_projection", self.hidden, whole, split="none"),
             vector("layer_norm", self.width),
         )
@@ -38,7 +38,7 @@ class LayerTables(Operator):
     @property
     def idle_elements(self) -> int:
         """The table: a token reads one row."""
-        return self.weights[0].elements
+        return self.rows * self.layers * self.width
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,21 +19,23 @@ from .rotation import Around
 
 
 class TablesProgram:
-    """A look-up of all layers at once, and a projection of the embedding, normed and added to it."""
+    """A look-up of all layers at once, where there is a table, and a projection of the embedding, normed and added."""
 
     __slots__ = ("context", "norm", "projection", "table")
 
     def __init__(self, context: Context, operator: LayerTables) -> None:
         made = context.made(operator.weights)
         self.context = context
-        self.table, self.projection = made.parameters["layer_embedding"], made.projections["layer_projection"]
+        self.table, self.projection = made.parameters.get("layer_embedding"), made.projections["layer_projection"]
         self.norm = NormProgram(operator.width, made.parameters["layer_norm"], None, context.traits.norm)
 
     def __call__(self, ids: Tensor, embedded: Tensor) -> Tensor:
         """What each layer gets, side by side."""
         recorder = self.context.recorder
-        looked_up = scaled(recorder, embedding(recorder, self.table, ids))
+        looked_up = None if self.table is None else scaled(recorder, embedding(recorder, self.table, ids))
         projected = self.norm(recorder, scaled(recorder, self.context.apply(self.projection, embedded)))
+        if looked_up is None:
+            return projected
         return scaled(recorder, add(recorder, projected, looked_up))
 
 
@@ -43,6 +45,8 @@ class LayerWithInput(Layer):
 
     gate: LayerInput = LayerInput(0, 0)
     activation: str = ""
+    scales: bool = True
+    """All of it is multiplied by a number, in place."""
 
     @property
     def ends(self) -> tuple[Operator, ...]:
@@ -57,13 +61,14 @@ class LayerWithInput(Layer):
 class InputProgram(SerialProgram):
     """The stream through a gate, times the layer's embedding, projected, normed and added; all of it times a number."""
 
-    __slots__ = ("gate", "kind", "norm", "out", "width")
+    __slots__ = ("gate", "kind", "norm", "out", "scales", "width")
 
     def __init__(self, context: Context, layer: LayerWithInput) -> None:
         super().__init__(context, layer)
         made = context.made(layer.gate.weights)
         self.gate, self.out = made.projections["layer_gate"], made.projections["layer_out"]
         self.norm = NormProgram(layer.gate.hidden, made.parameters["layer_out_norm"], None, context.traits.norm)
+        self.scales = layer.scales
         self.kind, self.width = activation_kind(context.traits.activation, layer.activation), layer.gate.width
 
     def __call__(self, x: Tensor, around: Around) -> Tensor:
@@ -74,11 +79,13 @@ class InputProgram(SerialProgram):
         hidden = activated(recorder, context.apply(self.gate, residual), self.kind)
         hidden = mul(recorder, hidden, sliced(recorder, around.inputs, context.sizes.bs * self.width))
         hidden = self.norm(recorder, context.apply(self.out, hidden))
-        return scaled_in_place(recorder, add(recorder, residual, hidden))
+        ahead = add(recorder, residual, hidden)
+        return scaled_in_place(recorder, ahead) if self.scales else ahead
 
 
 def with_input(a: Architecture, branches: tuple[Branch, ...]) -> LayerWithInput:
     """A layer of an architecture that has embeddings of each layer."""
     assert a.per_layer_embedding is not None
-    gate = LayerInput(a.hidden, a.per_layer_embedding.width)
-    return LayerWithInput(branches, gate=gate, activation=a.activation)
+    each = a.per_layer_embedding
+    gate = LayerInput(a.hidden, each.width)
+    return LayerWithInput(branches, gate=gate, activation=a.activation, scales=each.rows > 0)

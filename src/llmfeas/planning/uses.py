@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..catalog.architecture import Model
 from ..catalog.parts import SourceEncoder
 from ..feasibility.result import Estimate, Use
 from ..memory.floor import rank_floor_bytes
 from ..memory.usable import usable_bytes
+from ..objectives import Task
 from ..options import BY_NAME
-from ..scenario import Task
 from .asked import Asked
 from .change import Source
 from .hardware import host_memory_changes, memory_changes
@@ -33,7 +34,8 @@ READING: tuple[tuple[str, Task], ...] = (
     ("full fine-tuning", "finetune"),
     ("pre-training", "pretrain"),
 )
-"""Of a model that reads and writes nothing."""
+"""Of a model that reads and writes nothing: of one that scores pairs the first is called `RERANKING`."""
+RERANKING = "reranking"
 
 LEANER: tuple[Settings, ...] = (
     {"micro_batch": 1},
@@ -66,8 +68,16 @@ def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -
             found = beside.estimate(asked)
         if found is not None:
             changes, best = _best(asked, found, beside)
-            named = _answers(architecture.source) if label == "chat" and architecture.source else label
+            named = _named(label, estimated.scenario.model)
             yield _use(named, changes, best, _part({**asked, **changes}, best, beside))
+
+
+def _named(label: str, model: Model) -> str:
+    """A use as it is called of a model."""
+    if label == "embedding" and model.reranker is not None:
+        return RERANKING
+    source = model.architecture.source
+    return _answers(source) if label == "chat" and source is not None else label
 
 
 def _answers(source: SourceEncoder) -> str:

@@ -18,20 +18,27 @@ SHOWN_ABOVE = ("task", "tokens", "seq_len", "micro_batch", "precision", "quant",
 """Settings whose value stands in the context line, training and inference together."""
 
 
-def context(inputs: Json, parameters: Json, *, writes: bool = True) -> tuple[str, ...]:
-    """What is done, in few words each: task, batch, recipe, engine; `writes`: the model writes text, or trains to."""
+READING = {"texts": "embedding", "pairs": "reranking"}
+"""What a model does that writes nothing, by what it is served with."""
+
+
+def context(inputs: Json, parameters: Json, *, reads: str | None = None) -> tuple[str, ...]:
+    """What is done, in few words each: task, batch, recipe, engine; `reads`: what a model is served with that writes
+    nothing (texts, pairs)."""
 
     def value(name: str) -> Any:
         return inputs.get(name, {}).get("value")
 
     serves = value("task") == "inference"
-    parts = _training(value, parameters["total"]) if not serves else _inference(value) if writes else _reading(value)
+    parts = (
+        _training(value, parameters["total"]) if not serves else _reading(value, reads) if reads else _inference(value)
+    )
     layout = [f"{name} {value(name)}" for name in ("tp", "pp", "ep", "cp") if (value(name) or 1) > 1]
     if value("zero"):
         layout.insert(0, f"ZeRO {value('zero')}")
     if (value("offload") or "none") != "none":
         layout.append(f"{value('offload')} offloaded")
-    task = TASKS.get(value("task"), str(value("task"))) if writes else "embedding"
+    task = TASKS.get(value("task"), str(value("task"))) if reads is None else READING[reads]
     return tuple(glued(printable(part, 80)) for part in (task, *parts, *layout, str(value("engine"))))
 
 
@@ -143,12 +150,12 @@ def _inference(value: Any) -> Iterator[str]:
         yield f"{value('concurrency')} requests at once"
 
 
-def _reading(value: Any) -> Iterator[str]:
+def _reading(value: Any, things: str) -> Iterator[str]:
     """What a model is asked that writes nothing."""
     yield _weights(value)
     many = value("concurrency") or 1
     length = value("prompt") or value("context")
-    yield f"{many} texts of {length} tokens at once" if many > 1 else f"a text of {length} tokens"
+    yield f"{many} {things} of {length} tokens at once" if many > 1 else f"a {things[:-1]} of {length} tokens"
 
 
 def _assumed(inputs: Json) -> list[tuple[str, Any, str]]:

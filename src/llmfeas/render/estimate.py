@@ -51,7 +51,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     unequal = result["memory"].get("parts")
     devices = glued(device if unequal else f"{inputs['num_devices']['value']} x {device}")
     title, verdict = f"{model}, {_size(result['parameters'])}, on {devices}", verdict_words(result["verdict"])
-    asked = context(inputs, result["parameters"], writes=writes(result["time"]))
+    asked = context(inputs, result["parameters"], reads=reads(result))
     uses = result.get("uses")
     sections = (
         *_reasons(result["verdict"]),
@@ -182,8 +182,8 @@ def _condition(verdict: Json) -> str:
 
 def _time(inputs: Json, result: Json) -> list[Topic]:
     time, condition = result["time"], _condition(result["verdict"])
-    if not writes(time):
-        return [*_corpus(time, condition), _reading(inputs, time, condition)]
+    if things := reads(result):
+        return [*_corpus(time, condition), _reading(inputs, time, things, condition)]
     if time.get("total_seconds"):
         share = f" at {_share_of_peak(time['mfu'])}" if time.get("mfu") else ""
         bound = _limited(inputs, time, "bound_by")
@@ -204,13 +204,13 @@ def _corpus(time: Json, condition: str) -> Iterator[Topic]:
         yield Topic(label="Time", paragraphs=((Phrase(text, "figure"),),), apart=False)
 
 
-def _reading(inputs: Json, time: Json, condition: str) -> Topic:
-    """The speed of a model that writes nothing: of all texts of a batch, and of one that is alone."""
+def _reading(inputs: Json, time: Json, things: str, condition: str) -> Topic:
+    """The speed of a model that writes nothing: of all texts or pairs of a batch, and of one that is alone."""
     speed, length = time["prefill_tokens_per_second"], inputs["prompt"]["value"]
     texts = {end: value / length for end, value in speed.items()}
     read = f"reads {rate(speed)}{_limited(inputs, time, 'prefill_bound_by')}{condition}"
     alone = figure(time["time_to_first_token_seconds"], format_duration)
-    each = f"{rate(texts, 'texts/s')}; one alone is read in {alone}"
+    each = f"{rate(texts, f'{things}/s')}; one alone is read in {alone}"
     return Topic(label="Speed", paragraphs=((Phrase(read, "figure"),), (Phrase(each),)), apart=False)
 
 
@@ -230,10 +230,10 @@ def _limited(inputs: Json, time: Json, key: str) -> str:
     return f", limited by {'transfers from main memory' if alone else LIMITS.get(bound, bound)}"
 
 
-def writes(time: Json) -> bool:
-    """Whether the model writes; encoders only read."""
-    written = time.get("decode_tokens_per_second")
-    return written is None or bool(written["expected"])
+def reads(result: Json) -> str | None:
+    """What a model that writes nothing is served with (answers of before 0.3 do not say it); None where it writes."""
+    written = result["time"].get("decode_tokens_per_second")
+    return None if written is None or written["expected"] else str(result.get("reads", "texts"))
 
 
 def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:

@@ -9,7 +9,7 @@ from ..feasibility.verdict import is_doubt
 from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
 from .assumptions import context
-from .estimate import writes
+from .estimate import reads
 from .report import Column, Pair, Phrase, Report, Table, Topic, glued, lines_of
 from .words import figure, judged, sentence, setting, verdict_words, ways_topic
 
@@ -186,7 +186,7 @@ def _there(at: Json, device: str) -> Topic:
     on = f" on {printable(device, 60)}" if device else ""
     doubts = "".join(f" {sentence(reason)}" for reason in _doubts(result["verdict"]))
     text = Phrase(f": needs {needed} of {usable} usable{on}.{doubts}")
-    settings = " · ".join(context(at["inputs"], result["parameters"], writes=writes(result["time"])))
+    settings = " · ".join(context(at["inputs"], result["parameters"], reads=reads(result)))
     return Topic(label="There", paragraphs=((verdict_words(result["verdict"]), text), (Phrase(settings, "dim"),)))
 
 

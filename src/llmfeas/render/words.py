@@ -66,6 +66,7 @@ TASKS: Mapping[str, str] = {
     "distill": "distillation",
     "reward": "training a reward model",
     "embed": "training embeddings",
+    "rerank": "training a reranking model",
 }
 
 

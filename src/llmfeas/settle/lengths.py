@@ -51,14 +51,16 @@ def within_positions(draft: Draft, model: Model, length: int, option: str, rows:
 
 
 TEXT_TOKENS = 512
-"""Of a text that vectors are learned from: what most models of sentence-transformers, BGE and E5 cut to."""
+"""Of a text that vectors are learned from, or a pair that scores are: what most models of sentence-transformers, BGE
+and E5 cut to."""
+OF_TEXTS = ("embed", "rerank")
 
 
 def settle_sequence(draft: Draft, model: Model) -> None:
     """Settle `seq_len`: the model's context, up to 2048, or to what an answer of the length asked for and its prompt
     take; texts that vectors are learned from are shorter.
     """
-    longest = TEXT_TOKENS if draft.values["task"] == "embed" else 2048
+    longest = TEXT_TOKENS if draft.values["task"] in OF_TEXTS else 2048
     longest = max(longest, (draft.given.get("response_length") or 0) + CHAT_PROMPT_TOKENS)
     seq_len = draft.settle("seq_len", min(model.context, longest), "model" if model.context < longest else "default")
     within_positions(draft, model, seq_len, "--seq-len")

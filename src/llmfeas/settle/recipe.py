@@ -84,9 +84,13 @@ def _as_pretrained(draft: Draft, model: Model) -> Model:
 
 def _as_trained(draft: Draft, model: Model, objective: Objective) -> Model:
     """The model without its projection to the vocabulary, where numbers or vectors come out."""
-    if not objective.scores or model.architecture.encoder:
+    a = model.architecture
+    if not objective.scores or a.encoder:
         return model
-    scored = replace(model, architecture=replace(model.architecture, scores=True, tied=False))
+    if objective.last_token and a.scores_by_tokens:
+        scored = replace(model, architecture=replace(a, last_token=True))
+    else:
+        scored = replace(model, architecture=replace(a, scores=True, tied=False))
     draft.override("model", scored, draft.origins["model"])
     return scored
 

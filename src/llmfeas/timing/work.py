@@ -156,7 +156,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         graded=graded,
         divisor=float(scenario.tp * scenario.pp),
         stage=stage.layers * scenario.pp / sums.layers,
-        head=float(stage.heads * scenario.pp),
+        head=stage.heads * scenario.pp / (scenario.seq_len if scenario.model.architecture.last_token else 1),
         crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
         spread=scenario.ep > 1,
         width=4.0 if runs_wide(scenario) else 2.0,

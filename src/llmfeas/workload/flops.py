@@ -93,6 +93,9 @@ def step_flop(
     plan = _plan(architecture, checkpointing, lora, architecture.dropout.residual if dropout is None else dropout)
     tokens = float(sequences) * seq_len
     forward, backward, replayed = tokens * plan.forward, tokens * plan.backward, tokens * plan.replayed
+    if architecture.last_token:
+        unread = 2.0 * architecture_sums(architecture).head_weights * (tokens - sequences)
+        forward, backward = forward - unread, backward - (1 if lora else 2) * unread
     for scores in plan.scores:
         ahead = sequences * scores.operator.score_flop(seq_len)
         forward += scores.repeat * ahead

@@ -19,7 +19,7 @@ DOCUMENTED = Path(__file__).parents[2] / "data" / "launch"
 
 MODELS = ("llama-3-8b", "gpt2", "mixtral-8x7b")
 """The first one with every recipe, the others with the default one."""
-READERS = ("bge-m3", "bert-base", "modernbert-base", "qwen3-embedding-0.6b")
+READERS = ("bge-m3", "bert-base", "modernbert-base", "qwen3-embedding-0.6b", "bge-reranker-base", "qwen3-reranker-0.6b")
 OWN_MODELS = {
     "sentence-transformers": READERS,
     "text-embeddings-inference": READERS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from .launcher import READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
-from .names import model_name
+from .launcher import PAIRS_BY_LABEL, READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
+from .names import model_name, pair_notes
 from .reading import knows_options
 from .shell import command, flags
 from .vllm import weights_notes
@@ -15,7 +15,10 @@ DEVICES = {"cuda": "cuda", "rocm": "cuda", "metal": "mps", "cpu": "cpu"}
 
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what is no reader of texts."""
-    return READS_ALONE if scenario.model.architecture.writes else None
+    if scenario.model.architecture.writes:
+        return READS_ALONE
+    decodes = scenario.model.reranker is not None and not scenario.model.architecture.encoder
+    return PAIRS_BY_LABEL if decodes else None
 
 
 def write(scenario: Scenario) -> Launch:
@@ -31,7 +34,8 @@ def write(scenario: Scenario) -> Launch:
             ("--device-id", ",".join(map(str, range(devices))) if devices > 1 else None),
         ]
     )
-    return Launch((), command(["infinity_emb", "v2"], *options), tuple(weights_notes(scenario, ())))
+    pairs = pair_notes(scenario, "/rerank takes a query and its documents")
+    return Launch((), command(["infinity_emb", "v2"], *options), (*weights_notes(scenario, ()), *pairs))
 
 
 LAUNCHER = Launcher(

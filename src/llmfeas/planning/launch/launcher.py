@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ...contract import Added, Published
+from ...objectives import Task
 from ...options import BY_NAME, flag_of
 from ...record import dataclass, field
-from ...scenario import Scenario, Task
+from ...scenario import Scenario
 from ...timing.products import casts_base
 from .names import is_gguf
 
@@ -70,6 +71,7 @@ class Objection:
 
 ONE_COPY = Objection("num_devices", "one server holds one copy of the model: start several servers instead")
 READS_ALONE = Objection("model", "it makes vectors and scores of texts, and this model writes")
+PAIRS_BY_LABEL = Objection("model", "it scores pairs by the label of an encoder, and this model is a decoder")
 WHOLE: Mapping[str, tuple[object, ...]] = {"offload": ("none",), "gpu_layers": (None,), "n_cpu_moe": (None,)}
 """Choices of an engine that leaves nothing to the host."""
 

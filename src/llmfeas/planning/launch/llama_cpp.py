@@ -8,7 +8,7 @@ from ...scenario import Scenario
 from ...workload.serving import longest_request
 from ...workload.stages import stages_by_memory
 from .launcher import ONE_COPY, Launch, Launcher, Objection, Reader
-from .names import is_gguf, is_gguf_repository, model_name, model_notes, repository
+from .names import is_gguf, is_gguf_repository, model_name, model_notes, pair_notes, repository
 from .reading import knows_options
 from .shell import Variable, Word, command, flags, nodes_of
 
@@ -59,7 +59,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     batch = max(scenario.ubatch or 0, whole) or None
     return flags(
         [
-            ("--embeddings", not scenario.model.architecture.writes),
+            ("--embeddings", not scenario.model.architecture.writes and scenario.model.reranker is None),
+            ("--reranking", scenario.model.reranker is not None),
             ("--mmproj", f"{scenario.model.id}-mmproj-F16.gguf" if _needs_towers(scenario) else None),
             ("--ctx-size", (scenario.context or 1) * slots),
             ("--parallel", slots),
@@ -120,6 +121,7 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
         texts.append(
             f"--tensor-split counts layers in the order in which llama-server --list-devices names the cards: {order}"
         )
+    texts += pair_notes(scenario, "/rerank takes a query and its documents")
     nodes = nodes_of(scenario)
     if nodes.several:
         texts.append(

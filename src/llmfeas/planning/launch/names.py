@@ -106,6 +106,16 @@ def model_notes(scenario: Scenario) -> tuple[str, ...]:
     return ()
 
 
+def pair_notes(scenario: Scenario, asked: str, templates: str = "") -> tuple[str, ...]:
+    """Say how a server that scores pairs is `asked`, and where `templates` are in which a decoder reads them."""
+    scored = scenario.model.reranker
+    if scored is None:
+        return ()
+    if scored.by != "tokens" or not templates:
+        return (asked,)
+    return asked, f"it scores a pair in the form that it was trained on alone: --chat-template, from {templates}"
+
+
 def steps(scenario: Scenario) -> int:
     """Count optimizer steps: tokens / tokens of a step, rounded up, at least 1."""
     return max(

@@ -1,4 +1,6 @@
-"""Sentence Transformers: a program that turns texts into vectors, or trains a model to, and its recipe as JSON."""
+"""Sentence Transformers: a program that makes vectors of texts or scores pairs of them, or trains a model to, and its
+recipe as JSON.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,17 @@ from .text import as_json
 from .torchrun import processes
 
 READS, LEARNS = "encode.py", "embed.py"
+SCORES, LEARNS_SCORES = "score.py", "rerank.py"
+"""The same for a model that scores a query and a text together."""
 DEVICES = {"cuda": "cuda", "rocm": "cuda", "xpu": "xpu", "hpu": "hpu", "metal": "mps", "cpu": "cpu"}
 """Backends in PyTorch's words."""
 TYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 RANKING, CACHED = "MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"
 COLUMNS = ("anchor", "positive", "negative")
 """Columns of the data, as many as texts in an example."""
+PAIR, LABEL = ("query", "text"), "label"
+"""Columns of pairs, and of what they are scored with: 0 to 1."""
+BY_LABEL = "BinaryCrossEntropyLoss"
 
 
 @lru_cache(maxsize=2)
@@ -36,6 +43,7 @@ def reading_recipe(scenario: Scenario) -> Mapping[str, object]:
     """What the program needs to know to read texts."""
     word = DEVICES[scenario.device.backend]
     several = [f"{word}:{index}" for index in range(scenario.num_devices)]
+    scored = scenario.model.reranker is not None
     return {
         "name": model_name(scenario),
         "devices": several if scenario.num_devices > 1 else [word],
@@ -43,15 +51,27 @@ def reading_recipe(scenario: Scenario) -> Mapping[str, object]:
         "quantization": trainer.quantization(scenario),
         "max_seq_length": longest_request(scenario),
         "batch_size": -(-scenario.concurrency // scenario.num_devices),
-        "data": {"dataset": DATASET, "split": "train", "text_field": "text"},
-        "output": "vectors.npy",
+        "data": {
+            "dataset": DATASET,
+            "split": "train",
+            **({"columns": list(PAIR)} if scored else {"text_field": "text"}),
+        },
+        **(_tokens(scenario) if scored else {}),
+        "output": "scores.npy" if scored else "vectors.npy",
     }
+
+
+def _tokens(scenario: Scenario) -> Mapping[str, object]:
+    """The tokens whose logits are the score, the one for yes last; none where a label is."""
+    scored = scenario.model.reranker
+    return {"tokens": list(scored.tokens) if scored is not None and scored.by == "tokens" else None}
 
 
 def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
     """What the program needs to know to train."""
+    pairs = scenario.task == "rerank"
     arguments, cached = trainer.training(scenario), not _keeps(scenario)
-    loss: dict[str, object] = {"class": CACHED if cached else RANKING}
+    loss: dict[str, object] = {"class": BY_LABEL if pairs else CACHED if cached else RANKING}
     if cached:
         # a batch is as large as one likes, in parts of a micro-batch
         arguments["per_device_train_batch_size"] = scenario.micro_batch * scenario.micro_steps
@@ -65,11 +85,16 @@ def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
         "data": {
             "dataset": DATASET,
             "split": "train",
-            "columns": list(COLUMNS[: scenario.sequences_an_example]),
+            "columns": _columns(scenario),
             "seq_len": scenario.seq_len,
         },
-        "training": {**arguments, "batch_sampler": "no_duplicates"},
+        **(_tokens(scenario) if pairs else {}),
+        "training": arguments if pairs else {**arguments, "batch_sampler": "no_duplicates"},
     }
+
+
+def _columns(scenario: Scenario) -> list[str]:
+    return [*PAIR, LABEL] if scenario.task == "rerank" else list(COLUMNS[: scenario.sequences_an_example])
 
 
 def _keeps(scenario: Scenario) -> bool:
@@ -84,7 +109,7 @@ def _lora(scenario: Scenario) -> Mapping[str, object] | None:
     if not scenario.trains_adapters:
         return None
     return {
-        "task_type": "FEATURE_EXTRACTION",
+        "task_type": "FEATURE_EXTRACTION" if scenario.task == "embed" else _kind_of_task(scenario),
         "r": scenario.lora_rank,
         "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
         "lora_dropout": scenario.lora_dropout,
@@ -93,8 +118,16 @@ def _lora(scenario: Scenario) -> Mapping[str, object] | None:
     }
 
 
+def _kind_of_task(scenario: Scenario) -> str:
+    """What peft calls a class with labels, and one that writes."""
+    return "CAUSAL_LM" if scenario.model.architecture.scores_by_tokens else "SEQ_CLS"
+
+
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what its trainer does not do."""
+    scored = scenario.model.reranker
+    if scored is not None and scored.by == "vectors":
+        return Objection("model", "it scores pairs, and this model reads a query and all its texts as one sequence")
     if scenario.task == "inference":
         if scenario.model.architecture.writes:
             return READS_ALONE
@@ -110,13 +143,15 @@ def objection(scenario: Scenario) -> Objection | None:
 def write(scenario: Scenario) -> Launch:
     """Write the program and its recipe."""
     if scenario.task == "inference":
-        files = (File(trainer.RECIPE, as_json(reading_recipe(scenario))), program(READS))
-        line = command(["python", READS, trainer.RECIPE])
-        return Launch(files, line, (*model_notes(scenario), f"put your texts in place of {DATASET}"))
-    nodes = nodes_of(scenario)
-    files = (File(trainer.RECIPE, as_json(learning_recipe(scenario))), program(LEARNS))
-    line = command(["torchrun"], *processes(nodes), [LEARNS, trainer.RECIPE])
-    columns = ", ".join(f"'{name}'" for name in COLUMNS[: scenario.sequences_an_example])
+        scored = scenario.model.reranker is not None
+        name, what = (SCORES, "pairs") if scored else (READS, "texts")
+        files = (File(trainer.RECIPE, as_json(reading_recipe(scenario))), program(name))
+        line = command(["python", name, trainer.RECIPE])
+        return Launch(files, line, (*model_notes(scenario), f"put your {what} in place of {DATASET}"))
+    nodes, name = nodes_of(scenario), LEARNS_SCORES if scenario.task == "rerank" else LEARNS
+    files = (File(trainer.RECIPE, as_json(learning_recipe(scenario))), program(name))
+    line = command(["torchrun"], *processes(nodes), [name, trainer.RECIPE])
+    columns = ", ".join(f"'{each}'" for each in _columns(scenario))
     notes = (*training_notes(scenario), f"the data needs the columns {columns}", *nodes_note(nodes))
     return Launch(files, line, notes)
 
@@ -124,12 +159,15 @@ def write(scenario: Scenario) -> Launch:
 def read(launch: Launch, folder: Path) -> None:
     """Let the library read its arguments; what asks for a device or a file is left out."""
     recipe = json_of(folder, trainer.RECIPE)
-    library, losses = module("sentence_transformers"), module("sentence_transformers.sentence_transformer.losses")
+    library, place = module("sentence_transformers"), "sentence_transformer"
     if "training" not in recipe:
         return
     training = {**recipe["training"], "use_cpu": True, "bf16": False, "fp16": False, "tf32": None}
-    library.SentenceTransformerTrainingArguments(**{**training, "output_dir": str(folder / "output")})
-    getattr(losses, recipe["loss"]["class"])
+    arguments = library.SentenceTransformerTrainingArguments
+    if (folder / LEARNS_SCORES).is_file():
+        arguments, place = library.CrossEncoderTrainingArguments, "cross_encoder"
+    arguments(**{**training, "output_dir": str(folder / "output")})
+    getattr(module(f"sentence_transformers.{place}.losses"), recipe["loss"]["class"])
     if recipe["lora"]:
         module("peft").LoraConfig(**recipe["lora"])
 
@@ -140,7 +178,7 @@ LAUNCHER = Launcher(
     release="sentence-transformers 6.2, transformers 5.24, peft 0.21",
     install=("torch", "sentence-transformers>=6", "datasets"),
     needs=trainer.needs,
-    tasks=("inference", "embed"),
+    tasks=("inference", "embed", "rerank"),
     backends=frozenset(DEVICES),
     choices={
         **trainer.CHOICES,

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...scenario import Scenario
 from ...workload.serving import longest_request, peers
 from .launcher import WHOLE, Launch, Launcher, Objection, Reader
-from .names import holds_format, model_name
+from .names import holds_format, model_name, pair_notes
 from .reading import arguments, module
 from .shell import PORT, Variable, Word, command, flags, nodes_note, nodes_of
 from .vllm import DTYPES, IN_CHECKPOINT, ep_objection, precision_objection, replicas, weights_notes
@@ -26,14 +26,16 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     same_cache = scenario.kv_dtype == scenario.precision
     return flags(
         [
-            ("--is-embedding", not scenario.model.architecture.writes),
+            ("--is-embedding", not scenario.model.architecture.writes and not _by_tokens(scenario)),
+            ("--disable-radix-cache", _crosses(scenario)),
+            ("--attention-backend", "triton" if _crosses(scenario) else None),
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES.get(scenario.kv_dtype)),
             ("--context-length", longest_request(scenario)),
             ("--mem-fraction-static", scenario.gpu_memory_utilization),
             ("--max-running-requests", scenario.max_num_seqs and scenario.max_num_seqs * shared),
-            ("--chunked-prefill-size", tokens and tokens * shared),  # it divides them over what attends apart
+            ("--chunked-prefill-size", -1 if _crosses(scenario) else tokens and tokens * shared),  # it divides them
             ("--disable-cuda-graph", scenario.enforce_eager),
             ("--tp-size", scenario.tp * shared),
             ("--pp-size", scenario.pp if scenario.pp > 1 else None),
@@ -47,6 +49,16 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     )
 
 
+def _by_tokens(scenario: Scenario) -> bool:
+    """Whether pairs are scored by tokens: it then runs as a model that writes (docs, rerank models)."""
+    return scenario.model.reranker is not None and scenario.model.reranker.by == "tokens"
+
+
+def _crosses(scenario: Scenario) -> bool:
+    """Whether an encoder scores pairs, which has no cache to share."""
+    return scenario.model.reranker is not None and scenario.model.architecture.encoder
+
+
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what SGLang ties together."""
     found = ep_objection(scenario) or precision_objection(scenario)
@@ -57,7 +69,8 @@ def objection(scenario: Scenario) -> Objection | None:
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to provide."""
-    return (*weights_notes(scenario), *nodes_note(nodes_of(scenario)))
+    pairs = pair_notes(scenario, "/v1/rerank takes a query and its documents", "examples/chat_template of SGLang")
+    return (*weights_notes(scenario), *pairs, *nodes_note(nodes_of(scenario)))
 
 
 def write(scenario: Scenario) -> Launch:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from .launcher import ONE_COPY, READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
-from .names import model_name
+from .launcher import ONE_COPY, PAIRS_BY_LABEL, READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
+from .names import model_name, pair_notes
 from .reading import knows_options
 from .shell import command, flags
 from .vllm import weights_notes
@@ -19,6 +19,8 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to what is no reader of texts, to several devices, and to types that it has not."""
     if scenario.model.architecture.writes:
         return READS_ALONE
+    if scenario.model.reranker is not None and not scenario.model.architecture.encoder:
+        return PAIRS_BY_LABEL
     if scenario.num_devices > 1:
         return ONE_COPY
     if scenario.precision not in DTYPES:
@@ -38,7 +40,8 @@ def write(scenario: Scenario) -> Launch:
             ("--max-client-batch-size", texts if texts > CLIENT_BATCH else None),
         ]
     )
-    return Launch((), command(["text-embeddings-router"], *options), tuple(weights_notes(scenario, ())))
+    pairs = pair_notes(scenario, "/rerank takes a query and its texts")
+    return Launch((), command(["text-embeddings-router"], *options), (*weights_notes(scenario, ()), *pairs))
 
 
 LAUNCHER = Launcher(

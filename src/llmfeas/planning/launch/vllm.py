@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from ...scenario import Scenario
 from ...units import GIB
 from ...workload.serving import longest_request, peers
 from .launcher import Launch, Launcher, Objection, Reader
-from .names import holds_format, model_name, model_notes
+from .names import holds_format, model_name, model_notes, pair_notes
 from .reading import arguments, module
 from .shell import Variable, Word, command, flags, nodes_note, nodes_of
 
@@ -22,6 +23,10 @@ IN_CHECKPOINT = (
 ON_LOAD = {"fp8": "fp8", "int8": "int8_per_channel_weight_only"}
 """Formats into which vLLM converts 16-bit weights as it loads them."""
 CACHES = {"fp16": "float16", "bf16": "bfloat16", "fp8": "fp8", "int8": "int8_per_token_head"}
+
+
+TEMPLATES = "examples/pooling/score/template of vLLM"
+"""Where the forms of pairs stand."""
 
 
 def replicas(scenario: Scenario) -> int:
@@ -41,6 +46,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     return flags(
         [
             ("--runner", "pooling" if reads else None),
+            ("--hf-overrides", _overrides(scenario)),
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else CACHES[scenario.kv_dtype]),
@@ -59,6 +65,19 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--master-addr", Variable("MASTER_ADDR") if nodes.several else None),
         ]
     )
+
+
+def _overrides(scenario: Scenario) -> str | None:
+    """The class that a model which scores pairs is served as, and the tokens whose rows of the vocabulary its labels
+    are made of (docs/models/pooling_models/scoring.md)."""
+    scored = scenario.model.reranker
+    if scored is None or not (scored.served_as or scored.tokens):
+        return None
+    fields: dict[str, object] = {"architectures": [scored.served_as]} if scored.served_as else {}
+    if scored.tokens:
+        method = "from_2_way_softmax" if len(scored.tokens) > 1 else "no_post_processing"
+        fields |= {"classifier_from_token": list(scored.tokens), "method": method}
+    return json.dumps(fields)
 
 
 def precision_objection(scenario: Scenario) -> Objection | None:
@@ -98,7 +117,8 @@ def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
     """Say what the user has to provide."""
-    return (*weights_notes(scenario), *nodes_note(nodes_of(scenario), "; on all but the first add --headless"))
+    pairs = pair_notes(scenario, "/score and /rerank take a query and its documents", TEMPLATES)
+    return (*weights_notes(scenario), *pairs, *nodes_note(nodes_of(scenario), "; on all but the first add --headless"))
 
 
 def write(scenario: Scenario) -> Launch:

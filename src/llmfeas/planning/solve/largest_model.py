@@ -34,7 +34,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     if request.get("task") != "inference":
         fixed = {"micro_batch": 1, **fixed}
     refused: dict[str, UsageError] = {}
-    read = request.get("task") in ("embed", "reward")
+    read = request.get("task") in ("embed", "rerank", "reward")
     published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
     ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
     working = [model for model in ordered if _works({**fixed, "model": model.id}, catalog, refused)]
