@@ -309,4 +309,6 @@ def test_an_error_of_the_usual_engine_is_json_alone(run: Run) -> None:
 def test_where_nothing_is_written_for_the_usual_engine_others_are_named(run: Run) -> None:
     error = run("launch", "-m", "qwen3-8b", "-d", "tpu-v5e", "-t", "embed", "--json").error
     assert error["code"] == "missing-option" and "nothing is written for maxtext" in error["message"]
-    assert error["candidates"] == ["sentence-transformers"]
+    assert error["candidates"] == [] and error["hint"] == "No engine that llmfeas writes for can."
+    error = run("launch", "-m", "whisper-large-v3", "-d", "h100-sxm", "--json").error
+    assert (error["code"], error["candidates"]) == ("engine-cannot", [])

@@ -476,3 +476,70 @@ def test_adapters_on_the_last_layers_are_a_number_for_mlx_and_a_pattern_for_peft
         launched("accelerate", **{**asked, "model": "qwen3-30b-a3b"})
     with pytest.raises(UsageError, match="--lora-layers 2 is not something"):
         launched("llama-factory", **asked)
+
+
+DRAFTED = {"model": "qwen3-32b", "device": "2xh100-sxm", "task": "inference", "draft": "qwen3-0.6b", "spec_tokens": 4}
+
+
+def test_servers_are_told_what_drafts() -> None:
+    """A model, the model's own layers, a head that the user names; as many tokens as were estimated."""
+    config = json.loads(value(launched("vllm", **DRAFTED), "--speculative-config") or "")
+    assert config == {"method": "draft_model", "model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 4}
+    heads = {**DRAFTED, "draft": "eagle"}
+    config = json.loads(value(launched("vllm", **heads), "--speculative-config") or "")
+    assert (config["method"], config["model"]) == ("eagle3", "HEAD")
+    assert any("in place of HEAD" in note for note in launched("vllm", **heads).notes)
+    mtp = {**DRAFTED, "model": "deepseek-v3", "device": "8xh200", "draft": "mtp"}
+    config = json.loads(value(launched("vllm", **mtp), "--speculative-config") or "")
+    assert config == {"method": "mtp", "num_speculative_tokens": 4}
+    sglang = launched("sglang", **DRAFTED)
+    assert value(sglang, "--speculative-algorithm") == "STANDALONE"
+    assert value(sglang, "--speculative-draft-model-path") == "Qwen/Qwen3-0.6B"
+    assert (value(sglang, "--speculative-num-steps"), value(sglang, "--speculative-num-draft-tokens")) == ("4", "5")
+    assert value(launched("sglang", **mtp), "--speculative-draft-model-path") is None
+    config = contents(launched("tensorrt-llm", **DRAFTED))["tensorrt_llm.yaml"]
+    drafts = {"decoding_type": "DraftTarget", "max_draft_len": 4, "speculative_model_dir": "Qwen/Qwen3-0.6B"}
+    assert (config["speculative_config"], config["disable_overlap_scheduler"]) == (drafts, True)
+    llama = launched("llama.cpp", **{**DRAFTED, "device": "rtx-4090"})
+    assert (value(llama, "--spec-type"), value(llama, "--spec-draft-n-max")) == ("draft-simple", "4")
+    assert value(llama, "--model-draft") == "qwen3-0.6b-BF16.gguf"
+    assert "--speculative-config" not in launched("vllm", **{**DRAFTED, "draft": None, "spec_tokens": None}).command
+
+
+def test_what_cannot_draft_names_those_that_can() -> None:
+    asked = {**DRAFTED, "device": "rtx-4090", "quant": "q4_k_m"}
+    with pytest.raises(UsageError, match=r"--draft qwen3-0\.6b is not something Ollama can express") as caught:
+        ready("ollama", **asked)
+    assert caught.value.candidates == ("llama.cpp", "mlx-lm")
+    with pytest.raises(UsageError, match="answers one request at a time"):
+        ready("mlx-lm", **{**DRAFTED, "device": "m2-max", "concurrency": 2})
+    with pytest.raises(UsageError, match="--pp 2 is not something SGLang can express"):
+        ready("sglang", **DRAFTED, pp=2, tp=1)
+
+
+POOLS = {"model": "qwen3-32b", "device": "8xh100-sxm", "task": "inference", "disaggregate": "2:6", "tp": 2}
+
+
+def test_prompts_and_answers_on_devices_of_their_own_are_servers_of_their_own() -> None:
+    """A server for each copy of the model, on devices in a row; what stands before them knows all of them."""
+    vllm = launched("vllm", **POOLS, concurrency=8)
+    servers = [line for line in vllm.command.replace(" \\\n ", "").splitlines() if "vllm serve" in line]
+    assert [line.split()[0] for line in servers] == [f"CUDA_VISIBLE_DEVICES={i},{i + 1}" for i in (0, 2, 4, 6)]
+    assert all("NixlConnector" in line and "--tensor-parallel-size 2" in line for line in servers)
+    assert all(line.endswith(" &") and "--data-parallel-size" not in line for line in servers)
+    assert words(vllm)[words(vllm).index("--decoder-ports") + 1 :] == ["8101", "8102", "8103"]
+    assert "nixl" in vllm.notes[0]
+    sglang = launched("sglang", **POOLS)
+    servers = [line for line in sglang.command.replace(" \\\n ", "").splitlines() if "launch_server" in line]
+    assert [("mode prefill" in line, line.split("--base-gpu-id ")[1][0]) for line in servers] == [
+        (True, "0"), (False, "2"), (False, "4"), (False, "6"),
+    ]  # fmt: skip
+    assert words(sglang).count("--prefill") == 1 and words(sglang).count("--decode") == 3
+
+
+def test_what_has_no_pools_names_those_that_have() -> None:
+    with pytest.raises(UsageError, match="--disaggregate 2:6 is not something TensorRT-LLM can express") as caught:
+        ready("tensorrt-llm", **POOLS)
+    assert caught.value.candidates == ("sglang", "vllm")
+    with pytest.raises(UsageError, match="on several machines its servers are started apart"):
+        ready("vllm", **{**POOLS, "device": "16xh100-sxm", "disaggregate": "8:8"})

@@ -11,6 +11,7 @@ from ...options import BY_NAME, flag_of
 from ...record import dataclass, field
 from ...scenario import Scenario, Task
 from ...timing.products import casts_base
+from . import drafts
 from .names import is_gguf
 
 SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
@@ -115,6 +116,10 @@ class Launcher:
     choices: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     splits: frozenset[str] = frozenset()
     reads_gguf: bool = False
+    drafts: frozenset[str] = frozenset()
+    """What can draft tokens ahead: `model`, `mtp`, `eagle`."""
+    disaggregates: frozenset[str] = frozenset()
+    """Backends on which it reads prompts and writes answers on devices of their own."""
     wide_bases: bool = False
     """It can hold a frozen base in fp32 under autocast."""
     objection: Callable[[Scenario], Objection | None] = no_objection
@@ -151,6 +156,10 @@ class Launcher:
             return Objection("offload_layers", "what is written moves all layers or none")
         if casts_base(scenario) and not self.wide_bases:
             return Objection("base_dtype", "its frozen bases are in 16 bits")
+        if drafts.kind_of(scenario) not in (None, *self.drafts):
+            return Objection("draft")
+        if scenario.disaggregate is not None and scenario.device.backend not in self.disaggregates:
+            return Objection("disaggregate")
         settings = {
             "task": scenario.task,
             "backend": scenario.device.backend,

@@ -10,12 +10,14 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 from ...catalog.source import parse_yaml
 from ...units import MIB
 from .launcher import Launch
+from .shell import IN_BACKGROUND
 
 LIMIT_SECONDS = 180.0
 MOST_CHARACTERS = 4 * MIB
@@ -36,6 +38,15 @@ def arguments(launch: Launch) -> list[str]:
     """The same without what is set before it, as a machine runs it on which every variable is 1."""
     line = shlex.split(re.sub(r"\$\{?\w+\}?", "1", launch.command.replace("\\\n", " ").splitlines()[-1]))
     return line[next(place for place, word in enumerate(line) if "=" not in word) :]
+
+
+def commands(launch: Launch, *program: str) -> Iterator[list[str]]:
+    """Yield what stands behind a program in each of its commands, as a machine runs them on which variables are 1."""
+    for text in launch.command.replace("\\\n", " ").splitlines():
+        line = shlex.split(re.sub(r"\$\{?\w+\}?", "1", text.removesuffix(IN_BACKGROUND)))
+        behind = [*dropwhile(lambda word: "=" in word, line)]
+        if tuple(behind[: len(program)]) == program:
+            yield behind[len(program) :]
 
 
 def module(name: str) -> Any:
