@@ -543,3 +543,34 @@ def test_what_has_no_pools_names_those_that_have() -> None:
     assert caught.value.candidates == ("sglang", "vllm")
     with pytest.raises(UsageError, match="on several machines its servers are started apart"):
         ready("vllm", **{**POOLS, "device": "16xh100-sxm", "disaggregate": "8:8"})
+
+
+STACKED = {"model": "qwen3-30b-a3b", "device": "a100-sxm-40gb", "task": "qlora"}
+
+
+@pytest.mark.parametrize("engine", ["accelerate", "deepspeed", "torchrun-fsdp", "trl", "llama-factory"])
+def test_a_recipe_asks_for_the_release_that_was_estimated(engine: str) -> None:
+    """Bitsandbytes under transformers 5 leaves stacked experts in 16 bits: four bits are estimated under 4."""
+    found = ready(engine, **STACKED)
+    assert found.estimate.scenario.transformers == "4"
+    assert re.search(r"'transformers(>=4\.57,)?<5'", found.launch.notes[0]), found.launch.notes[0]
+    text = "".join(file.text for file in found.launch.files if file.name != "train.py")
+    assert "activation_checkpointing" not in text and "gradient_checkpointing" in text
+    newer = launched(engine, **STACKED, transformers="5").notes[0]
+    assert "<5" not in newer and ("llama" in engine or "'transformers>=5.23'" in newer)
+
+
+def test_what_stands_on_one_release_is_estimated_under_it() -> None:
+    found = ready("axolotl", **STACKED)
+    assert found.estimate.scenario.transformers == "5" and found.estimate.verdict.status == "infeasible"
+    assert any("--transformers 5 was taken" in warning.message for warning in found.warnings)
+    with pytest.raises(UsageError, match="--transformers 4 is not something Axolotl can express"):
+        ready("axolotl", **STACKED, transformers="4")
+
+
+def test_what_writes_answers_keeps_no_longer_sequences_than_train() -> None:
+    """VLLM refuses to start where the model's whole context, 131072 tokens, does not fit its share."""
+    asked = {"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "grpo", "seq_len": 4096}
+    assert contents(launched("trl", **asked))["grpo.yaml"]["vllm_max_model_length"] == 4096
+    beside = launched("trl", **asked, colocate="false")
+    assert any("trl vllm-serve" in note and "--max_model_len 4096" in note for note in beside.notes)

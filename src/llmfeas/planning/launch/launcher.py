@@ -22,6 +22,10 @@ VARIABLE = re.compile(r'"\$\{?([A-Z_]+)\b')
 """A variable of the shell in a command."""
 
 
+TRANSFORMERS = {"5": ("5.23", ">=5.23"), "4": ("4.57", ">=4.57,<5")}
+"""Releases of transformers that recipes are written for: its name, and how pip is told to take it."""
+
+
 @dataclass(frozen=True, slots=True)
 class File(Published):
     """A file to write; `name` has no folder."""
@@ -106,9 +110,9 @@ class Launcher:
     id: str
     name: str
     release: str
-    """The one whose names are written, with the programs that it stands on."""
+    """The one whose names are written, with the programs that it stands on; {transformers}: that of the scenario."""
     install: tuple[str, ...]
-    """What pip installs; empty where it comes otherwise."""
+    """What pip installs, {pin} for that release of transformers; empty where it comes otherwise."""
     needs: Callable[[Scenario], tuple[str, ...]] = needs_nothing
     """What a recipe takes beyond that."""
     tasks: tuple[Task, ...]
@@ -140,11 +144,14 @@ class Launcher:
     def made_for(self, scenario: Scenario) -> str:
         """One line: the releases that a recipe is written for, and how to get what it takes."""
         packages = " ".join(f"'{name}'" if set(name) & set("<>[") else name for name in self.packages(scenario))
-        return f"for {self.release}" + (f": pip install {packages}" if packages else "")
+        release, _ = TRANSFORMERS.get(scenario.transformers, TRANSFORMERS["5"])
+        return f"for {self.release.format(transformers=release)}" + (f": pip install {packages}" if packages else "")
 
     def packages(self, scenario: Scenario) -> tuple[str, ...]:
         """What pip installs for a recipe."""
-        return tuple(dict.fromkeys((*self.install, *self.needs(scenario)))) if self.install else ()
+        _, pin = TRANSFORMERS.get(scenario.transformers, TRANSFORMERS["5"])
+        names = (*self.install, *self.needs(scenario)) if self.install else ()
+        return tuple(dict.fromkeys(name.replace("{pin}", pin) for name in names))
 
     def refused(self, scenario: Scenario) -> Objection | None:
         """The first setting of a scenario that cannot be expressed."""
