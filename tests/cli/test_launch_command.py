@@ -187,7 +187,9 @@ def test_a_scheduler_runs_the_same_script_on_each_machine(run: Run, tmp_path: Pa
         assert subprocess.run(["bash", "-n", tmp_path / "run" / name], check=False).returncode == 0
     elif cluster == "skypilot":
         task = yaml.safe_load(text)
-        assert (task["num_nodes"], task["resources"]["accelerators"]) == (nodes, f"ACCELERATOR:{each}")
+        known = {"16xh100-sxm": "H100", "rtx-4090": "RTX4090", "8xmi300x": "MI300X"}[device]
+        assert (task["num_nodes"], task["resources"]["accelerators"]) == (nodes, f"{known}:{each}")
+        assert "ACCELERATOR" not in script
         assert "transformers" in task["setup"]
     else:
         config, jobs = yaml.safe_load_all(text)
@@ -212,6 +214,14 @@ def test_a_scheduler_starts_no_engine_whose_machines_take_different_commands(
     asked = ("-m", "llama-3-8b", "-d", device, "-t", "inference", *divided)
     found = run("launch", "--engine", engine, *asked, "--on", "slurm", "--json")
     assert found.code == 2 and "the same command on each machine" in found.error["message"], found.err
+
+
+def test_a_device_without_a_name_in_the_cloud_is_left_to_the_user(run: Run) -> None:
+    asked = ("-m", "gpt2", "-d", "rx-7900xtx", "-t", "finetune", "--engine", "accelerate", "--on", "skypilot", "--json")
+    result = json.loads(run("launch", *asked).out)["result"]
+    (task,) = (yaml.safe_load(file["text"]) for file in result["files"] if file["name"] == "sky.yaml")
+    assert task["resources"]["accelerators"] == "ACCELERATOR:1"
+    assert "put what SkyPilot calls Radeon RX 7900 XTX in place of ACCELERATOR" in result["notes"][-1]
 
 
 def test_the_schedulers_of_the_command_line_are_all_there() -> None:

@@ -574,3 +574,18 @@ def test_what_writes_answers_keeps_no_longer_sequences_than_train() -> None:
     assert contents(launched("trl", **asked))["grpo.yaml"]["vllm_max_model_length"] == 4096
     beside = launched("trl", **asked, colocate="false")
     assert any("trl vllm-serve" in note and "--max_model_len 4096" in note for note in beside.notes)
+
+
+def test_ollama_asks_what_only_reads_for_a_vector() -> None:
+    asked = {"device": "rtx-4090", "task": "inference"}
+    reads = launched("ollama", model="qwen3-embedding-0.6b", **asked).command
+    assert "ollama run" not in reads and "curl http://localhost:11434/api/embed -d '" in reads
+    assert launched("ollama", model="qwen3-8b", **asked).command.endswith("ollama run qwen3-8b-q4_k_m --verbose")
+
+
+def test_ollama_says_that_its_library_may_hold_the_file() -> None:
+    asked = {"device": "rtx-4090", "task": "inference"}
+    named = launched("ollama", model="qwen3-8b", **asked)
+    assert any("ollama.com/library" in note and "behind FROM" in note for note in named.notes)
+    tagged = launched("ollama", model="qwen3:8b", **asked)
+    assert "FROM qwen3:8b\n" in tagged.files[0].text and not any("ollama.com/library" in each for each in tagged.notes)

@@ -175,7 +175,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, 
         UsageError: a setting that the engine cannot express; unknown names, contradictions.
         DataError: for a model file that cannot be used.
     """
-    _check_task(request, engine, catalog)
+    _check_task({**request, "engine": _taken_engine(request, engine, catalog)[0]}, engine, catalog)
     settled, changed = _settled(request, engine, catalog)
     asked = {**request, "task": settled.scenario.task}
     written = launch(engine, settled.scenario, lambda: writers(asked, catalog, engine))
@@ -217,7 +217,7 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
     implied = implied_task(values, values, catalog)
     task = values.get("task") or ("pretrain" if implied is None else implied[0])
     if not engine.takes("task", task):
-        able = writers(request, catalog, engine)
+        able = writers({**request, "task": task}, catalog, engine)
         raise UsageError("engine-cannot", f"--task {task} is not written for {engine.name}.", _able_hint(able), able)
 
 
