@@ -9,6 +9,7 @@ import pytest
 from launches import contents, launched, ready, value, words
 
 from llmfeas.errors import UsageError
+from llmfeas.workload.stages import stages
 
 SHARED = {
     "model": "llama-3-8b",
@@ -196,6 +197,34 @@ def test_megatron_builds_the_architecture_and_divides_it() -> None:
     switches = ("--swiglu", "--bf16", "--sequence-parallel", "--use-distributed-optimizer", "--disable-bias-linear")
     assert [value(launch, name) for name in switches] == [""] * 5
     assert words(launch)[:3] == ["env", "CUDA_DEVICE_MAX_CONNECTIONS=1", "torchrun"]
+
+
+def parsed_layout(text: str) -> list[str]:
+    """Read a pipeline as Megatron-LM does: parentheses and letters times a number, a bar between chunks."""
+    for pattern in (r"\(([^)]+)\)\*(\d+)", r"(.)\*(\d+)"):
+        text = re.sub(pattern, lambda found: found[1] * int(found[2]), text)
+    return text.split("|")
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "extra"),
+    [
+        ("llama-3.1-405b", "16384xh100-sxm", {"seq_len": 8192}),
+        ("llama-3.1-405b", "16384xh100-sxm", {"pp": 16, "tp": 8, "interleave": 8}),
+        ("deepseek-v3", "2048xh800", {"seq_len": 8192}),
+        ("kimi-k2", "2048xh100-sxm", {"seq_len": 8192}),
+    ],
+)
+def test_megatron_gets_the_stages_that_are_estimated(model: str, device: str, extra: dict[str, object]) -> None:
+    """126 layers on 32 stages: three at both ends, four between."""
+    found = ready("megatron", model=model, device=device, task="pretrain", **extra)
+    scenario = found.estimate.scenario
+    chunks = parsed_layout(value(found.launch, "--pipeline-model-parallel-layout") or "")
+    assert len(chunks) == scenario.pp * scenario.interleave
+    assert "".join(chunks) == f"E{'t' * scenario.model.architecture.layers}L" and all(chunks)
+    ranks = [sum(chunk.count("t") for chunk in chunks[rank :: scenario.pp]) for rank in range(scenario.pp)]
+    assert ranks == [stage.layers for stage in stages(scenario.model.architecture.layers, scenario.pp)]
+    assert value(found.launch, "--num-virtual-stages-per-pipeline-rank") is None
 
 
 def test_megatron_knows_gpt2_and_experts() -> None:
