@@ -84,6 +84,29 @@ def test_a_plan_is_launched_from_stdin(run: Run, stdin: Callable[[str], None]) -
     assert launched["inputs"]["micro_batch"] == first["estimate"]["micro_batch"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        (("-m", "llama-3-8b", "-d", "rtx-4090", "-t", "finetune"), "deepspeed"),
+        (("-m", "qwen3-32b", "-d", "rtx-4090", "-t", "dpo"), "trl"),
+        (("-m", "qwen3-0.6b", "-d", "macbook air m2 16gb", "-t", "finetune"), "mlx-lm"),
+    ],
+)
+def test_the_first_way_of_a_plan_can_be_launched(
+    run: Run, stdin: Callable[[str], None], asked: tuple[str, ...], taken: str
+) -> None:
+    planned = run("plan", *asked, "--json").out
+    stdin(planned)
+    found = run("launch", "-", "--json")
+    assert found.code == 0, found.err
+    launched = json.loads(found.out)
+    assert launched["result"]["engine"] == taken
+    first = json.loads(planned)["result"]["plans"][0]
+    assert first["changes"]
+    for name in first["changes"]:
+        assert launched["inputs"][name]["value"] == first["estimate"][name]["value"]
+
+
 def test_an_estimate_is_launched_from_a_file_and_options_replace_its_settings(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "estimate.json"
     assert run("estimate", *ASKED, "--json", "-o", str(path)).code == 0
