@@ -14,7 +14,6 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from ...catalog.source import parse_yaml
 from ...units import MIB
 from .launcher import Launch
 from .shell import IN_BACKGROUND
@@ -65,6 +64,8 @@ def module(name: str) -> Any:
 
 def yaml_of(folder: Path, name: str) -> dict[str, Any]:
     """The contents of a YAML file."""
+    from ...catalog.source import parse_yaml  # plans know the launchers, where no YAML is read
+
     return dict(parse_yaml((folder / name).read_text(encoding="utf-8"), name).data)
 
 
