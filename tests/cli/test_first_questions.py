@@ -69,7 +69,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ),
     ("plan -m qwen3-coder-480b-a35b -d 8xh200 -t inference", 0, ("Nothing has to change",)),
     ("plan -m deepseek-v3 -d 8xh100-sxm -t inference", 0, ("Change --quant awq-int4 ✓", "not q6_k", "not engine auto")),
-    ("plan -m gpt2-xl -d rtx-3060 -t pretrain", 0, ("Change --checkpointing full", "Or --offload all")),
+    ("plan -m gpt2-xl -d rtx-3060 -t pretrain", 0, ("Change --checkpointing full", "--engine deepspeed --offload all")),
     # the same memory is not taken twice; what Metal's limit leaves is another's
     ("estimate -m gpt-oss:20b -d 'macbook air m2 16gb' -t inference", 0, ("! tight", "--gpu-layers 22 ✓")),
     (

@@ -84,6 +84,29 @@ def test_a_plan_is_launched_from_stdin(run: Run, stdin: Callable[[str], None]) -
     assert launched["inputs"]["micro_batch"] == first["estimate"]["micro_batch"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        (("-m", "llama-3-8b", "-d", "rtx-4090", "-t", "finetune"), "deepspeed"),
+        (("-m", "qwen3-32b", "-d", "rtx-4090", "-t", "dpo"), "trl"),
+        (("-m", "qwen3-0.6b", "-d", "macbook air m2 16gb", "-t", "finetune"), "mlx-lm"),
+    ],
+)
+def test_the_first_way_of_a_plan_can_be_launched(
+    run: Run, stdin: Callable[[str], None], asked: tuple[str, ...], taken: str
+) -> None:
+    planned = run("plan", *asked, "--json").out
+    stdin(planned)
+    found = run("launch", "-", "--json")
+    assert found.code == 0, found.err
+    launched = json.loads(found.out)
+    assert launched["result"]["engine"] == taken
+    first = json.loads(planned)["result"]["plans"][0]
+    assert first["changes"]
+    for name in first["changes"]:
+        assert launched["inputs"][name]["value"] == first["estimate"][name]["value"]
+
+
 def test_an_estimate_is_launched_from_a_file_and_options_replace_its_settings(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "estimate.json"
     assert run("estimate", *ASKED, "--json", "-o", str(path)).code == 0
@@ -187,7 +210,9 @@ def test_a_scheduler_runs_the_same_script_on_each_machine(run: Run, tmp_path: Pa
         assert subprocess.run(["bash", "-n", tmp_path / "run" / name], check=False).returncode == 0
     elif cluster == "skypilot":
         task = yaml.safe_load(text)
-        assert (task["num_nodes"], task["resources"]["accelerators"]) == (nodes, f"ACCELERATOR:{each}")
+        known = {"16xh100-sxm": "H100", "rtx-4090": "RTX4090", "8xmi300x": "MI300X"}[device]
+        assert (task["num_nodes"], task["resources"]["accelerators"]) == (nodes, f"{known}:{each}")
+        assert "ACCELERATOR" not in script
         assert "transformers" in task["setup"]
     else:
         config, jobs = yaml.safe_load_all(text)
@@ -212,6 +237,14 @@ def test_a_scheduler_starts_no_engine_whose_machines_take_different_commands(
     asked = ("-m", "llama-3-8b", "-d", device, "-t", "inference", *divided)
     found = run("launch", "--engine", engine, *asked, "--on", "slurm", "--json")
     assert found.code == 2 and "the same command on each machine" in found.error["message"], found.err
+
+
+def test_a_device_without_a_name_in_the_cloud_is_left_to_the_user(run: Run) -> None:
+    asked = ("-m", "gpt2", "-d", "rx-7900xtx", "-t", "finetune", "--engine", "accelerate", "--on", "skypilot", "--json")
+    result = json.loads(run("launch", *asked).out)["result"]
+    (task,) = (yaml.safe_load(file["text"]) for file in result["files"] if file["name"] == "sky.yaml")
+    assert task["resources"]["accelerators"] == "ACCELERATOR:1"
+    assert "put what SkyPilot calls Radeon RX 7900 XTX in place of ACCELERATOR" in result["notes"][-1]
 
 
 def test_the_schedulers_of_the_command_line_are_all_there() -> None:
@@ -309,4 +342,6 @@ def test_an_error_of_the_usual_engine_is_json_alone(run: Run) -> None:
 def test_where_nothing_is_written_for_the_usual_engine_others_are_named(run: Run) -> None:
     error = run("launch", "-m", "qwen3-8b", "-d", "tpu-v5e", "-t", "embed", "--json").error
     assert error["code"] == "missing-option" and "nothing is written for maxtext" in error["message"]
-    assert error["candidates"] == ["sentence-transformers"]
+    assert error["candidates"] == [] and error["hint"] == "No engine that llmfeas writes for can."
+    error = run("launch", "-m", "whisper-large-v3", "-d", "h100-sxm", "--json").error
+    assert (error["code"], error["candidates"]) == ("engine-cannot", [])

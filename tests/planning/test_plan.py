@@ -16,6 +16,7 @@ from llmfeas.planning.axes import axes_of
 from llmfeas.planning.launch import launcher, prepared
 from llmfeas.planning.plan import MOST_CHANGES, Plan, pins, plan
 from llmfeas.planning.search import Search, settings_of
+from llmfeas.planning.writable import is_written
 from llmfeas.settle import resolution
 
 MODELS = (
@@ -33,11 +34,14 @@ KEPT = ((), ("num_devices",), ("num_devices", "task"), ("task", "tokens", "check
 Ask = dict[str, object]
 
 
-def works(request: Mapping[str, object]) -> bool:
+def works(request: Mapping[str, object], changes: Mapping[str, object] | None = None) -> bool:
+    """Whether a request with changes works, and something writes those for its engine."""
     try:
-        return estimate(resolution(request, catalog())).verdict.status in ("feasible", "tight")
+        settled = resolution({**request, **(changes or {})}, catalog())
     except UsageError:
         return False
+    written = not changes or is_written(settled.scenario, changes)
+    return written and estimate(settled).verdict.status in ("feasible", "tight")
 
 
 def ask(number: int) -> tuple[Ask, tuple[str, ...]]:
@@ -55,7 +59,7 @@ def fewest_changes(asked: Estimate, request: Ask, keep: tuple[str, ...], most: i
     for count in range(1, most + 1):
         for chosen in itertools.combinations(axes, count):
             for changes in itertools.product(*(axis.alternatives for axis in chosen)):
-                if works({**pinned, **settings_of(changes)}):
+                if works(pinned, settings_of(changes)):
                     return count
     return None
 

@@ -36,7 +36,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
 def test_what_no_software_runs_is_not_laid_out(made: list[Search]) -> None:
     found = plan({"model": "llama-3-8b", "device": "1000xmi50-16gb", "task": "finetune"}, catalog())
     assert found.requested.verdict.status == "unsupported" and found.ways
-    assert made[0].tries < 100
+    assert made[0].tries < 200
 
 
 def test_a_search_ends_and_says_so(made: list[Search], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import floor, log10
+from typing import Any
 
 from ..catalog.backend import default_engine
 from ..catalog.device import FULL_PRECISION, NARROW
@@ -11,12 +12,14 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..feasibility.verdict import IMPRACTICAL_SECONDS
 from ..optimizers import OPTIMIZERS
+from ..record import replace
 from ..scenario import Scenario
 from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_bytes, format_count
 from ..workload.kernels import has_host, runs_public_code
 from .change import AUTO, Change, Source, change
 from .serving_changes import writer_changes
+from .writable import is_surely_written, is_written
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
 FULL = ("pretrain", "finetune")
@@ -237,13 +240,32 @@ def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield change(
             scenario,
             "offload-optimizer",
-            {"offload": "optimizer"},
+            _moving(scenario, "optimizer", catalog),
             "optimizer states in main memory: much slower steps",
         )
     # A quantized base leaves the device only where it is divided (FSDP), which one device does not do.
     divided = scenario.method != "qlora" or scenario.num_devices > 1
     if scenario.offload != "all" and divided:
-        yield change(scenario, "offload-all", {"offload": "all"}, "weights and states in main memory: very slow steps")
+        text = "weights and states in main memory: very slow steps"
+        yield change(scenario, "offload-all", _moving(scenario, "all", catalog), text)
+
+
+def _moving(scenario: Scenario, offload: str, catalog: Catalog) -> dict[str, object]:
+    """What moves something to the host: also the engine that does, where nobody named one and ours has no word for it.
+
+    Such as DeepSpeed on one device: FSDP moves only what it divides.
+    """
+    settings: dict[str, object] = {"offload": offload}
+    moved: dict[str, Any] = {"offload": offload}
+    if scenario.was_given("engine") or is_written(replace(scenario, **moved), settings):
+        return settings
+    known = scenario.tables.implementations
+    for name, engine in catalog.engines.items():
+        other: dict[str, Any] = {"engine": name, **moved}
+        same_code = "training" in engine.does and engine.training.runs_public_code(known)
+        if same_code and is_surely_written(replace(scenario, **other), settings):
+            return {"engine": name, **settings}
+    return settings
 
 
 def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -31,6 +31,7 @@ from .bisection import largest
 from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
 from .trials import Trials
+from .writable import is_written
 
 FEASIBLE = ("feasible", "tight")
 TIGHT = 0.9
@@ -197,11 +198,12 @@ class Search:
         return found
 
     def runs(self, changes: Changes) -> bool:
-        """Whether software runs the request with the changes and some layout could keep to the limits, which is known
-        before one is chosen; not if refused.
+        """Whether software runs the request with the changes, something writes them, and some layout could keep to the
+        limits, which is known before one is chosen; not if refused.
         """
-        known = self.trials.known(self.settings(changes))
-        if known is None or self._unsupported(known):
+        settings = self.settings(changes)
+        known = self.trials.known(settings)
+        if known is None or self._unsupported(known) or not (not changes or is_written(known.scenario, settings)):
             self.work += 1
             return False
         far = least_miss(known.scenario)
@@ -266,7 +268,7 @@ class Search:
         if not heavy and (self.hopeless(changes) or self.spent or not self.runs(changes)):
             return None
         settled = self.settled(changes)
-        if settled is None:
+        if settled is None or (changes and not is_written(settled.scenario, self.settings(changes))):
             return None
         hopeless = self._unsupported(settled)
         counted = self.trials.counted(settled)

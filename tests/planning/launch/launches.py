@@ -83,6 +83,9 @@ SERVING: tuple[dict[str, object], ...] = (
     {"tp": 2},
     {"pp": 2},
     {"precision": "fp32"},
+    {"draft": "llama-3.2-1b", "spec_tokens": 4},
+    {"draft": "eagle"},
+    {"disaggregate": "2:6", "tp": 2},
 )
 
 

@@ -13,6 +13,8 @@ import pytest
 from launches import contents, documented, every_launch, is_of, options, words
 
 from llmfeas.planning.launch import LAUNCHERS, Launch
+from llmfeas.planning.launch.reading import commands
+from llmfeas.planning.launch.sglang import SERVER
 
 
 def unknown(content: Mapping[str, Any], table: Mapping[str, str]) -> list[str]:
@@ -137,9 +139,10 @@ def of_llama_cpp(launch: Launch) -> list[str]:
 
 
 def of_server(name: str, launch: Launch) -> list[str]:
-    table = documented(name)
-    wrong = unknown_options(options(words(launch)), table["flags"])
-    for name, behind in options(words(launch)):
+    table, program = documented(name), {"vllm": ("vllm", "serve"), "sglang": SERVER}[name]
+    found = [option for line in commands(launch, *program) for option in options(line)]
+    wrong = unknown_options(iter(found), table["flags"]) if found else ["no command"]
+    for name, behind in found:
         allowed = {"--kv-cache-dtype": "kv_cache_dtype", "--quantization": "quantization", "--dtype": "dtype"}
         if name in allowed and behind[0] not in table[allowed[name]]:
             wrong.append(f"{name} {behind[0]}")
@@ -180,6 +183,9 @@ def of_ollama(launch: Launch) -> list[str]:
 def of_tensorrt_llm(launch: Launch) -> list[str]:
     table, config = documented("tensorrt-llm"), contents(launch)["tensorrt_llm.yaml"]
     wrong = unknown(config, table["config"]) + unknown(config["kv_cache_config"], table["kv_cache_config"])
+    drafts = config.get("speculative_config", {"decoding_type": "MTP"})
+    wrong += unknown(drafts, table["speculative_config"])
+    wrong += [drafts["decoding_type"]] * (drafts["decoding_type"] not in table["decoding_types"])
     return wrong + unknown_options(options(words(launch)), table["flags"])
 
 

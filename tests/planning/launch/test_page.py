@@ -28,6 +28,10 @@ def restrictions(found: Launcher) -> str:
     for name, values in found.choices.items():
         words = ["as-published" if value is None else str(value) for value in values if not isinstance(value, float)]
         parts.append(f"{name}: {' '.join(words)}" if words != ["as-published"] else f"no {name}")
+    if "inference" in found.tasks:
+        kinds = [kind for kind in ("model", "mtp", "eagle") if kind in found.drafts]
+        parts.append(f"draft: {' '.join(kinds)}" if kinds else "no draft")
+        parts.append(f"disaggregate: on {' '.join(sorted(found.disaggregates))}" if found.disaggregates else "no pools")
     return "; ".join(parts)
 
 

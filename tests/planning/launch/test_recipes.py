@@ -9,6 +9,7 @@ import pytest
 from launches import contents, launched, ready, value, words
 
 from llmfeas.errors import UsageError
+from llmfeas.workload.stages import stages
 
 SHARED = {
     "model": "llama-3-8b",
@@ -196,6 +197,34 @@ def test_megatron_builds_the_architecture_and_divides_it() -> None:
     switches = ("--swiglu", "--bf16", "--sequence-parallel", "--use-distributed-optimizer", "--disable-bias-linear")
     assert [value(launch, name) for name in switches] == [""] * 5
     assert words(launch)[:3] == ["env", "CUDA_DEVICE_MAX_CONNECTIONS=1", "torchrun"]
+
+
+def parsed_layout(text: str) -> list[str]:
+    """Read a pipeline as Megatron-LM does: parentheses and letters times a number, a bar between chunks."""
+    for pattern in (r"\(([^)]+)\)\*(\d+)", r"(.)\*(\d+)"):
+        text = re.sub(pattern, lambda found: found[1] * int(found[2]), text)
+    return text.split("|")
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "extra"),
+    [
+        ("llama-3.1-405b", "16384xh100-sxm", {"seq_len": 8192}),
+        ("llama-3.1-405b", "16384xh100-sxm", {"pp": 16, "tp": 8, "interleave": 8}),
+        ("deepseek-v3", "2048xh800", {"seq_len": 8192}),
+        ("kimi-k2", "2048xh100-sxm", {"seq_len": 8192}),
+    ],
+)
+def test_megatron_gets_the_stages_that_are_estimated(model: str, device: str, extra: dict[str, object]) -> None:
+    """126 layers on 32 stages: three at both ends, four between."""
+    found = ready("megatron", model=model, device=device, task="pretrain", **extra)
+    scenario = found.estimate.scenario
+    chunks = parsed_layout(value(found.launch, "--pipeline-model-parallel-layout") or "")
+    assert len(chunks) == scenario.pp * scenario.interleave
+    assert "".join(chunks) == f"E{'t' * scenario.model.architecture.layers}L" and all(chunks)
+    ranks = [sum(chunk.count("t") for chunk in chunks[rank :: scenario.pp]) for rank in range(scenario.pp)]
+    assert ranks == [stage.layers for stage in stages(scenario.model.architecture.layers, scenario.pp)]
+    assert value(found.launch, "--num-virtual-stages-per-pipeline-rank") is None
 
 
 def test_megatron_knows_gpt2_and_experts() -> None:
@@ -476,3 +505,116 @@ def test_adapters_on_the_last_layers_are_a_number_for_mlx_and_a_pattern_for_peft
         launched("accelerate", **{**asked, "model": "qwen3-30b-a3b"})
     with pytest.raises(UsageError, match="--lora-layers 2 is not something"):
         launched("llama-factory", **asked)
+
+
+DRAFTED = {"model": "qwen3-32b", "device": "2xh100-sxm", "task": "inference", "draft": "qwen3-0.6b", "spec_tokens": 4}
+
+
+def test_servers_are_told_what_drafts() -> None:
+    """A model, the model's own layers, a head that the user names; as many tokens as were estimated."""
+    config = json.loads(value(launched("vllm", **DRAFTED), "--speculative-config") or "")
+    assert config == {"method": "draft_model", "model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 4}
+    heads = {**DRAFTED, "draft": "eagle"}
+    config = json.loads(value(launched("vllm", **heads), "--speculative-config") or "")
+    assert (config["method"], config["model"]) == ("eagle3", "HEAD")
+    assert any("in place of HEAD" in note for note in launched("vllm", **heads).notes)
+    mtp = {**DRAFTED, "model": "deepseek-v3", "device": "8xh200", "draft": "mtp"}
+    config = json.loads(value(launched("vllm", **mtp), "--speculative-config") or "")
+    assert config == {"method": "mtp", "num_speculative_tokens": 4}
+    sglang = launched("sglang", **DRAFTED)
+    assert value(sglang, "--speculative-algorithm") == "STANDALONE"
+    assert value(sglang, "--speculative-draft-model-path") == "Qwen/Qwen3-0.6B"
+    assert (value(sglang, "--speculative-num-steps"), value(sglang, "--speculative-num-draft-tokens")) == ("4", "5")
+    assert value(launched("sglang", **mtp), "--speculative-draft-model-path") is None
+    config = contents(launched("tensorrt-llm", **DRAFTED))["tensorrt_llm.yaml"]
+    drafts = {"decoding_type": "DraftTarget", "max_draft_len": 4, "speculative_model_dir": "Qwen/Qwen3-0.6B"}
+    assert (config["speculative_config"], config["disable_overlap_scheduler"]) == (drafts, True)
+    llama = launched("llama.cpp", **{**DRAFTED, "device": "rtx-4090"})
+    assert (value(llama, "--spec-type"), value(llama, "--spec-draft-n-max")) == ("draft-simple", "4")
+    assert value(llama, "--model-draft") == "qwen3-0.6b-BF16.gguf"
+    assert "--speculative-config" not in launched("vllm", **{**DRAFTED, "draft": None, "spec_tokens": None}).command
+
+
+def test_what_cannot_draft_names_those_that_can() -> None:
+    asked = {**DRAFTED, "device": "rtx-4090", "quant": "q4_k_m"}
+    with pytest.raises(UsageError, match=r"--draft qwen3-0\.6b is not something Ollama can express") as caught:
+        ready("ollama", **asked)
+    assert caught.value.candidates == ("llama.cpp", "mlx-lm")
+    with pytest.raises(UsageError, match="answers one request at a time"):
+        ready("mlx-lm", **{**DRAFTED, "device": "m2-max", "concurrency": 2})
+    with pytest.raises(UsageError, match="--pp 2 is not something SGLang can express"):
+        ready("sglang", **DRAFTED, pp=2, tp=1)
+
+
+POOLS = {"model": "qwen3-32b", "device": "8xh100-sxm", "task": "inference", "disaggregate": "2:6", "tp": 2}
+
+
+def test_prompts_and_answers_on_devices_of_their_own_are_servers_of_their_own() -> None:
+    """A server for each copy of the model, on devices in a row; what stands before them knows all of them."""
+    vllm = launched("vllm", **POOLS, concurrency=8)
+    servers = [line for line in vllm.command.replace(" \\\n ", "").splitlines() if "vllm serve" in line]
+    assert [line.split()[0] for line in servers] == [f"CUDA_VISIBLE_DEVICES={i},{i + 1}" for i in (0, 2, 4, 6)]
+    assert all("NixlConnector" in line and "--tensor-parallel-size 2" in line for line in servers)
+    assert all(line.endswith(" &") and "--data-parallel-size" not in line for line in servers)
+    assert words(vllm)[words(vllm).index("--decoder-ports") + 1 :] == ["8101", "8102", "8103"]
+    assert "nixl" in vllm.notes[0]
+    sglang = launched("sglang", **POOLS)
+    servers = [line for line in sglang.command.replace(" \\\n ", "").splitlines() if "launch_server" in line]
+    assert [("mode prefill" in line, line.split("--base-gpu-id ")[1][0]) for line in servers] == [
+        (True, "0"), (False, "2"), (False, "4"), (False, "6"),
+    ]  # fmt: skip
+    assert words(sglang).count("--prefill") == 1 and words(sglang).count("--decode") == 3
+
+
+def test_what_has_no_pools_names_those_that_have() -> None:
+    with pytest.raises(UsageError, match="--disaggregate 2:6 is not something TensorRT-LLM can express") as caught:
+        ready("tensorrt-llm", **POOLS)
+    assert caught.value.candidates == ("sglang", "vllm")
+    with pytest.raises(UsageError, match="on several machines its servers are started apart"):
+        ready("vllm", **{**POOLS, "device": "16xh100-sxm", "disaggregate": "8:8"})
+
+
+STACKED = {"model": "qwen3-30b-a3b", "device": "a100-sxm-40gb", "task": "qlora"}
+
+
+@pytest.mark.parametrize("engine", ["accelerate", "deepspeed", "torchrun-fsdp", "trl", "llama-factory"])
+def test_a_recipe_asks_for_the_release_that_was_estimated(engine: str) -> None:
+    """Bitsandbytes under transformers 5 leaves stacked experts in 16 bits: four bits are estimated under 4."""
+    found = ready(engine, **STACKED)
+    assert found.estimate.scenario.transformers == "4"
+    assert re.search(r"'transformers(>=4\.57,)?<5'", found.launch.notes[0]), found.launch.notes[0]
+    text = "".join(file.text for file in found.launch.files if file.name != "train.py")
+    assert "activation_checkpointing" not in text and "gradient_checkpointing" in text
+    newer = launched(engine, **STACKED, transformers="5").notes[0]
+    assert "<5" not in newer and ("llama" in engine or "'transformers>=5.23'" in newer)
+
+
+def test_what_stands_on_one_release_is_estimated_under_it() -> None:
+    found = ready("axolotl", **STACKED)
+    assert found.estimate.scenario.transformers == "5" and found.estimate.verdict.status == "infeasible"
+    assert any("--transformers 5 was taken" in warning.message for warning in found.warnings)
+    with pytest.raises(UsageError, match="--transformers 4 is not something Axolotl can express"):
+        ready("axolotl", **STACKED, transformers="4")
+
+
+def test_what_writes_answers_keeps_no_longer_sequences_than_train() -> None:
+    """VLLM refuses to start where the model's whole context, 131072 tokens, does not fit its share."""
+    asked = {"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "grpo", "seq_len": 4096}
+    assert contents(launched("trl", **asked))["grpo.yaml"]["vllm_max_model_length"] == 4096
+    beside = launched("trl", **asked, colocate="false")
+    assert any("trl vllm-serve" in note and "--max_model_len 4096" in note for note in beside.notes)
+
+
+def test_ollama_asks_what_only_reads_for_a_vector() -> None:
+    asked = {"device": "rtx-4090", "task": "inference"}
+    reads = launched("ollama", model="qwen3-embedding-0.6b", **asked).command
+    assert "ollama run" not in reads and "curl http://localhost:11434/api/embed -d '" in reads
+    assert launched("ollama", model="qwen3-8b", **asked).command.endswith("ollama run qwen3-8b-q4_k_m --verbose")
+
+
+def test_ollama_says_that_its_library_may_hold_the_file() -> None:
+    asked = {"device": "rtx-4090", "task": "inference"}
+    named = launched("ollama", model="qwen3-8b", **asked)
+    assert any("ollama.com/library" in note and "behind FROM" in note for note in named.notes)
+    tagged = launched("ollama", model="qwen3:8b", **asked)
+    assert "FROM qwen3:8b\n" in tagged.files[0].text and not any("ollama.com/library" in each for each in tagged.notes)

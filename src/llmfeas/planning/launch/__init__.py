@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from operator import attrgetter
 from pkgutil import iter_modules
-from typing import Any
 
 from ...catalog.engine import Engine
 from ...catalog.named import engine_named
 from ...catalog.store import Catalog
-from ...errors import UsageError, did_you_mean
+from ...errors import DataError, UsageError, did_you_mean
 from ...feasibility.core import estimate
 from ...feasibility.result import Estimate, Note
 from ...feasibility.verdict import why
@@ -26,7 +25,6 @@ from ...text import printable
 from ...units import MIB
 from .clusters import on_cluster
 from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
-from .names import is_gguf
 
 
 def found_launchers() -> Iterator[Launcher]:
@@ -72,15 +70,14 @@ def usual(request: Mapping[str, object], catalog: Catalog) -> Launcher:
     """The first of those that write for the engine that a request settles on; one without objection, if there is one.
 
     Raises:
-        UsageError: none does; those that take its task are candidates.
+        UsageError: none does; those that write the question are candidates.
     """
     scenario = resolution(request, catalog).scenario
     able = _able(scenario.engine_record, scenario)
     if not able:
-        others = [each.id for each in LAUNCHERS.values() if each.takes("task", scenario.task)]
+        others = writers({**request, "task": scenario.task}, catalog)
         message = f"--engine is missing: nothing is written for {scenario.engine}, which was taken for --task "
-        hint = f"Engines that can: {', '.join(others)}." if others else "llmfeas writes it for no engine yet."
-        raise UsageError("missing-option", f"{message}{scenario.task}.", hint, others)
+        raise UsageError("missing-option", f"{message}{scenario.task}.", _able_hint(others), others)
     return next((each for each in able if each.refused(scenario) is None), able[0])
 
 
@@ -90,8 +87,25 @@ def _able(engine: Engine, scenario: Scenario) -> list[Launcher]:
     return [each for each in own if each.takes("task", scenario.task)]
 
 
-def launch(engine: Launcher, scenario: Scenario) -> Launch:
-    """Write a scenario in an engine's own words.
+def writers(request: Mapping[str, object], catalog: Catalog, *but: Launcher) -> list[str]:
+    """The engines that write a question as it was asked, each of which is tried, but those that were."""
+    return [each.id for each in LAUNCHERS.values() if each not in but and _writes(each, request, catalog)]
+
+
+def _writes(engine: Launcher, request: Mapping[str, object], catalog: Catalog) -> bool:
+    try:
+        settled = _settled(request, engine, catalog)[0]
+    except (UsageError, DataError):
+        return False
+    return engine.refused(settled.scenario) is None and _idle(settled.scenario) is None
+
+
+def _able_hint(able: Sequence[str]) -> str:
+    return f"Engines that can: {', '.join(able)}." if able else "No engine that llmfeas writes for can."
+
+
+def launch(engine: Launcher, scenario: Scenario, able: Callable[[], list[str]] = list) -> Launch:
+    """Write a scenario in an engine's own words; `able` names those that can where it cannot.
 
     Raises:
         UsageError: a setting that the engine cannot express; engines that can are candidates.
@@ -100,13 +114,21 @@ def launch(engine: Launcher, scenario: Scenario) -> Launch:
         raise UsageError("bad-value", "the model's path holds characters that do not show.", "Rename the file.")
     objection = engine.refused(scenario)
     if objection is not None:
-        raise cannot(engine, scenario, objection)
-    if scenario.dp * scenario.tp * scenario.pp * scenario.cp < scenario.num_devices and scenario.is_training:
-        message = f"--global-batch {scenario.global_batch} leaves devices without work, which no engine can express."
-        ranks = scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp)
-        least = ranks * scenario.micro_batch
-        raise UsageError("engine-cannot", message, f"Give --global-batch {least} or more, or fewer devices.")
+        raise cannot(engine, scenario, objection, able())
+    idle = _idle(scenario)
+    if idle is not None:
+        raise idle
     return stamped(engine, scenario, engine.write(scenario))
+
+
+def _idle(scenario: Scenario) -> UsageError | None:
+    """The error of a batch that leaves devices without work; None where each has some."""
+    if scenario.dp * scenario.tp * scenario.pp * scenario.cp >= scenario.num_devices or not scenario.is_training:
+        return None
+    message = f"--global-batch {scenario.global_batch} leaves devices without work, which no engine can express."
+    ranks = scenario.num_devices // (scenario.tp * scenario.pp * scenario.cp)
+    least = ranks * scenario.micro_batch
+    return UsageError("engine-cannot", message, f"Give --global-batch {least} or more, or fewer devices.")
 
 
 COMMENTED = (".yaml", ".yml", ".py", "Modelfile")
@@ -137,35 +159,11 @@ def _of_the_system(scenario: Scenario) -> Iterator[str]:
         yield f"first let the GPU have so much, until the next start: sudo sysctl iogpu.wired_limit_mb={mebibytes}"
 
 
-def cannot(engine: Launcher, scenario: Scenario, objection: Objection) -> UsageError:
+def cannot(engine: Launcher, scenario: Scenario, objection: Objection, able: Sequence[str] = ()) -> UsageError:
     """Make the error of a setting that an engine cannot express; it names the engines that can."""
-    able = [
-        other.id
-        for other in LAUNCHERS.values()
-        if other is not engine and other.takes("task", scenario.task) and _allows(other, scenario, objection)
-    ]
     because = f": {objection.because}" if objection.because else ""
     message = f"{spelled(scenario, objection.setting)} is not something {engine.name} can express{because}."
-    hint = f"Engines that can: {', '.join(able)}." if able else "No engine that llmfeas knows can."
-    return UsageError("engine-cannot", message, hint, able)
-
-
-def _allows(other: Launcher, scenario: Scenario, objection: Objection) -> bool:
-    """Whether another engine has no objection to the same setting."""
-    value = scenario.device.backend if objection.setting == "backend" else getattr(scenario, objection.setting, None)
-    if objection.setting != "model" and not other.takes(objection.setting, value):
-        return False
-    if objection.setting != "backend" and not other.takes("backend", scenario.device.backend):
-        return False
-    if is_gguf(scenario) and not other.reads_gguf:
-        return False
-    for _ in SPLITS:
-        refusal = other.objection(scenario)
-        if refusal is None or refusal.instead is None or refusal.setting == objection.setting:
-            return refusal is None or refusal.setting != objection.setting
-        changes: dict[str, Any] = {refusal.setting: refusal.instead}
-        scenario = replace(scenario, **changes)
-    return True
+    return UsageError("engine-cannot", message, _able_hint(able), list(able))
 
 
 def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, cluster: str | None = None) -> Prepared:
@@ -177,8 +175,20 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, 
         UsageError: a setting that the engine cannot express; unknown names, contradictions.
         DataError: for a model file that cannot be used.
     """
+    _check_task({**request, "engine": _taken_engine(request, engine, catalog)[0]}, engine, catalog)
+    settled, changed = _settled(request, engine, catalog)
+    asked = {**request, "task": settled.scenario.task}
+    written = launch(engine, settled.scenario, lambda: writers(asked, catalog, engine))
+    written = replace(written, notes=(*written.notes[:1], *_builds(engine, settled), *written.notes[1:]))
+    if cluster is not None:
+        written = on_cluster(cluster, engine, settled.scenario, written)
+    estimated = estimate(settled)
+    return Prepared(written, estimated, (*changed, *estimated.warnings, *_doubts(estimated)))
+
+
+def _settled(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> tuple[Resolution, list[Note]]:
+    """Settle a request so that an engine can express what the user left open, as far as it can; what that changed."""
     taken, changed = _taken_engine(request, engine, catalog)
-    _check_task({**request, "engine": taken}, engine, catalog)
     settings: dict[str, object] = {**request, "engine": taken}
     settled = resolution(settings, catalog)
     for _ in range(len(BY_NAME)):
@@ -189,12 +199,7 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, 
         settings = _without_batch(settings) if objection.setting in SPLITS else settings
         changed.append(_changed(engine, settled.scenario, objection))
         settled = resolution(settings, catalog)
-    written = launch(engine, settled.scenario)
-    written = replace(written, notes=(*written.notes[:1], *_builds(engine, settled), *written.notes[1:]))
-    if cluster is not None:
-        written = on_cluster(cluster, engine, settled.scenario, written)
-    estimated = estimate(settled)
-    return Prepared(written, estimated, (*changed, *estimated.warnings, *_doubts(estimated)))
+    return settled, changed
 
 
 def _without_batch(request: Mapping[str, object]) -> dict[str, object]:
@@ -212,9 +217,8 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
     implied = implied_task(values, values, catalog)
     task = values.get("task") or ("pretrain" if implied is None else implied[0])
     if not engine.takes("task", task):
-        able = [other.id for other in LAUNCHERS.values() if other.takes("task", task)]
-        hint = f"Engines that can: {', '.join(able)}." if able else "llmfeas writes it for no engine yet."
-        raise UsageError("engine-cannot", f"--task {task} is not written for {engine.name}.", hint, able)
+        able = writers({**request, "task": task}, catalog, engine)
+        raise UsageError("engine-cannot", f"--task {task} is not written for {engine.name}.", _able_hint(able), able)
 
 
 def _taken_engine(request: Mapping[str, object], engine: Launcher, catalog: Catalog) -> tuple[str, list[Note]]:

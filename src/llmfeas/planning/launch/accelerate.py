@@ -73,7 +73,7 @@ def write(scenario: Scenario) -> Launch:
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
     if trainer.is_sharded(scenario):
-        arguments |= {"activation_checkpointing": False, "activation_checkpointing_kwargs": None}
+        arguments |= trainer.left_to_fsdp(scenario)
     line = command(
         ["accelerate", "launch", "--config_file", CONFIG],
         *machine_options(nodes),
@@ -96,7 +96,7 @@ def read(launch: Launch, folder: Path) -> None:
 LAUNCHER = Launcher(
     id="accelerate",
     name="Hugging Face accelerate",
-    release="accelerate 1.15, transformers 5.23, peft 0.21",
+    release="accelerate 1.15, transformers {transformers}, peft 0.21",
     install=trainer.PACKAGES,
     needs=trainer.needs,
     tasks=trainer.TASKS,

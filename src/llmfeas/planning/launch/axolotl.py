@@ -180,6 +180,7 @@ LAUNCHER = Launcher(
         "quant": ("none", "nf4", "int8"),
         "zero": (0, 2, 3),
         "offload": ("none", "activations", "all"),
+        "transformers": ("5",),
         "dropout": (None,),
     },
     splits=frozenset({"num_devices", "tp", "cp"}),

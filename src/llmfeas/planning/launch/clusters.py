@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...catalog.store import built_in
 from ...errors import UsageError
 from ...record import replace
 from ...scenario import Scenario
@@ -82,14 +83,23 @@ def _container(scenario: Scenario) -> dict[str, object]:
     return container
 
 
+ACCELERATOR = "ACCELERATOR"
+"""Stands for what SkyPilot calls a device, where that is not known."""
+
+
+def accelerator(scenario: Scenario) -> str | None:
+    """What SkyPilot calls the device (data/launch/skypilot.yaml); None where that is not known."""
+    return built_in().raw("launch/skypilot")["accelerators"].get(scenario.device.id)  # type: ignore[no-any-return]
+
+
 def skypilot(engine: Launcher, scenario: Scenario, launch: Launch) -> tuple[File, str]:
     """A task of SkyPilot: it finds machines in a cloud, installs what the recipe takes, and runs it on each."""
-    nodes = nodes_of(scenario)
+    nodes, known = nodes_of(scenario), accelerator(scenario)
     packages = " ".join(f"'{name}'" for name in engine.packages(scenario))
     task: dict[str, object] = {
         "name": NAME,
         "num_nodes": nodes.count,
-        "resources": {"accelerators": f"ACCELERATOR:{nodes.devices}"},
+        "resources": {"accelerators": f"{known or ACCELERATOR}:{nodes.devices}"},
         "workdir": ".",
         "run": 'MASTER_ADDR="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)" NODE_RANK="$SKYPILOT_NODE_RANK" sh run.sh',
     }
@@ -97,10 +107,9 @@ def skypilot(engine: Launcher, scenario: Scenario, launch: Launch) -> tuple[File
         task["setup"] = f"pip install {packages}"
     if scenario.device.backend == "cpu":
         task.pop("resources")
-    note = (
-        f"put what SkyPilot calls {scenario.device.name} in place of ACCELERATOR (sky gpus list), then from this "
-        "folder: sky launch sky.yaml"
-    )
+    note = "from this folder: sky launch sky.yaml"
+    if known is None and scenario.device.backend != "cpu":
+        note = f"put what SkyPilot calls {scenario.device.name} in place of {ACCELERATOR} (sky gpus list), then {note}"
     return File("sky.yaml", "# SkyPilot 0.10 and later: pip install skypilot\n" + as_yaml(task)), note
 
 

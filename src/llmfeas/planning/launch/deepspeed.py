@@ -141,7 +141,7 @@ def read(launch: Launch, folder: Path) -> None:
 LAUNCHER = Launcher(
     id="deepspeed",
     name="DeepSpeed",
-    release="DeepSpeed 0.19, transformers 5.23, peft 0.21",
+    release="DeepSpeed 0.19, transformers {transformers}, peft 0.21",
     install=(*trainer.PACKAGES, "deepspeed"),
     needs=trainer.needs,
     tasks=trainer.TASKS,

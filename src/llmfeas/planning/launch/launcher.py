@@ -12,6 +12,7 @@ from ...options import BY_NAME, flag_of
 from ...record import dataclass, field
 from ...scenario import Scenario
 from ...timing.products import casts_base
+from . import drafts
 from .names import is_gguf
 
 SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
@@ -20,6 +21,10 @@ SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
 
 VARIABLE = re.compile(r'"\$\{?([A-Z_]+)\b')
 """A variable of the shell in a command."""
+
+
+TRANSFORMERS = {"5": ("5.23", ">=5.23"), "4": ("4.57", ">=4.57,<5")}
+"""Releases of transformers that recipes are written for: its name, and how pip is told to take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +112,9 @@ class Launcher:
     id: str
     name: str
     release: str
-    """The one whose names are written, with the programs that it stands on."""
+    """The one whose names are written, with the programs that it stands on; {transformers}: that of the scenario."""
     install: tuple[str, ...]
-    """What pip installs; empty where it comes otherwise."""
+    """What pip installs, {pin} for that release of transformers; empty where it comes otherwise."""
     needs: Callable[[Scenario], tuple[str, ...]] = needs_nothing
     """What a recipe takes beyond that."""
     tasks: tuple[Task, ...]
@@ -117,6 +122,10 @@ class Launcher:
     choices: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     splits: frozenset[str] = frozenset()
     reads_gguf: bool = False
+    drafts: frozenset[str] = frozenset()
+    """What can draft tokens ahead: `model`, `mtp`, `eagle`."""
+    disaggregates: frozenset[str] = frozenset()
+    """Backends on which it reads prompts and writes answers on devices of their own."""
     wide_bases: bool = False
     """It can hold a frozen base in fp32 under autocast."""
     objection: Callable[[Scenario], Objection | None] = no_objection
@@ -137,11 +146,14 @@ class Launcher:
     def made_for(self, scenario: Scenario) -> str:
         """One line: the releases that a recipe is written for, and how to get what it takes."""
         packages = " ".join(f"'{name}'" if set(name) & set("<>[") else name for name in self.packages(scenario))
-        return f"for {self.release}" + (f": pip install {packages}" if packages else "")
+        release, _ = TRANSFORMERS.get(scenario.transformers, TRANSFORMERS["5"])
+        return f"for {self.release.format(transformers=release)}" + (f": pip install {packages}" if packages else "")
 
     def packages(self, scenario: Scenario) -> tuple[str, ...]:
         """What pip installs for a recipe."""
-        return tuple(dict.fromkeys((*self.install, *self.needs(scenario)))) if self.install else ()
+        _, pin = TRANSFORMERS.get(scenario.transformers, TRANSFORMERS["5"])
+        names = (*self.install, *self.needs(scenario)) if self.install else ()
+        return tuple(dict.fromkeys(name.replace("{pin}", pin) for name in names))
 
     def refused(self, scenario: Scenario) -> Objection | None:
         """The first setting of a scenario that cannot be expressed."""
@@ -153,6 +165,10 @@ class Launcher:
             return Objection("offload_layers", "what is written moves all layers or none")
         if casts_base(scenario) and not self.wide_bases:
             return Objection("base_dtype", "its frozen bases are in 16 bits")
+        if drafts.kind_of(scenario) not in (None, *self.drafts):
+            return Objection("draft")
+        if scenario.disaggregate is not None and scenario.device.backend not in self.disaggregates:
+            return Objection("disaggregate")
         settings = {
             "task": scenario.task,
             "backend": scenario.device.backend,

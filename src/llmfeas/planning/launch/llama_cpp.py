@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ...catalog.joined import Joined
 from ...options import BLOCK_CACHES
+from ...record import replace
 from ...scenario import Scenario
 from ...workload.serving import longest_request
 from ...workload.stages import stages_by_memory
+from . import drafts
 from .launcher import ONE_COPY, Launch, Launcher, Objection, Reader
 from .names import is_gguf, is_gguf_repository, model_name, model_notes, pair_notes, repository
 from .reading import knows_options
@@ -62,6 +64,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--embeddings", not scenario.model.architecture.writes and scenario.model.reranker is None),
             ("--reranking", scenario.model.reranker is not None),
             ("--mmproj", f"{scenario.model.id}-mmproj-F16.gguf" if _needs_towers(scenario) else None),
+            *speculation(scenario),
             ("--ctx-size", (scenario.context or 1) * slots),
             ("--parallel", slots),
             ("--no-kv-unified", slots > 1),
@@ -79,6 +82,34 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--rpc", Variable("RPC_SERVERS") if nodes_of(scenario).several else None),
         ]
     )
+
+
+METHODS = {"model": "draft-simple", "mtp": "draft-mtp", "eagle": "draft-eagle3"}
+"""What drafts in its words since May 2026 (ggml-org/llama.cpp pull request 22964, which removed --draft-max)."""
+
+
+def speculation(scenario: Scenario) -> list[tuple[str, Word | None]]:
+    """The options of what drafts tokens ahead; its layers lie on the device where the model's do."""
+    kind = drafts.kind_of(scenario)
+    if kind is None:
+        return []
+    file = draft_file(scenario)
+    away = scenario.device.backend == "cpu"
+    return [
+        ("--spec-type", METHODS[kind]),
+        ("--model-draft", file),
+        ("--gpu-layers-draft", None if file is None else 0 if away else "all"),
+        ("--spec-draft-n-max", scenario.drafted),
+    ]
+
+
+def draft_file(scenario: Scenario) -> str | None:
+    """The file of what drafts: of a model as it is published, else in 16 bits; None where the model's own does."""
+    model = scenario.draft_model
+    if model is None:
+        return f"{drafts.HEAD}.gguf" if scenario.draft == "eagle" else None
+    kind = replace(scenario, quant=model.published_quant or "none")
+    return f"{model.id}-{file_type(kind)}.gguf"
 
 
 def dealt_layers(scenario: Scenario) -> list[int]:
@@ -115,6 +146,9 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
         texts.append("--mmproj is the encoder of images, a file of its own (convert_hf_to_gguf.py --mmproj)")
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
+    if scenario.draft_model is not None:
+        texts.append(f"convert {drafts.weights_of(scenario)} to {draft_file(scenario)} too")
+    texts += drafts.notes(scenario)
     if dealt_layers(scenario):
         assert isinstance(scenario.device, Joined)
         order = ", ".join(part.name for part in scenario.device.parts)
@@ -145,6 +179,7 @@ LAUNCHER = Launcher(
     choices={"precision": tuple(NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},
     splits=frozenset({"num_devices", "tp", "pp"}),
     reads_gguf=True,
+    drafts=frozenset(METHODS),
     objection=objection,
     write=write,
     reader=Reader("llama.cpp", knows_options("{0}", "--help")),

@@ -14,7 +14,7 @@ CONFIG = "llama_factory.yaml"
 ATTENTION = {"flash": "sdpa", "eager": "disabled"}
 
 
-TAKEN = ("activation_checkpointing", "activation_checkpointing_kwargs", "use_liger_kernel")
+TAKEN = (*(f"{word}{more}" for word in trainer.RECOMPUTES.values() for more in ("", "_kwargs")), "use_liger_kernel")
 """Arguments of Trainer that it sets by words of its own."""
 
 
@@ -73,6 +73,11 @@ def objection(scenario: Scenario) -> Objection | None:
     return trainer.fsdp_objection(scenario)
 
 
+def needs(scenario: Scenario) -> tuple[str, ...]:
+    """What a recipe takes beyond it, which stands on transformers 4.55 to 5.6."""
+    return (*trainer.needs(scenario), *(("transformers<5",) if scenario.transformers == "4" else ()))
+
+
 def write(scenario: Scenario) -> Launch:
     """Write LLaMA-Factory's configuration; where FSDP divides the model accelerate starts it."""
     nodes = nodes_of(scenario)
@@ -100,7 +105,7 @@ LAUNCHER = Launcher(
     name="LLaMA-Factory",
     release="LLaMA-Factory 0.9.5",
     install=("llamafactory",),
-    needs=trainer.needs,
+    needs=needs,
     tasks=("pretrain", "finetune", "lora", "qlora"),
     backends=frozenset({"cuda", "rocm"}),
     choices={

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 from ...catalog.architecture import Architecture
 from ...catalog.device import NARROW
 from ...model.build import build
 from ...scenario import Scenario
+from ...workload.stages import stages
 from . import torchrun
 from .launcher import Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, repository, sequences, training_notes
@@ -127,15 +129,41 @@ def experts(architecture: Architecture) -> Options:
     ]
 
 
+def chunks(scenario: Scenario) -> list[int]:
+    """Count the layers of each chunk of the pipeline, in the order in which a token passes: those that are estimated.
+
+    A rank's layers are dealt to its chunks; what does not divide is left out beside the embedding and the head.
+    """
+    dealt: list[list[int]] = []
+    for stage in stages(scenario.model.architecture.layers, scenario.pp):
+        each, left = divmod(stage.layers, scenario.interleave)
+        more = [False] * (scenario.interleave - left) + [True] * left
+        dealt.append([each + int(one) for one in (reversed(more) if stage.heads and not stage.embeds else more)])
+    return [rank[turn] for turn in range(scenario.interleave) for rank in dealt]
+
+
+def pipeline(scenario: Scenario) -> str:
+    """Write an uneven pipeline: E the embedding, t a layer, L head and loss, a bar behind each chunk but the last.
+
+    Source: Megatron-LM, core/transformer/pipeline_parallel_layer_layout.py.
+    """
+    written = [f"t*{count}" if count > 1 else "t" * count for count in chunks(scenario)]
+    written[0] = f"E{written[0]}"
+    runs = [(text, len(list(run))) for text, run in groupby(written[:-1])]
+    return "".join(f"({text}|)*{times}" if times > 1 else f"{text}|" for text, times in runs) + f"{written[-1]}L"
+
+
 def layout(scenario: Scenario) -> Options:
     """The options that divide the model."""
     fsdp = scenario.zero >= 2
     moments = "bf16" if scenario.optimizer == "adamw-bf16" else None
+    even = scenario.model.architecture.layers % (scenario.pp * scenario.interleave) == 0
     return [
         ("--tensor-model-parallel-size", scenario.tp),
         ("--sequence-parallel", scenario.tp > 1),
         ("--pipeline-model-parallel-size", scenario.pp),
-        ("--num-virtual-stages-per-pipeline-rank", scenario.interleave if scenario.interleave > 1 else None),
+        ("--pipeline-model-parallel-layout", None if even else pipeline(scenario)),
+        ("--num-virtual-stages-per-pipeline-rank", scenario.interleave if even and scenario.interleave > 1 else None),
         ("--context-parallel-size", scenario.cp),
         ("--expert-model-parallel-size", scenario.ep if scenario.ep > 1 else None),
         ("--use-distributed-optimizer", scenario.zero >= 1 or scenario.offload == "optimizer"),
@@ -197,9 +225,8 @@ def objection(scenario: Scenario) -> Objection | None:
     missing = unknown(architecture)
     if missing is not None:
         return Objection("model", f"Megatron-LM's GPT has no option for {missing}")
-    chunks = scenario.pp * scenario.interleave
-    if architecture.layers % chunks:
-        return Objection("pp", f"{architecture.layers} layers do not divide into {chunks} equal parts")
+    if 0 in chunks(scenario)[1:-1]:
+        return Objection("interleave", "a chunk would hold nothing", instead=1)
     if scenario.interleave > 1 and scenario.pp == 1:
         return Objection("interleave", "chunks belong to a pipeline (--pp 2 or more)", instead=1)
     if scenario.optimizer in EMERGING and scenario.zero >= 2:

@@ -8,6 +8,7 @@ from ...catalog.device import is_mixed
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
 from ...workload.parameters import bare_layers
+from . import drafts
 from .launcher import ONE_COPY, File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LEARNING_RATES, holds_format, model_name, model_notes, steps, training_notes
 from .reading import module, yaml_of
@@ -132,8 +133,11 @@ def objection(scenario: Scenario) -> Objection | None:
         return Objection("tp", "its server divides by tensors or by layers, not both", instead=1)
     if not scenario.is_training and scenario.num_devices > scenario.tp * scenario.pp:
         return ONE_COPY
-    if scenario.kv_dtype == "int8" and scenario.concurrency > 1:
-        return Objection("concurrency", "with a cache in 8 bits its server answers one request at a time")
+    if scenario.draft is not None and scenario.num_devices > 1:
+        return Objection("draft", "it drafts tokens on one machine only")
+    if (scenario.kv_dtype == "int8" or scenario.draft is not None) and scenario.concurrency > 1:
+        alone = "with a cache in 8 bits" if scenario.draft is None else "with what drafts tokens"
+        return Objection("concurrency", f"{alone} its server answers one request at a time")
     return None
 
 
@@ -146,12 +150,14 @@ def serving(scenario: Scenario) -> Launch:
             ("--prompt-concurrency", scenario.concurrency),
             ("--max-tokens", max(1, (scenario.context or 1) - scenario.prompt)),
             ("--kv-bits", 8 if scenario.kv_dtype == "int8" else None),
+            ("--draft-model", drafts.weights_of(scenario)),
+            ("--num-draft-tokens", scenario.drafted or None),
             ("--pipeline", scenario.pp > 1),
         ]
     )
     line = command([*hosts(scenario), "mlx_lm.server"], *options)
     text = f"its cache grows as needed: the context of {scenario.context} tokens is kept by the requests"
-    notes = (*model_notes(scenario), text, *hosts_note(scenario))
+    notes = (*model_notes(scenario), text, *drafts.notes(scenario), *hosts_note(scenario))
     return Launch((), "\n".join([*conversion(scenario), line]), notes)
 
 
@@ -205,6 +211,7 @@ LAUNCHER = Launcher(
         "n_cpu_moe": (None,),
     },
     splits=frozenset({"num_devices", "tp", "pp"}),
+    drafts=frozenset({"model"}),
     objection=objection,
     write=write,
     reader=Reader("mlx-lm", read),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from ...scenario import Scenario
@@ -40,6 +41,23 @@ def modelfile(scenario: Scenario) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def asked(scenario: Scenario, name: str) -> str:
+    """The command that asks the server: for an answer, or for the vector of a text where the model writes nothing."""
+    if scenario.model.architecture.writes:
+        return f"ollama run {name} --verbose"
+    body = json.dumps({"model": name, "input": "TEXT"})
+    return f"curl http://localhost:11434/api/embed -d '{body}'"
+
+
+def _pulled(scenario: Scenario) -> tuple[str, ...]:
+    """Say that Ollama's library may hold the file, under a tag that is not known here."""
+    if is_gguf(scenario) or is_gguf_repository(scenario):
+        return ()
+    return (
+        f"where ollama.com/library holds the model in {scenario.quant}, put its tag behind FROM: nothing to convert",
+    )
+
+
 def objection(scenario: Scenario) -> Objection | None:
     """Object to what Ollama has no word for."""
     if scenario.n_cpu_moe and not scenario.places_experts:
@@ -65,8 +83,8 @@ def write(scenario: Scenario) -> Launch:
     }
     settings = " ".join(f"{key}={value}" for key, value in variables.items())
     waits = "until ollama list > /dev/null 2>&1; do sleep 1; done"
-    line = f"{settings} ollama serve &\n{waits}\nollama create {name} -f {MODELFILE}\nollama run {name} --verbose"
-    texts = () if is_in_library(scenario) else llama_cpp.notes(scenario)
+    line = f"{settings} ollama serve &\n{waits}\nollama create {name} -f {MODELFILE}\n{asked(scenario, name)}"
+    texts = () if is_in_library(scenario) else (*_pulled(scenario), *llama_cpp.notes(scenario))
     serves = "a server that runs already has its own settings: stop it first (systemctl stop ollama)"
     return Launch((File(MODELFILE, modelfile(scenario)),), line, (*texts, serves))
 

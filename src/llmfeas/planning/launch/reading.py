@@ -10,12 +10,13 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from ...catalog.source import parse_yaml
 from ...units import MIB
 from .launcher import Launch
+from .shell import IN_BACKGROUND
 
 LIMIT_SECONDS = 180.0
 MOST_CHARACTERS = 4 * MIB
@@ -38,6 +39,15 @@ def arguments(launch: Launch) -> list[str]:
     return line[next(place for place, word in enumerate(line) if "=" not in word) :]
 
 
+def commands(launch: Launch, *program: str) -> Iterator[list[str]]:
+    """Yield what stands behind a program in each of its commands, as a machine runs them on which variables are 1."""
+    for text in launch.command.replace("\\\n", " ").splitlines():
+        line = shlex.split(re.sub(r"\$\{?\w+\}?", "1", text.removesuffix(IN_BACKGROUND)))
+        behind = [*dropwhile(lambda word: "=" in word, line)]
+        if tuple(behind[: len(program)]) == program:
+            yield behind[len(program) :]
+
+
 def module(name: str) -> Any:
     """A module of an engine.
 
@@ -54,6 +64,8 @@ def module(name: str) -> Any:
 
 def yaml_of(folder: Path, name: str) -> dict[str, Any]:
     """The contents of a YAML file."""
+    from ...catalog.source import parse_yaml  # plans know the launchers, where no YAML is read
+
     return dict(parse_yaml((folder / name).read_text(encoding="utf-8"), name).data)
 
 

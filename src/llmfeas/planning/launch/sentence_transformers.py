@@ -184,6 +184,7 @@ LAUNCHER = Launcher(
         **trainer.CHOICES,
         "precision": tuple(dict.fromkeys((*TYPES, *trainer.CHOICES["precision"]))),
         "quant": ("none", "nf4", "int8"),
+        "transformers": ("5",),
         "zero": (0,),
         "dropout": (None,),
         **WHOLE,

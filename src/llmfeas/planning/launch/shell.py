@@ -86,3 +86,11 @@ def command(program: Sequence[Word], *options: Sequence[Word]) -> str:
     parts = [" ".join(word(each) for each in part) for part in (program, *options)]
     line = " ".join(parts)
     return line if len(line) <= WIDTH else " \\\n  ".join(parts)
+
+
+IN_BACKGROUND = " &"
+
+
+def started(line: str) -> str:
+    """A command that runs beside those that follow."""
+    return line + IN_BACKGROUND

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request, peers
+from . import drafts
 from .launcher import ONE_COPY, WHOLE, File, Launch, Launcher, Objection, Reader
 from .names import model_name
 from .reading import knows_options
@@ -38,9 +39,26 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings["moe_expert_parallel_size"] = scenario.ep
     if peers(scenario) > 1:
         settings["enable_attention_dp"] = True
+    settings |= speculation(scenario)
     if scenario.enforce_eager:
         settings["cuda_graph_config"] = None
     return settings
+
+
+METHODS = {"model": "DraftTarget", "mtp": "MTP", "eagle": "Eagle3"}
+"""What drafts in its words (TensorRT-LLM, docs/source/features/speculative-decoding.md)."""
+
+
+def speculation(scenario: Scenario) -> dict[str, object]:
+    """What drafts tokens ahead; a model of its own runs without the overlap of steps, and MTP counts its layers."""
+    kind = drafts.kind_of(scenario)
+    if kind is None:
+        return {}
+    found: dict[str, object] = {"decoding_type": METHODS[kind], "max_draft_len": scenario.drafted}
+    if kind == "mtp":
+        return {"speculative_config": {**found, "num_nextn_predict_layers": scenario.drafted}}
+    alone = {"disable_overlap_scheduler": True} if kind == "model" else {}
+    return {"speculative_config": {**found, "speculative_model_dir": drafts.weights_of(scenario)}, **alone}
 
 
 def objection(scenario: Scenario) -> Objection | None:
@@ -76,6 +94,7 @@ LAUNCHER = Launcher(
         **WHOLE,
     },
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
+    drafts=frozenset(METHODS),
     objection=objection,
     write=write,
     reader=Reader("tensorrt-llm", knows_options("trtllm-serve", "serve", "--help")),

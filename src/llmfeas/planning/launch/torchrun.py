@@ -7,7 +7,7 @@ from pathlib import Path
 from ...record import replace
 from ...scenario import Scenario
 from . import accelerate, trainer
-from .launcher import Launch, Reader
+from .launcher import Launch, Objection, Reader
 from .reading import module, read_recipe, words
 from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
 
@@ -25,13 +25,20 @@ def processes(nodes: Nodes) -> list[list[Word]]:
     ]
 
 
+def objection(scenario: Scenario) -> Objection | None:
+    """Object to what FSDP does not do, and to the Trainer that has only its first version."""
+    if trainer.is_sharded(scenario) and scenario.transformers != "5":
+        return Objection("transformers", "its Trainer has no second version of FSDP", instead="5")
+    return trainer.fsdp_objection(scenario)
+
+
 def write(scenario: Scenario) -> Launch:
     """Write the recipe with FSDP's settings, and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
     if trainer.is_sharded(scenario):
         arguments |= {"fsdp": True, "fsdp_config": trainer.fsdp(scenario)}
-        arguments |= {"activation_checkpointing": False, "activation_checkpointing_kwargs": None}
+        arguments |= trainer.left_to_fsdp(scenario)
     line = command(["torchrun"], *processes(nodes), [trainer.PROGRAM, trainer.RECIPE])
     files = (trainer.recipe(scenario, arguments), trainer.program())
     return Launch(files, line, (*trainer.notes(scenario), *nodes_note(nodes)))
@@ -48,9 +55,9 @@ LAUNCHER = replace(
     accelerate.LAUNCHER,
     id="torchrun-fsdp",
     name="torchrun with FSDP",
-    release="torch 2.13, transformers 5.23, peft 0.21",
+    release="torch 2.13, transformers {transformers}, peft 0.21",
     backends=accelerate.LAUNCHER.backends - {"metal"},
-    objection=trainer.fsdp_objection,
+    objection=objection,
     write=write,
     reader=Reader("torch", read),
 )

@@ -40,6 +40,7 @@ CHOICES: Mapping[str, tuple[object, ...]] = {
     "optimizer": tuple(OPTIMIZERS),
     "checkpointing": ("none", "full"),
     "quant": ("none", "nf4", "int8", "gptq-int4", "awq-int4"),
+    "transformers": ("5", "4"),
 }
 """What a recipe can say to Trainer."""
 ATTENTION = {"flash": "sdpa", "eager": "eager"}
@@ -91,7 +92,8 @@ def auto_class(scenario: Scenario) -> str:
         return "AutoModelForMaskedLM" if architecture.predicts else "AutoModelForSequenceClassification"
     if architecture.source is not None:
         return "AutoModelForSeq2SeqLM"
-    return "AutoModelForMultimodalLM" if architecture.tower_parameters else "AutoModelForCausalLM"
+    beside_towers = "AutoModelForMultimodalLM" if scenario.transformers == "5" else "AutoModelForImageTextToText"
+    return beside_towers if architecture.tower_parameters else "AutoModelForCausalLM"
 
 
 TASK_TYPES: Mapping[str, str | None] = {
@@ -180,6 +182,16 @@ def optimizer(scenario: Scenario) -> str:
     return OPTIMIZERS.get(scenario.optimizer, "adamw_torch")
 
 
+RECOMPUTES = {"5": "activation_checkpointing", "4": "gradient_checkpointing"}
+"""Trainer's word for recomputing activations, by its release."""
+
+
+def left_to_fsdp(scenario: Scenario) -> dict[str, object]:
+    """The arguments by which Trainer leaves recomputation to FSDP."""
+    word = RECOMPUTES[scenario.transformers]
+    return {word: False, f"{word}_kwargs": None}
+
+
 def training(scenario: Scenario) -> dict[str, object]:
     """The arguments of transformers' TrainingArguments that the recipe decides."""
     arguments: dict[str, object] = {
@@ -191,7 +203,7 @@ def training(scenario: Scenario) -> dict[str, object]:
         "optim": optimizer(scenario),
         "bf16": scenario.precision == "bf16-mixed",
         "fp16": scenario.precision == "fp16-mixed",
-        "activation_checkpointing": scenario.checkpointing == "full",
+        RECOMPUTES[scenario.transformers]: scenario.checkpointing == "full",
         "report_to": "none",
     }
     if scenario.precision == "tf32":
@@ -207,13 +219,13 @@ def training(scenario: Scenario) -> dict[str, object]:
     if scenario.optimizer == "sgd-momentum":
         arguments["optim_args"] = "momentum=0.9"
     if scenario.checkpointing == "full":
-        arguments["activation_checkpointing_kwargs"] = {"use_reentrant": False}
+        arguments[f"{RECOMPUTES[scenario.transformers]}_kwargs"] = {"use_reentrant": False}
     if scenario.device.backend == "cpu":
         arguments["use_cpu"] = True
     return arguments
 
 
-PACKAGES = ("torch", "transformers>=5.23", "accelerate", "datasets", "peft")
+PACKAGES = ("torch", "transformers{pin}", "accelerate", "datasets", "peft")
 """What the program on Trainer takes."""
 
 

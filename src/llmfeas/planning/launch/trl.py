@@ -52,8 +52,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= _rollouts(scenario) if scenario.response_length else {}
         settings |= {"precompute_ref_log_probs": True} if scenario.reference == "precomputed" else {}
     if trainer.is_sharded(scenario):
-        settings["activation_checkpointing"] = False
-        settings.pop("activation_checkpointing_kwargs", None)
+        settings |= trainer.left_to_fsdp(scenario)
     if scenario.trains_adapters:
         settings |= {
             "use_peft": True,
@@ -88,6 +87,7 @@ def _rollouts(scenario: Scenario) -> dict[str, object]:
     if scenario.colocate == "true":
         settings["vllm_gpu_memory_utilization"] = scenario.gpu_memory_utilization
         settings["vllm_tensor_parallel_size"] = rollout_tp(scenario)
+        settings["vllm_max_model_length"] = scenario.seq_len
         settings |= {"vllm_enable_sleep_mode": True} if scenario.sleep == "true" else {}
     return settings
 
@@ -132,7 +132,8 @@ def _of_rollouts(scenario: Scenario) -> Iterator[str]:
     if not {"teacher", "reward_model"} & dict(scenario.beside).keys():
         yield f"put accuracy_reward, or a function of your own as module.function, in place of {REWARD}"
     if scenario.colocate != "true":
-        served = f"trl vllm-serve --model {model_name(scenario)} --tensor_parallel_size {rollout_tp(scenario)}"
+        sizes = f"--tensor_parallel_size {rollout_tp(scenario)} --max_model_len {scenario.seq_len}"
+        served = f"trl vllm-serve --model {model_name(scenario)} {sizes}"
         yield f"start the server that writes on the other devices first: {served}"
 
 
@@ -166,7 +167,7 @@ LAUNCHER = replace(
     accelerate.LAUNCHER,
     id="trl",
     name="TRL",
-    release="TRL 1.16, transformers 5.23, peft 0.21",
+    release="TRL 1.16, transformers {transformers}, peft 0.21",
     install=(*trainer.PACKAGES, "trl>=1"),
     needs=needs,
     tasks=("finetune", "lora", "qlora", "dpo", "grpo", "distill", "reward"),

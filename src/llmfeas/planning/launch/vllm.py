@@ -10,10 +10,11 @@ from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
 from ...workload.serving import longest_request, peers
+from . import drafts, pools
 from .launcher import Launch, Launcher, Objection, Reader
 from .names import holds_format, model_name, model_notes, pair_notes
-from .reading import arguments, module
-from .shell import Variable, Word, command, flags, nodes_note, nodes_of
+from .reading import commands, module
+from .shell import Variable, Word, command, flags, nodes_note, nodes_of, started
 
 DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 IN_CHECKPOINT = (
@@ -30,7 +31,9 @@ TEMPLATES = "examples/pooling/score/template of vLLM"
 
 
 def replicas(scenario: Scenario) -> int:
-    """Count the copies of the model that serve side by side: devices / (tp x pp)."""
+    """Count the copies of the model that one server has side by side: devices / (tp x pp), one in pools."""
+    if scenario.disaggregate is not None:
+        return 1
     return max(1, scenario.num_devices // (scenario.tp * scenario.pp))
 
 
@@ -60,6 +63,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--data-parallel-size", copies if copies > 1 else None),
             ("--enable-expert-parallel", scenario.ep > 1),
             ("--cpu-offload-gb", offloaded),
+            ("--speculative-config", speculation(scenario)),
             ("--nnodes", nodes.count if nodes.several else None),
             ("--node-rank", Variable("NODE_RANK") if nodes.several else None),
             ("--master-addr", Variable("MASTER_ADDR") if nodes.several else None),
@@ -80,6 +84,19 @@ def _overrides(scenario: Scenario) -> str | None:
     return json.dumps(fields)
 
 
+METHODS = {"model": "draft_model", "mtp": "mtp", "eagle": "eagle3"}
+"""What drafts in its words (vllm 0.26, config/speculative.py)."""
+
+
+def speculation(scenario: Scenario) -> str | None:
+    """What drafts tokens ahead, as its JSON; None where nothing does."""
+    kind, draft = drafts.kind_of(scenario), drafts.weights_of(scenario)
+    if kind is None:
+        return None
+    model = {} if draft is None else {"model": draft}
+    return json.dumps({"method": METHODS[kind], **model, "num_speculative_tokens": scenario.drafted})
+
+
 def precision_objection(scenario: Scenario) -> Objection | None:
     """Object to fp32 where kernels unpack weights."""
     if scenario.quant in ("awq-int4", "gptq-int4", "gptq-int8") and scenario.precision == "fp32":
@@ -98,6 +115,8 @@ def objection(scenario: Scenario) -> Objection | None:
     """Object to what vLLM ties together."""
     if scenario.device.backend == "tpu" and nodes_of(scenario).several:
         return Objection("num_devices", "on TPUs of several hosts it runs under Ray, which is set up apart from it")
+    if scenario.disaggregate is not None and nodes_of(scenario).several:
+        return pools.SEVERAL
     group = scenario.tp * replicas(scenario)
     if scenario.ep > 1 and scenario.ep != group:
         return Objection("ep", f"it divides experts over tp x replicas = {group} devices or not at all", instead=1)
@@ -112,7 +131,7 @@ def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> 
         texts = [*model_notes(scenario)]
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
-    return texts
+    return [*texts, *drafts.notes(scenario)]
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
@@ -121,8 +140,44 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
     return (*weights_notes(scenario), *pairs, *nodes_note(nodes_of(scenario), "; on all but the first add --headless"))
 
 
+TRANSFER = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+"""How caches go from a server that reads to one that writes (vllm, docs/features/nixl_connector_usage.md)."""
+PORTS, SIDE_CHANNEL, PROXY = 8100, 5600, 8000
+
+
+def disaggregated(scenario: Scenario) -> Launch:
+    """Write a server for each copy of the model, and the proxy before them."""
+    lines, known = [], list(pools.servers(scenario))
+    for server in known:
+        channel = f"VLLM_NIXL_SIDE_CHANNEL_PORT={SIDE_CHANNEL + server.index}"
+        options: list[list[Word]] = [
+            *settings(server.scenario),
+            ["--port", PORTS + server.index],
+            ["--kv-transfer-config", json.dumps(TRANSFER)],
+        ]
+        program = [f"CUDA_VISIBLE_DEVICES={server.devices}", channel, "vllm", "serve", model_name(scenario)]
+        lines.append(started(command(program, *options)))
+    proxy: list[list[Word]] = [["--port", PROXY]]
+    for name, reads in (("prefiller", True), ("decoder", False)):
+        ports = [PORTS + server.index for server in known if server.reads is reads]
+        proxy += [[f"--{name}-hosts", *[pools.HERE] * len(ports)], [f"--{name}-ports", *ports]]
+    lines.append(command(["python", "toy_proxy_server.py"], *proxy))
+    where = (
+        "toy_proxy_server.py is in vLLM's repository (tests/v1/kv_connector/nixl_integration): copy it beside this; "
+        f"requests go to port {PROXY}"
+    )
+    return Launch((), "\n".join(lines), (*notes(scenario), where))
+
+
+def needs(scenario: Scenario) -> tuple[str, ...]:
+    """What carries caches from one server to another."""
+    return ("nixl",) if scenario.disaggregate is not None else ()
+
+
 def write(scenario: Scenario) -> Launch:
     """Write the command; vLLM needs no file."""
+    if scenario.disaggregate is not None:
+        return disaggregated(scenario)
     line = command(["vllm", "serve", model_name(scenario)], *settings(scenario))
     return Launch((), line, notes(scenario))
 
@@ -134,7 +189,8 @@ def read(launch: Launch, folder: Path) -> None:
         platforms._current_platform = platforms.current_platform = module("vllm.platforms.cpu").CpuPlatform()
     options = module("vllm.entrypoints.common.cli_args")
     parser = options.make_arg_parser(module("vllm.utils.argparse_utils").FlexibleArgumentParser())
-    options.validate_parsed_serve_args(parser.parse_args(arguments(launch)[2:]))
+    for line in commands(launch, "vllm", "serve"):
+        options.validate_parsed_serve_args(parser.parse_args(line))
 
 
 LAUNCHER = Launcher(
@@ -142,6 +198,7 @@ LAUNCHER = Launcher(
     name="vLLM",
     release="vLLM 0.33",
     install=("vllm",),
+    needs=needs,
     tasks=("inference",),
     backends=frozenset({"cuda", "rocm", "tpu", "xpu", "cpu", "hpu"}),
     choices={
@@ -154,6 +211,8 @@ LAUNCHER = Launcher(
         "n_cpu_moe": (None,),
     },
     splits=frozenset({"num_devices", "tp", "pp", "ep"}),
+    drafts=frozenset(METHODS),
+    disaggregates=frozenset({"cuda"}),
     objection=objection,
     write=write,
     reader=Reader("vllm", read),
