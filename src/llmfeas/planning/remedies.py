@@ -71,6 +71,8 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
         larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
     if kept or larger:
         return [*kept, *larger]
+    if search.ended:
+        search.open_last()
     for tier in range(hardware_tier + 1, len(scenario.tables.changes.tiers)):
         ways = _fewest(search, list(_of_tiers(every, (tier,)))) or _fewest(
             search, list(_of_tiers(every, range(tier + 1)))
