@@ -28,6 +28,8 @@ MOST_CHANGES = 2
 MOST_TOGETHER = 3
 """Changes that go together where no one or two surely do."""
 MOST_DOUBLINGS = 6
+LAST_WORK = 300
+"""Work beyond that of a search, for what alters the job: it is tried last, and may be the only way."""
 SURELY = ("feasible",)
 FREE = ("device", "num_devices", "tp", "pp", "ep")
 """What a plan for a server may choose anew."""
@@ -72,7 +74,7 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     if kept or larger:
         return [*kept, *larger]
     if search.ended:
-        search.open_last()
+        search.most_work = search.work + LAST_WORK
     for tier in range(hardware_tier + 1, len(scenario.tables.changes.tiers)):
         ways = _fewest(search, list(_of_tiers(every, (tier,)))) or _fewest(
             search, list(_of_tiers(every, range(tier + 1)))

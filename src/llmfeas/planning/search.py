@@ -37,8 +37,6 @@ TIGHT = 0.9
 """Pain of memory that may run out: a milder change that is tight comes before the next harsher one."""
 MOST_WORK = 3000
 """Work of a search, about half a millisecond each; what is not tried by then is left out, and said."""
-LAST_WORK = 300
-"""Work beyond that, for what alters the job: it is tried last, and may be the only way."""
 LOAD_WORK = 20
 RANGES_WORK = 60
 """What following a load counts for, and what its ranges do on top."""
@@ -261,10 +259,6 @@ class Search:
         spent = self.work >= self.most_work
         self.ended = self.ended or spent
         return spent
-
-    def open_last(self) -> None:
-        """Allow the work that is kept for the last changes."""
-        self.most_work = max(self.most_work, self.work) + LAST_WORK
 
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
