@@ -242,6 +242,7 @@ class Run:
             if request.end < 0.0:
                 self.reading.remove(request)
             self._leave(request)
+            self.first_waits_for = "pool"
             self._count_waits(request)
             request.end, request.turn = -1.0, request.turn + 1
             request.left = request.prompt * (1 - self.hit) + request.made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import floor, hypot
+from typing import TYPE_CHECKING
 
 from ..catalog.device import Device
 from ..catalog.serving_pool import ServingPool, default_gib, step_value
@@ -18,7 +19,9 @@ from ..workload.stages import stages
 from .inference import InferenceMemory
 from .runtime import NORMAL_90, own_memory
 from .usable import reported_bytes, usable_part
-from .written_requests import WrittenRequests, as_written, written_requests
+
+if TYPE_CHECKING:
+    from .written_requests import WrittenRequests
 
 GRAPH_STEP = 8
 """Graphs are captured for every so many sequences."""
@@ -49,6 +52,8 @@ class ServingRoom(Published):
     """Cache of one request of the whole context on one device."""
     together: AtOnce = hidden()
     """How many of the requests that are asked for run at once in its cache."""
+    is_free: bool = hidden(default=True)
+    """Whether as much of the device is free as its share, where it looks for that."""
     refusal: Note | None = hidden(default=None)
     """Why it does not start, or does not run all requests at once, whatever the room."""
     doubt: Note | None = hidden(default=None)
@@ -87,9 +92,11 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
     """
     pool = pool_of(scenario)
     assert pool is not None
-    each, written = tensors.cache_bytes / sequences_of(scenario), written_requests(scenario)
-    if written is not None:
-        tensors = as_written(tensors, sequences_of(scenario), written)
+    each, written = tensors.cache_bytes / sequences_of(scenario), None
+    if scenario.has_load:
+        from .written_requests import with_written
+
+        tensors, written = with_written(scenario, tensors)
     held = _Held.of(scenario, tensors, pool)
     own = own_memory(scenario)
     base = held.base if own is None else held.base * own.factor
@@ -234,10 +241,13 @@ def _room(
     context, copies = scenario.context or 1, replicas(scenario)
     at_once = room.scaled(1 / each) if each else Range.exact(float(scenario.max_num_seqs or 1))
     most = float(scenario.max_num_seqs or 1)
-    refusal = _not_free(scenario, pool, held) or _no_room(scenario, left, each)
+    greedy = _not_free(scenario, pool, held)
+    # a smaller share of the device makes no room
+    refusal = _no_room(scenario, held, left, each) or greedy
     starts = refusal is None
     return ServingRoom(
         starts=starts,
+        is_free=greedy is None,
         kv_pool_bytes=room,
         kv_pool_tokens=at_once.scaled(context),
         requests_at_once=Range(*(copies * min(most, value) for value in (at_once.low, at_once.expected, at_once.high))),
@@ -271,13 +281,16 @@ def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None
     return Note("server-refuses", text)
 
 
-def _no_room(scenario: Scenario, left: float, each: float) -> Note | None:
+def _no_room(scenario: Scenario, held: _Held, left: float, each: float) -> Note | None:
     """Say when one request of the whole context finds no room."""
     if left >= each:
         return None
     name, context = scenario.engine_record.name, scenario.context or 1
     if left <= 0:
-        text = f"{name} refuses to start: weights and passes leave no room for a cache in its share of the device"
+        text = (
+            f"{name} refuses to start: with its passes, weights of {format_bytes(held.weights)} take "
+            f"{format_bytes(-left)} more than its share of the device"
+        )
     else:
         text = (
             f"{name} refuses to start: its share of the device has room for a cache of {format_bytes(left)}, "

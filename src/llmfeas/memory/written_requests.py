@@ -43,6 +43,12 @@ def written_requests(scenario: Scenario) -> WrittenRequests | None:
     return WrittenRequests(held, each, each * entry_tokens(lengths, policy) / held)
 
 
+def with_written(scenario: Scenario, found: InferenceMemory) -> tuple[InferenceMemory, WrittenRequests | None]:
+    """The memory of a server with what the requests of its load hold, and that; unchanged where they hold all."""
+    written = written_requests(scenario)
+    return (found, None) if written is None else (as_written(found, sequences_of(scenario), written), written)
+
+
 def as_written(found: InferenceMemory, sequences: int, requests: WrittenRequests) -> InferenceMemory:
     """The memory of a server whose requests hold what they have written, at most their whole contexts."""
     cache = min(sequences * requests.request_bytes + requests.free_bytes, found.cache_bytes)

@@ -28,7 +28,7 @@ from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, hardware_named
 from .bisection import largest
-from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
+from .change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
 from .trials import Trials
 
@@ -277,7 +277,7 @@ class Search:
             self._shares[changes[0]] = share
             if settled.scenario.is_training and settled.scenario.num_devices == 1:
                 self._bare[changes[0]] = sum(counted.memory.components[name] for name in STAYING) / usable
-        if hopeless or share > 1:
+        if hopeless or share > 1 or changes_format(settled.scenario, self.requested, changes):
             self.note(changes, share + hopeless)
             return None
         if is_followed(settled.scenario):

@@ -278,7 +278,8 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     if host and not (memory or named) and device.has_host_memory:
         named = host / together  # what the host has is what its processors have
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
-    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
+    own_size: Origin = "default" if device.kind == "cpu" and not (own or device.memory_options_gib) else "device"
+    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else own_size
     draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device", "reserve_bytes")
     _settle_wired_limit(draft, device, catalog.tables.runtime)
     if host is None:
