@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from llmfeas.errors import UsageError
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.render.estimate import report
 from llmfeas.render.table import rendered
@@ -29,3 +32,9 @@ def test_the_reason_is_the_one_that_no_setting_mends() -> None:
 def test_another_format_is_a_way_by_its_name() -> None:
     ways = [way for way in answer(DESK).remedies or () if "device" not in way.changes]
     assert ways and all("quant" in way.changes for way in ways)
+
+
+def test_a_context_that_is_proposed_has_room_for_an_answer() -> None:
+    with pytest.raises(UsageError, match="longer than --context 500") as error:
+        bare_answer({"model": "llama-3-8b", "device": "t4", "task": "inference", "prompt": 1000, "context": 500})
+    assert "--context 1512, for an answer of 512 tokens" in str(error.value.hint)

@@ -322,8 +322,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
         scenario = layout.serving_layout(scenario, draft, engine.serving.split)
-    scenario = scenario if is_open else _laid_out(scenario, draft)
-    scenario = within_what_is_free(scenario)
+    scenario = scenario if is_open else within_what_is_free(_laid_out(scenario, draft))
     is_open = is_open or formats.is_open(scenario, draft)
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
