@@ -12,7 +12,7 @@ from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from ..scenario import Scenario
 from .axes import axes_of
-from .change import Axis, Changes, tier_of, together
+from .change import AUTO, Axis, Changes, tier_of, together
 from .change import change as make_change
 from .hardware import OWN, devices_text, rented_groups
 from .search import Search, Way
@@ -93,7 +93,13 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     from .solve.fleet import fewest
 
     open_ = {name: value for name, value in search.request.items() if name in keep or name not in FREE}
-    found, _ = fewest({**open_, "device": scenario.device.id}, catalog, sure=search.wanted == SURELY)
+    asked, sure = {**open_, "device": scenario.device.id}, search.wanted == SURELY
+    found, _ = fewest(asked, catalog, sure=sure)
+    if found is not None and found.gives_up:  # nobody rents a part of a machine: as published in as many is better
+        published, _ = fewest({**asked, "quant": AUTO}, catalog, sure=sure)
+        node = max(1, scenario.devices_per_node)
+        if published is not None and -(-published.count // node) <= -(-found.count // node):
+            found = published
     if found is None or found.estimate.verdict.status not in search.wanted:
         return None
     if (found.count, found.copy) == (scenario.num_devices, scenario.tp * scenario.pp):
