@@ -120,3 +120,23 @@ def test_a_change_beyond_all_numbers_has_no_share(run: Run, tmp_path: Path) -> N
         (tmp_path / f"{name}.json").write_text(json.dumps(estimate))
     result = run("diff", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--json")
     assert changed(result)["result.x"]["relative"] is None
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_reasons_are_sentences_and_what_nobody_said_is_apart(run: Run, store: Callable[..., str], form: str) -> None:
+    before, after = store("a", "-d", "rtx-4090", "-t", "inference"), store("b", "-d", "h100-sxm", "-t", "inference")
+    text = run("diff", before, after, "--format", form).out
+    words = " ".join(text.split())
+    assert '{"code"' not in text and "tokens/s" in words and "an hour" in words and "kWh" in words
+    kinds = {path: change["kind"] for path, change in changed(run("diff", before, after, "--json")).items()}
+    assert (kinds["inputs.device"], kinds["inputs.price"]) == ("input", "settled")
+
+
+def test_what_differs_by_less_than_is_shown_is_counted_alone(run: Run, store: Callable[..., str]) -> None:
+    before = store("a", "-d", "rtx-4090", "-t", "inference")
+    envelope = json.loads(Path(before).read_text())
+    envelope["result"]["memory"]["usable_bytes"] *= 1.00001
+    after = Path(before).with_name("b.json")
+    after.write_text(json.dumps(envelope))
+    shown = " ".join(run("diff", before, str(after)).out.split())
+    assert "1 of them by less than is shown" in shown and "usable" not in shown

@@ -148,11 +148,24 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("Model GiB", "✓ qwen3-8b", "not Speed as a multiple"),
     ),
+    (
+        "estimate -m gemma-3-27b -d rtx-4070ti -t inference",
+        0,
+        ("larger ones fit with more layers in main memory only",),
+    ),
+    # nobody said how much memory is beside a processor
+    ("estimate -m gemma-3-27b -d 'core i5-8250u' -t inference", 0, ("32 GiB of main memory (--memory)",)),
     # what may not fit as a whole llama.cpp fits by itself, and the screen says so
     (
         "estimate -m llama-3.3-70b -d 2xrtx-3090 -t inference",
         0,
-        ("✓ feasible", "not surely fits", "smallest usual format", "llama.cpp then leaves up to", "on the host"),
+        (
+            "✓ feasible",
+            "not surely fits",
+            "smallest usual format; larger ones fit with some layers in main memory only",
+            "llama.cpp then leaves up to",
+            "on the host",
+        ),
     ),
     ("estimate -m qwen3.6-35b-a3b -d rtx-4090 -t inference", 0, ("✓ feasible", "q4_k_m", "inference, 8 bits ✓")),
     # a way that surely does, of two small changes, before one of much slower steps

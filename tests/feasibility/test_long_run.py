@@ -93,3 +93,10 @@ def test_the_screen_says_how_much_of_the_time_is_useful() -> None:
     text = " ".join(phrase.text for line in topic.paragraphs for phrase in line)
     assert "useful" in text.replace("\u00a0", " ")
     assert not failure_topics(None)
+
+
+@pytest.mark.parametrize(("device", "hosts"), [("72xgb200", 9), ("v5p-1024", 64), ("64xh100-sxm", 8)])
+def test_hosts_of_a_rack_or_pod_fail_and_write_each_by_itself(device: str, hosts: int) -> None:
+    """One domain of links is not one machine to a failure, nor to storage."""
+    settled = resolution({"model": "llama-3-70b", "device": device, "task": "pretrain", "tokens": "1T"}, catalog())
+    assert estimate(settled).long_run is not None and settled.scenario.storage_gb_per_s == hosts

@@ -267,3 +267,22 @@ def test_stages_work_on_a_pass_each() -> None:
         for count in (1, 2)
     )
     assert two["expected"] > 1.25 * one["expected"]
+
+
+@pytest.mark.parametrize("users", [80, 100, 106, 108, 120])
+def test_verdict_and_load_agree_on_how_many_run_at_once(users: int) -> None:
+    """Requests hold what they have written so far: the memory counts them as the load does."""
+    asked = {"model": "gpt-oss-120b", "gpu_memory_utilization": 0.95, "prompt": 1000, "output": 500}
+    found = served(**asked, concurrency=users, max_num_seqs=users)
+    under_load = found.load
+    assert under_load is not None and under_load.waiting is not None
+    assert (under_load.waiting.expected < 0.5) == (found.verdict.memory != "exceeds")
+    if found.verdict.memory == "exceeds":
+        ran = int(under_load.running.expected)
+        assert f"room for {ran} of {users} requests at once, which hold" in found.verdict.reasons[0].message
+
+
+def test_requests_without_lengths_hold_the_whole_context() -> None:
+    asked = {"model": "gpt-oss-120b", "gpu_memory_utilization": 0.95, "context": 1500, "max_num_seqs": 100}
+    found = bare_answer({**SERVED, **asked, "concurrency": 100})
+    assert found.verdict.memory == "exceeds" and "of 1500 tokens at once" in found.verdict.reasons[0].message

@@ -73,3 +73,10 @@ def test_a_kind_of_model_that_an_engine_lacks_is_lacked_whatever_its_code() -> N
     heard = {"model": "whisper-large-v3", "device": "a100-80gb"}
     assert bare_answer({**heard, "task": "finetune", "engine": "unsloth"}).verdict.software == "supported"
     assert bare_answer({**heard, "task": "inference", "engine": "vllm"}).verdict.software == "supported"
+
+
+@pytest.mark.parametrize(("engine", "limited"), [("llama.cpp", False), ("ollama", False), ("vllm", True)])
+def test_mxfp4_is_unpacked_by_those_without_kernels_in_whole_numbers(engine: str, limited: bool) -> None:
+    asked = {"model": "gpt-oss-20b", "device": "rtx-3090", "task": "inference", "engine": engine}
+    told = (reason.message for reason in bare_answer(asked).verdict.reasons)
+    assert any("unpacks mxfp4" in text for text in told) == limited

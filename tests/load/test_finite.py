@@ -31,3 +31,23 @@ def test_a_request_of_a_user_who_waited_is_on_its_way_first() -> None:
     fast, slow = load(Batch(near, EQUAL), arrivals), load(Batch(far, EQUAL), arrivals)
     assert slow.requests_per_second < fast.requests_per_second
     assert slow.ttft_seconds.p50 > fast.ttft_seconds.p50 + 0.9
+
+
+@pytest.mark.parametrize(
+    ("pool", "seqs", "requests", "cause"),
+    [(1e9, 64, 1, "compute"), (1e9, 64, 40, "queue"), (1e9, 4, 40, "max_num_seqs"), (3000.0, 64, 40, "pool")],
+)
+def test_slow_first_tokens_wait_for_what_kept_them_out(pool: float, seqs: int, requests: int, cause: str) -> None:
+    """However a batch would end that is fuller than this one ever is."""
+    _, server, _ = drawn(1, "vllm")
+    asked = replace(server, kv_pool_tokens=pool, max_num_seqs=seqs, replicas=1)
+    found = load(Batch(asked, EQUAL), Arrivals(requests=requests))
+    assert found.bound_by == cause
+
+
+def test_a_batch_that_is_never_full_keeps_nobody_waiting_for_the_cache() -> None:
+    """Requests come at a fraction of the rate at which the pool would be full."""
+    _, server, _ = drawn(1, "vllm")
+    batch = Batch(replace(server, kv_pool_tokens=20000.0, max_num_seqs=1000, replicas=1), EQUAL)
+    assert batch.limit == "pool"
+    assert load(batch, Arrivals(rate=batch.most.rate / 10, requests=50)).bound_by in ("compute", "queue")

@@ -167,3 +167,11 @@ def test_all_users_run_at_once_where_layouts_are_compared() -> None:
     asked = {"model": "llama-3-8b", "device": "8xh100-sxm", "tpot": "100ms"}
     best, copies = (solved("max-users", {**asked, **more}, catalog()).answer for more in ({}, {"tp": 1, "pp": 1}))
     assert best["concurrency"] >= copies["concurrency"]
+
+
+def test_a_format_of_fewer_bits_that_spares_no_machine_is_no_way() -> None:
+    """44 devices of 4-bit copies are six machines, as 48 as published are: nobody rents half a machine."""
+    asked = {"model": "deepseek-v3.2", "device": "8xh200", "task": "inference", "concurrency": 500}
+    asked |= {"prompt": 2000, "output": 500, "ttft": "2s", "tpot": "50ms"}
+    [way] = [way for way in nearest_remedies(asked, bare_answer(asked), catalog()) if "num_devices" in way.changes]
+    assert way.changes["num_devices"] == 48 and "quant" not in way.changes

@@ -7,6 +7,7 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.result import Estimate, MemorySize
 from llmfeas.planning.answer import answer, bare_answer
+from llmfeas.planning.hardware import device_changes
 from llmfeas.render.estimate import report
 from llmfeas.render.table import rendered
 from llmfeas.units import GIB
@@ -52,3 +53,10 @@ def test_a_size_that_nobody_said_may_be_larger_together_with_a_smaller_format() 
     assert {"memory": "128GiB", "quant": "q3_k_m"} in ways
     said = [remedy.changes for remedy in answer({**asked, "memory": "32GiB"}, catalog()).remedies]
     assert said and all("device" in way or "num_devices" in way for way in said)
+
+
+def test_nobody_changes_to_the_chip_of_a_laptop() -> None:
+    asked = bare_answer({"model": "llama-3.1-8b", "device": "arc-b580", "task": "lora"})
+    offered = [str(change.settings["device"]) for change in device_changes(asked, catalog())]
+    assert "arc-a770-16gb" in offered and "arc-a770m" not in offered
+    assert not [name for name in offered if "laptop" in catalog().devices[name].name.lower()]

@@ -90,3 +90,10 @@ def test_a_load_that_is_missed_is_said_in_a_word() -> None:
     load = {"task": "inference", "prompt": 1000, "output": 300, "concurrency": 256, "tpot": "10ms"}
     text = " ".join(screen(["llama-3-8b"], ["h100-sxm"], 100, **load).split())
     assert "tokens come slower than --tpot" in text
+
+
+def test_the_memory_that_is_assumed_of_a_machine_is_said() -> None:
+    text = screen(["llama-3.1-8b"], ["strix halo", "ryzen 7 5800x", "rtx-4090"], 100, task="inference")
+    assert "strix-halo 32 GiB" in text and "5800x 32 GiB" in text and "rtx-4090 24" not in text
+    named = screen(["llama-3.1-8b"], ["strix halo 64gb", "rtx-4090"], 100, task="inference")
+    assert "Assumed" not in named

@@ -108,13 +108,14 @@ def read_yaml(path: Path, name: str = "", *, columns: bool = False) -> Document:
         DataError: missing, unreadable, too large, not UTF-8, not YAML, or more than data (tags, bombs, duplicate keys).
     """
     name, place = printable(name or path.name, 200), printable(path, 200)
+    where = "" if name == place else f" ({place})"
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise DataError("file-missing", f"{name}: there is no such file ({place})", "Check the path.") from None
+        raise DataError("file-missing", f"{name}: there is no such file{where}", "Check the path.") from None
     except OSError as error:
-        raise DataError("file-unreadable", f"{name}: {error.strerror or 'unreadable'} ({place})", "Check it.") from None
+        raise DataError("file-unreadable", f"{name}: {error.strerror or 'unreadable'}{where}", "Check it.") from None
     if len(raw) > MAX_BYTES:
         raise _too_large(name)
     try:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ..contract import Published, published
 from ..errors import DataError, reason_of
 from ..feasibility.result import SCHEMA
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..text import printable
 from ..units import json_integer
 
@@ -23,7 +23,7 @@ LISTS = ("ladder", "memory_sizes", "uses", "remedies", "faster")
 Stored = Mapping[str, Any]
 
 
-Kind = Literal["catalog", "program", "input", "origin", "figure", "warning"]
+Kind = Literal["catalog", "program", "input", "settled", "origin", "figure", "warning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +107,11 @@ def differences(before: Stored, after: Stored) -> DiffResult:
     for kind, key in sides:
         if before.get(key) != after.get(key):
             changes.append(Difference(kind=kind, path=key, before=before.get(key), after=after.get(key)))
-    changes += _differences("input", _inputs(before, "value"), _inputs(after, "value"))
-    changes += _differences("origin", _inputs(before, "origin"), _inputs(after, "origin"))
+    origins = _inputs(before, "origin"), _inputs(after, "origin")
+    for each in _differences("input", _inputs(before, "value"), _inputs(after, "value")):
+        said = any(side.get(f"{each.path}.origin") == "given" for side in origins)
+        changes.append(each if said else replace(each, kind="settled"))
+    changes += _differences("origin", *origins)
     changes += _differences("figure", _figures(before), _figures(after))
     return DiffResult((*changes, *_differences("warning", _warnings(before), _warnings(after))))
 

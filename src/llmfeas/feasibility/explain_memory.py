@@ -100,6 +100,9 @@ def _component(estimate: Estimate, name: str, value: float, groups: tuple[Tensor
     if name == "runtime_bytes":
         return text, *runtime_formula(scenario, estimate.memory), ()
     if name == "kv_cache_bytes":
+        serving = estimate.serving
+        if serving is not None and serving.together.tokens < (scenario.context or 1):
+            text = f"keys and values of {serving.together.tokens} tokens a request: the mean while it is written"
         sequences = sequences_per_replica(scenario)
         each = number("bytes_a_sequence", value / sequences, "bytes", "model")
         return text, "sequences * bytes_a_sequence", (number("sequences", sequences), each), ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..load.batch import Batch
 from ..load.disaggregated import disaggregated
 from ..load.figures import Load
-from ..load.requests import FIXED, Arrivals, Lengths, Spread
+from ..load.requests import Arrivals
 from ..load.serve import load
 from ..load.server import POLICIES, Server, Speculation, StepSeconds
 from ..load.steady import FULL
@@ -25,7 +25,8 @@ from ..timing.inference import speed_intervals
 from ..timing.links import device_links
 from ..timing.passes import least_step_seconds, step_seconds
 from ..workload.cache import kv_cache_bytes
-from ..workload.serving import answer_tokens, cached_value_bytes, peers, replicas, widest_pass_tokens
+from ..workload.lengths import lengths_of
+from ..workload.serving import cached_value_bytes, peers, replicas, widest_pass_tokens
 from .result import Percentiles, ServedLoad
 
 if TYPE_CHECKING:
@@ -208,18 +209,6 @@ def _finite(one: float, expected: float, other: float, width: float = 1.0, least
     far = FAR * max(1.0, expected)
     found = _range(one if math.isfinite(one) else far, expected, other if math.isfinite(other) else far, width)
     return found.at_least(min(least, expected))
-
-
-def lengths_of(scenario: Scenario) -> Lengths:
-    """Lengths of prompts and answers; answers end where the context does."""
-    spread = Spread("lognormal", scenario.length_spread) if scenario.length_spread else FIXED
-    return Lengths(
-        prompt=max(1, scenario.prompt),
-        output=max(1, answer_tokens(scenario)),
-        prompt_spread=spread,
-        output_spread=spread,
-        prefix_hit=scenario.prefix_hit,
-    )
 
 
 def arrivals_of(scenario: Scenario) -> Arrivals:

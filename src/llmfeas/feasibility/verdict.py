@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal
 
 from ..memory.peak import CountedMemory, Memory, on_machine_bytes
-from ..memory.serving_room import ServingRoom
+from ..memory.serving_room import AtOnce, ServingRoom
 from ..memory.usable import pool_bytes
 from ..ranges import Range
 from ..scenario import Scenario
@@ -31,23 +31,34 @@ def memory_reason(scenario: Scenario, memory: Memory, serving: ServingRoom | Non
     device = memory.device or scenario.device.name
     if memory.verdict == "fits":
         return Note("memory-fits", f"needs {format_bytes(peak.expected)} of the {usable} usable on {device}")
+    if serving is not None and serving.starts:
+        return _cache_reason(scenario, memory, serving.together)
     if memory.verdict == "tight":
         return Note(
             "memory-tight",
             f"needs {format_bytes(peak.expected)}, at worst {format_bytes(peak.high)}, of the {usable} usable "
             f"on {device}: it may run out",
         )
-    if serving is not None and serving.starts:
-        copies, most = replicas(scenario), sequences_of(scenario)
-        where = "the cache" if copies == 1 else f"the cache of each of the {copies} copies of the model"
-        at_once = int(serving.requests_at_once.expected / copies)
-        text = f"{where} has room for {at_once} of {most} requests of {scenario.context} tokens at once"
-        return Note("memory-exceeds", text)
     missing = format_bytes(peak.expected - memory.usable_bytes)
     return Note(
         "memory-exceeds",
         f"needs {format_bytes(peak.expected)}, {missing} more than the {usable} usable on {device}",
     )
+
+
+def _cache_reason(scenario: Scenario, memory: Memory, together: AtOnce) -> Note:
+    """Say for how many of the requests a server has room: more of them wait, and none runs out."""
+    copies, most = replicas(scenario), sequences_of(scenario)
+    where = "the cache" if copies == 1 else f"the cache of each of the {copies} copies of the model"
+    whole = together.tokens >= (scenario.context or 1)
+    each = f"of {together.tokens} tokens" if whole else f"which hold {together.tokens} tokens on average as they write"
+    expected, low = (min(most, int(value)) for value in (together.at_once.expected, together.at_once.low))
+    if memory.verdict == "tight":
+        text = f"{where} has room for all {most} requests at once, at worst for {min(low, most - 1)}"
+        return Note("memory-tight", f"{text}, {each}" if not whole else f"{text}, {each} each")
+    room = f"{min(expected, most - 1)} of {most} requests"
+    text = f"{room} {each} at once" if whole else f"{room} at once, {each}"
+    return Note("memory-exceeds", f"{where} has room for {text}")
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from ..record import dataclass, fields
 from .requests import Lengths
-from .server import Server
+from .server import Policy, Server
 
 Limit = Literal["max_num_seqs", "pool", "compute"]
 
@@ -84,6 +84,16 @@ class Cycles:
         self._known[place:], self._prompts[place + 1 :] = [last], []
 
 
+def held_tokens(lengths: Lengths, policy: Policy, page_tokens: float, drafted: float) -> float:
+    """Pool tokens of a running request, mean over time: half of its last page is empty."""
+    return lengths.written(policy.reserved) + page_tokens / 2 + drafted
+
+
+def entry_tokens(lengths: Lengths, policy: Policy) -> float:
+    """Pool tokens that are free on average where it is full: half of what the next request needs to be let in."""
+    return (lengths.prompt + lengths.output * policy.reserved) / 2
+
+
 class Batch:
     """One replica of a server with requests of given lengths."""
 
@@ -97,13 +107,12 @@ class Batch:
         self.steps = max(0.0, lengths.output - 1) / server.speculation.made
         """Decoding steps of an answer."""
         spread = 1 + lengths.output_spread.squared_variation
-        held = lengths.prompt + lengths.output * spread * (1 + server.policy.reserved) / 2
-        self.held_tokens = held + server.page_tokens / 2 + self.drafted
-        """Pool tokens of a running request, mean over time."""
+        held = lengths.written(server.policy.reserved)
+        self.held_tokens = held_tokens(lengths, server.policy, server.page_tokens, self.drafted)
         self.slots_deviation = 0.0
         """Standard deviation of the requests that fit, because they hold more or less."""
-        entry = lengths.prompt + lengths.output * server.policy.reserved
-        fits = max(1.0, (server.kv_pool_tokens - entry / 2) / self.held_tokens)
+        free = entry_tokens(lengths, server.policy)
+        fits = max(1.0, (server.kv_pool_tokens - free) / self.held_tokens)
         self.slots = min(float(server.max_num_seqs), fits)
         self.slots_limit: Limit = "pool" if fits < server.max_num_seqs else "max_num_seqs"
         if self.slots_limit == "pool":

@@ -12,16 +12,19 @@ import math
 from collections import deque
 from functools import lru_cache
 from itertools import accumulate
+from typing import Final
 
 from ..errors import UsageError
 from .batch import Batch
-from .figures import Load
+from .figures import Bound, Load
 from .points import cube, quantiles
 from .requests import Arrivals, Lengths
 from .server import Server
 
 MOST = 20_000
 """Requests of one replica that are taken one by one; a load of more goes on long enough to have no end."""
+WAITED_FOR: Final[tuple[Bound, ...]] = ("queue", "max_num_seqs", "pool")
+"""What a request may wait for before it is let in."""
 MOST_PASSES = 100_000
 """Passes through the model that are followed: two seconds of them, and some megabytes."""
 
@@ -29,7 +32,10 @@ MOST_PASSES = 100_000
 class Request:
     """One request: its lengths in tokens, what is read and made of it, when its first token came."""
 
-    __slots__ = ("arrival", "end", "first", "last", "left", "made", "number", "output", "prompt", "since", "turn")
+    __slots__ = (
+        *("arrival", "end", "first", "last", "left", "made"),
+        *("number", "output", "prompt", "since", "stood", "turn"),
+    )
 
     def __init__(self, number: int, prompt: float, hit: float, output: float) -> None:
         self.number, self.prompt, self.output = number, prompt, output
@@ -40,6 +46,8 @@ class Request:
         """The step of its last token; negative while it does not decode."""
         self.turn = 0
         """How often it was thrown out."""
+        self.stood: dict[Bound, float] = {}
+        """What the first of those who wait had waited for when it came; once it is let in what it waited for itself."""
 
 
 @lru_cache(maxsize=2)
@@ -80,6 +88,9 @@ class Run:
         self.time = self.step = self.tokens = self.cached = 0.0
         self.running = 0
         self.gaps: list[tuple[float, float]] = []
+        self.stood: dict[Bound, float] = dict.fromkeys(WAITED_FOR, 0.0)
+        """Seconds for which the first of those who wait was not let in, by what it waited for."""
+        self.first_waits_for: Bound = "queue"
         self.running_seconds = self.waiting_seconds = self.held_seconds = 0.0
         while self.running or self.waiting or self.coming:
             self._advance()
@@ -95,6 +106,7 @@ class Run:
 
     def _advance(self) -> None:
         while self.coming and self.coming[0].arrival <= self.time:
+            self.coming[0].stood = dict(self.stood)
             self.waiting.append(self.coming.popleft())
         if not self.running and not self.waiting:
             self.time = self.coming[0].arrival
@@ -128,13 +140,12 @@ class Run:
             if part > 0.0:
                 pieces.append((request, part))
                 budget -= part
-        while self.waiting and budget >= 1.0 and self.running < self.server.max_num_seqs:
+        while self.waiting:
             request = self.waiting[0]
-            whole = request.left <= budget or (not pieces and budget >= self.server.max_num_batched_tokens)
-            if (not self.policy.chunked and not whole) or (
-                self.running and self._held(request, request.made) > self.room
-            ):
+            self.first_waits_for = self._waits_for(request, budget, first=not pieces)
+            if self.first_waits_for != "compute":
                 break
+            self._count_waits(request)
             part = min(request.left, budget) if self.policy.chunked else request.left
             self.reading.append(self.waiting.popleft())
             self.newest.append(request)
@@ -144,6 +155,20 @@ class Run:
             pieces.append((request, part))
             budget -= part
         return pieces
+
+    def _waits_for(self, request: Request, budget: float, *, first: bool) -> Bound:
+        """What the first of those who wait waits for; `compute` where it is let in."""
+        if self.running >= self.server.max_num_seqs:
+            return "max_num_seqs"
+        if self.running and self._held(request, request.made) > self.room:
+            return "pool"
+        whole = request.left <= budget or (first and budget >= self.server.max_num_batched_tokens)
+        return "compute" if budget >= 1.0 and (self.policy.chunked or whole) else "queue"
+
+    def _count_waits(self, request: Request) -> None:
+        """Turn the clock of a request that comes in or leaves into what it has waited, and back."""
+        if not request.first:
+            request.stood = {kind: self.stood[kind] - seconds for kind, seconds in request.stood.items()}
 
     def _read(self, pieces: list[tuple[Request, float]]) -> None:
         """Take one step that reads prompts."""
@@ -205,6 +230,8 @@ class Run:
         self.running_seconds += seconds * self.running
         self.waiting_seconds += seconds * len(self.waiting)
         self.held_seconds += seconds * self.tokens
+        if self.waiting:
+            self.stood[self.first_waits_for] += seconds
 
     def _make_room(self) -> None:
         """Throw out the newest requests while the pool has no room for a token of each."""
@@ -215,6 +242,8 @@ class Run:
             if request.end < 0.0:
                 self.reading.remove(request)
             self._leave(request)
+            self.first_waits_for = "pool"
+            self._count_waits(request)
             request.end, request.turn = -1.0, request.turn + 1
             request.left = request.prompt * (1 - self.hit) + request.made
             self.waiting.appendleft(request)
@@ -261,6 +290,22 @@ def finite(batch: Batch, arrivals: Arrivals) -> Load:
         running=run.running_seconds * server.replicas / run.time,
         waiting=run.waiting_seconds * server.replicas / run.time,
         pool_share=min(1.0, run.held_seconds / run.time / server.kv_pool_tokens),
-        bound_by="queue" if batch.limit == "compute" else batch.limit,
+        bound_by=_bound(batch, run),
         largest_rate=most,
     )
+
+
+def _bound(batch: Batch, run: Run) -> Bound:
+    """What the slowest tenth of first tokens waits for: before it is let in, and while its prompt is read."""
+    overhead, budget = batch.server.overhead_seconds, batch.budget(0.0)
+    alone = overhead + batch.reading(0.0, min(batch.own, budget)) * max(1.0, batch.own / budget)
+    shares: dict[Bound, float] = dict.fromkeys(("compute", *WAITED_FOR), 0.0)
+    late = sorted(run.requests, key=lambda one: one.first - one.arrival)
+    for one in late[-max(1, len(late) // 10) :]:
+        whole = one.first - one.arrival + overhead
+        own = min(alone * one.prompt / batch.lengths.prompt, whole)
+        for kind in ("max_num_seqs", "pool"):
+            shares[kind] += one.stood[kind]
+        shares["compute"] += own
+        shares["queue"] += whole - own - one.stood["max_num_seqs"] - one.stood["pool"]
+    return max(shares, key=lambda kind: shares[kind])

@@ -104,7 +104,11 @@ class Lengths:
     @property
     def cached(self) -> float:
         """Mean cached tokens of a request while it is decoded, over time: long answers count for longer."""
-        return self.prompt + self.output * (1 + self.output_spread.squared_variation) / 2
+        return self.written()
+
+    def written(self, reserved: float = 0.0) -> float:
+        """Mean tokens of a request over time, of prompt and answer so far, with a share of its whole answer kept."""
+        return self.prompt + self.output * (1 + self.output_spread.squared_variation) * (1 + reserved) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ def _serving_of(scenario: Scenario, _concurrency: int, _seqs: int | None) -> Cou
         return CountedMemory(_served(scenario, tensors), notes)
     from .server_releases import doubted_by_releases
 
-    found = _found(scenario, tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
+    found = _found(scenario, served.tensors, served.runtime_bytes, served.peak_bytes, served.usable_bytes)
     return CountedMemory(found, notes, doubted_by_releases(scenario, served.room))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import floor, hypot
+from typing import TYPE_CHECKING
 
 from ..catalog.device import Device
 from ..catalog.serving_pool import ServingPool, default_gib, step_value
@@ -19,8 +20,20 @@ from .inference import InferenceMemory
 from .runtime import NORMAL_90, own_memory
 from .usable import reported_bytes, usable_part
 
+if TYPE_CHECKING:
+    from .written_requests import WrittenRequests
+
 GRAPH_STEP = 8
 """Graphs are captured for every so many sequences."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Requests that the cache of one copy of the model holds at once."""
+
+    tokens: int
+    """That each holds: the whole context, or on average what a load has written of it."""
+    at_once: Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +50,10 @@ class ServingRoom(Published):
     """Requests of the whole context that the server runs at the same time, all copies of the model together."""
     request_bytes: float = hidden()
     """Cache of one request of the whole context on one device."""
+    together: AtOnce = hidden()
+    """How many of the requests that are asked for run at once in its cache."""
+    is_free: bool = hidden(default=True)
+    """Whether as much of the device is free as its share, where it looks for that."""
     refusal: Note | None = hidden(default=None)
     """Why it does not start, or does not run all requests at once, whatever the room."""
     doubt: Note | None = hidden(default=None)
@@ -53,6 +70,8 @@ class ServedMemory:
     usable_bytes: float
     runtime_bytes: float
     room: ServingRoom
+    tensors: InferenceMemory
+    """With what its requests really hold."""
 
 
 def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
@@ -64,7 +83,7 @@ def seen_bytes(runtime: Runtime, device: Device, capacity: float) -> float:
 
 
 def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
-    """The memory of a server whose tensors are `tensors`.
+    """The memory of a server whose tensors are `tensors` with requests of the whole context.
 
     Formula: pool = share x device - weights - pass - outside - graphs where it measures a pass (vLLM); share x what was
     free - weights - outside, the rest being for passes and graphs, where it does not (SGLang); share x what weights and
@@ -73,6 +92,11 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
     """
     pool = pool_of(scenario)
     assert pool is not None
+    each, written = tensors.cache_bytes / sequences_of(scenario), None
+    if scenario.has_load:
+        from .written_requests import with_written
+
+        tensors, written = with_written(scenario, tensors)
     held = _Held.of(scenario, tensors, pool)
     own = own_memory(scenario)
     base = held.base if own is None else held.base * own.factor
@@ -90,7 +114,8 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
         peak_bytes=peak,
         usable_bytes=usable,
         runtime_bytes=base + held.cache - sum(tensors.components.values()),
-        room=_room(scenario, pool, held, room, usable - base),
+        room=_room(scenario, pool, held, room, usable - base, each, written),
+        tensors=tensors,
     )
 
 
@@ -204,23 +229,43 @@ def _usable(held: _Held, pool: ServingPool, share: float, base: float) -> float:
             return held.free - (1 - share) * max(0.0, held.free - base)
 
 
-def _room(scenario: Scenario, pool: ServingPool, held: _Held, room: Range, left: float) -> ServingRoom:
-    each = held.cache / held.sequences
+def _room(
+    scenario: Scenario,
+    pool: ServingPool,
+    held: _Held,
+    room: Range,
+    left: float,
+    each: float,
+    written: WrittenRequests | None,
+) -> ServingRoom:
     context, copies = scenario.context or 1, replicas(scenario)
     at_once = room.scaled(1 / each) if each else Range.exact(float(scenario.max_num_seqs or 1))
     most = float(scenario.max_num_seqs or 1)
-    refusal = _not_free(scenario, pool, held) or _no_room(scenario, left, each)
+    greedy = _not_free(scenario, pool, held)
+    # a smaller share of the device makes no room
+    refusal = _no_room(scenario, held, left, each) or greedy
     starts = refusal is None
     return ServingRoom(
         starts=starts,
+        is_free=greedy is None,
         kv_pool_bytes=room,
         kv_pool_tokens=at_once.scaled(context),
         requests_at_once=Range(*(copies * min(most, value) for value in (at_once.low, at_once.expected, at_once.high))),
         request_bytes=each,
+        together=_together(room, each, context, written),
         refusal=refusal or _too_few(scenario, held),
         doubt=_cramped(scenario, pool, held),
         sure_share=floor(100 * (held.free - held.spare(pool)) / held.seen) / 100 if pool.share_of == "device" else None,
     )
+
+
+def _together(room: Range, each: float, context: int, written: WrittenRequests | None) -> AtOnce:
+    """The requests that one copy of the model has room for at once, by what they hold."""
+    if written is None:
+        return AtOnce(context, room.scaled(1 / each) if each else room)
+    free, own = written.free_bytes, written.request_bytes
+    at_once = Range(*(max(1.0, (value - free) / own) for value in (room.low, room.expected, room.high)))
+    return AtOnce(round(written.tokens), at_once)
 
 
 def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:
@@ -236,13 +281,16 @@ def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None
     return Note("server-refuses", text)
 
 
-def _no_room(scenario: Scenario, left: float, each: float) -> Note | None:
+def _no_room(scenario: Scenario, held: _Held, left: float, each: float) -> Note | None:
     """Say when one request of the whole context finds no room."""
     if left >= each:
         return None
     name, context = scenario.engine_record.name, scenario.context or 1
     if left <= 0:
-        text = f"{name} refuses to start: weights and passes leave no room for a cache in its share of the device"
+        text = (
+            f"{name} refuses to start: with its passes, weights of {format_bytes(held.weights)} take "
+            f"{format_bytes(-left)} more than its share of the device"
+        )
     else:
         text = (
             f"{name} refuses to start: its share of the device has room for a cache of {format_bytes(left)}, "

@@ -15,6 +15,7 @@ from ..scenario import Scenario
 from ..settle import resolution
 from ..units import GIB
 from .asked import Asked
+from .pipeline_changes import waits_in_pipeline
 
 
 def bare_answer(request: Mapping[str, object], catalog: Catalog | None = None) -> Estimate:
@@ -81,7 +82,11 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
 
         return replace(result, remedies=tuple(nearest_remedies(said, result, catalog)))
     if result.scenario.is_training:
-        return result
+        if not waits_in_pipeline(result):
+            return result
+        from .faster import fuller_pipelines
+
+        return replace(result, faster=tuple(fuller_pipelines(said, result, catalog)))
     from .faster import faster_ways, leaves_on_host
 
     return (

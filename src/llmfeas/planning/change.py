@@ -96,3 +96,11 @@ def together(changes: Sequence[Change]) -> Changes:
         if not clash((*kept, change)):
             kept = (*kept, change)
     return kept
+
+
+def changes_format(found: Scenario, asked: Scenario, changes: Sequence[Change]) -> bool:
+    """Whether changes of a server's other settings bring another format in, which is a way of its own."""
+    hardware = ("quant", "engine", "task", "device", "memory", "num_devices")
+    open_ = any(name in change.settings for change in changes for name in hardware)
+    named = asked.was_given("engine") and not asked.engine_record.serving.automatic
+    return named and not open_ and not asked.is_training and found.quant != asked.quant

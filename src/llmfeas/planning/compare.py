@@ -73,6 +73,8 @@ class ComparedDevice(Published):
     parameters: Parameters
     flops: Flops
     memory: Memory
+    memory_assumed: Added[bool]
+    """Whether its machine is sold with other sizes of memory too, and nobody said which."""
     time: TrainingTime | InferenceTime
     cost: Cost
     verdict: Verdict
@@ -113,10 +115,17 @@ class Contender:
             parameters=estimated.parameters,
             flops=estimated.flops,
             memory=estimated.memory,
+            memory_assumed=_is_assumed(scenario),
             time=estimated.time,
             cost=estimated.cost,
             verdict=estimated.verdict,
         )
+
+
+def _is_assumed(scenario: Scenario) -> bool:
+    """Whether nobody said how much memory a machine has that is sold with several sizes, or with any."""
+    origin = scenario.origins.get("memory")
+    return origin == "default" or (origin == "device" and len(scenario.device.memory_options_gib) > 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""The nearest ways to keep on the device what was left on the host: what stands below an answer that is slow for it."""
+"""What stands below an answer that is slow for want of it: the nearest ways to keep on the device what was left on the
+host, and to wait less in a pipeline.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ from .search import Search, Way
 from .selection import GAIN, worth_showing
 
 SHOWN = 2
+WORTH = 1.05
+"""So many times faster a pipeline has to be."""
 MILD = ("kv_dtype", "quant", "context")
 """Settings of one's own that make room without another machine."""
 
@@ -36,6 +40,20 @@ def faster_ways(request: Mapping[str, object], estimated: Estimate, catalog: Cat
         if ways:
             return [way.remedy for way in worth_showing(ways)[:SHOWN]]
     return []
+
+
+def fuller_pipelines(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
+    """The way to wait least in a pipeline, one that surely does before one that may; none where little is gained."""
+    search = Search(request, estimated.scenario, catalog)
+    axes = [axis for axis in axes_of(estimated, catalog) if axis.name == "interleave"]
+    tried = (search.way((change,)) for axis in axes for change in axis.alternatives)
+    best = min(
+        filter(None, tried), key=lambda way: (way.estimate.verdict.status == "tight", way.slowness), default=None
+    )
+    total = estimated.total_seconds
+    if best is None or best.total_seconds is None or total is None or total.expected < WORTH * best.total_seconds:
+        return []
+    return [best.remedy]
 
 
 def _whole(search: Search, chosen: Sequence[Axis], estimated: Estimate) -> Iterator[Way]:

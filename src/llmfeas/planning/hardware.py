@@ -157,7 +157,16 @@ class _Candidate:
     same_kind: bool
 
 
-ASKED_OF_ALL = ("released", "assumption", "by_rule", "backend", "kind", "representative", "memory_gib")
+ASKED_OF_ALL = (
+    "released",
+    "assumption",
+    "by_rule",
+    "backend",
+    "kind",
+    "representative",
+    "memory_gib",
+    "devices_per_node",
+)
 
 
 @lru_cache(maxsize=64)
@@ -168,13 +177,17 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[
     found = []
     devices, rented, oldest = catalog.devices, let(catalog), _year(own.released) - GENERATION_YEARS
     names = list(devices if own.backend == "cpu" else devices.first())
-    released, assumption, by_rule, backend, kind_of, representative, memory_gib = map(devices.reader, ASKED_OF_ALL)
+    released, assumption, by_rule, backend, kind_of, representative, memory_gib, together = map(
+        devices.reader, ASKED_OF_ALL
+    )
     for name in names:
         same, kind = backend(name) == own.backend, kind_of(name) == own.kind
         if not (representative(name) or (same and (kind or name in rented))):
             continue
         if name == own.id or _year(released(name)) < oldest or assumption(name):
             continue
+        if kind_of(name) == "consumer" and together(name) == 1:
+            continue  # soldered into a laptop
         reckoned = by_rule(name)
         if isinstance(reckoned, list | tuple) and "tflop_per_s" in reckoned:
             continue

@@ -246,7 +246,7 @@ def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     # A quantized base leaves the device only where it is divided (FSDP), which one device does not do.
     divided = scenario.method != "qlora" or scenario.num_devices > 1
     if scenario.offload != "all" and divided:
-        text = "weights and states in main memory: very slow steps"
+        text = "weights and states wait in main memory"
         yield change(scenario, "offload-all", _moving(scenario, "all", catalog), text)
 
 

@@ -12,7 +12,7 @@ from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from ..scenario import Scenario
 from .axes import axes_of
-from .change import Axis, Changes, tier_of, together
+from .change import AUTO, Axis, Changes, tier_of, together
 from .change import change as make_change
 from .hardware import OWN, devices_text, rented_groups
 from .search import Search, Way
@@ -28,6 +28,8 @@ MOST_CHANGES = 2
 MOST_TOGETHER = 3
 """Changes that go together where no one or two surely do."""
 MOST_DOUBLINGS = 6
+LAST_WORK = 300
+"""Work beyond that of a search, for what alters the job: it is tried last, and may be the only way."""
 SURELY = ("feasible",)
 FREE = ("device", "num_devices", "tp", "pp", "ep")
 """What a plan for a server may choose anew."""
@@ -71,6 +73,8 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
         larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
     if kept or larger:
         return [*kept, *larger]
+    if search.ended:
+        search.most_work = search.work + LAST_WORK
     for tier in range(hardware_tier + 1, len(scenario.tables.changes.tiers)):
         ways = _fewest(search, list(_of_tiers(every, (tier,)))) or _fewest(
             search, list(_of_tiers(every, range(tier + 1)))
@@ -89,7 +93,13 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     from .solve.fleet import fewest
 
     open_ = {name: value for name, value in search.request.items() if name in keep or name not in FREE}
-    found, _ = fewest({**open_, "device": scenario.device.id}, catalog, sure=search.wanted == SURELY)
+    asked, sure = {**open_, "device": scenario.device.id}, search.wanted == SURELY
+    found, _ = fewest(asked, catalog, sure=sure)
+    if found is not None and found.gives_up:  # nobody rents a part of a machine: as published in as many is better
+        published, _ = fewest({**asked, "quant": AUTO}, catalog, sure=sure)
+        node = max(1, scenario.devices_per_node)
+        if published is not None and -(-published.count // node) <= -(-found.count // node):
+            found = published
     if found is None or found.estimate.verdict.status not in search.wanted:
         return None
     if (found.count, found.copy) == (scenario.num_devices, scenario.tp * scenario.pp):

@@ -28,7 +28,7 @@ from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, hardware_named
 from .bisection import largest
-from .change import AUTO, Axis, Change, Changes, clash, picked, settings_of
+from .change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
 from .trials import Trials
 from .writable import is_written
@@ -168,6 +168,7 @@ class Search:
         self.tries = 0
         self.work = 0
         """Questions settled, layouts weighed and loads followed; the same whatever was known before."""
+        self.most_work = MOST_WORK
         self.ended = False
         """Whether something was left untried because that was enough work."""
         self.nearest: Changes = ()
@@ -257,9 +258,9 @@ class Search:
     @property
     def spent(self) -> bool:
         """Whether no work is left; whoever asks has something to try yet."""
-        if self.work >= MOST_WORK:
-            self.ended = True
-        return self.ended
+        spent = self.work >= self.most_work
+        self.ended = self.ended or spent
+        return spent
 
     def way(self, changes: Changes, *, heavy: bool = False) -> Way | None:
         """Try one set of changes, hopeless ones only if `heavy`; None where it is refused or still not feasible."""
@@ -278,7 +279,7 @@ class Search:
             self._shares[changes[0]] = share
             if settled.scenario.is_training and settled.scenario.num_devices == 1:
                 self._bare[changes[0]] = sum(counted.memory.components[name] for name in STAYING) / usable
-        if hopeless or share > 1:
+        if hopeless or share > 1 or changes_format(settled.scenario, self.requested, changes):
             self.note(changes, share + hopeless)
             return None
         if is_followed(settled.scenario):

@@ -180,31 +180,49 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits
     codes = {warning["code"] for warning in warnings}
     text = f"{listed}; --explain tells why. {_meaning(codes)}"
     sure = memory == "fits" and "may-spill" not in codes
-    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=sure), text)
+    host = "may-spill" in codes
+    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=sure, host=host), text)
     return Topic(label="Assumed", paragraphs=lines_of(sentences, "dim"))
 
 
 def _left_free(inputs: Json) -> Iterator[str]:
-    """Yield what of a card in one's own machine is left to others."""
-    reserve = inputs.get("reserve", {})
+    """Yield what memory a processor has beside it, and what of a card in one's own machine is left to others."""
+    memory, reserve = inputs.get("memory", {}), inputs.get("reserve", {})
+    if memory.get("origin") == "default":
+        yield f"{glued(format_bytes(memory['value']))} of main memory (--memory)."
     if reserve.get("value") and reserve["origin"] != "given":
         size = glued(format_bytes(reserve["value"]))
         yield f"{size} of a card's memory belong to the screen and other programs (--reserve)."
+    share = inputs.get("gpu_memory_utilization", {})
+    if share.get("value") and share["origin"] == "derived":
+        server = inputs["engine"]["value"]
+        yield (
+            f"{server} takes {share['value']:g} of the card: with its own default it would not start beside them "
+            "(--gpu-memory-utilization)."
+        )
     limit = inputs.get("wired_limit", {})
     if limit.get("value") and limit["origin"] != "given":
         size, whole = (glued(format_bytes(inputs[name]["value"])) for name in ("wired_limit", "memory"))
         yield f"macOS 26 and newer let the GPU have {size} of {whole} (--wired-limit)."
 
 
-def _chosen_to_fit(inputs: Json, *, sure: bool) -> Iterator[str]:
-    """Yield why weights are in a smaller format than the published one, and why some layers lie on the host."""
+def _chosen_to_fit(inputs: Json, *, sure: bool, host: bool) -> Iterator[str]:
+    """Yield why weights are in a smaller format than the published one, and why some layers lie on the host.
+
+    `host`: some may yet come to lie there.
+    """
     quant, layers = inputs.get("quant", {}), inputs.get("gpu_layers", {})
     placed = layers.get("origin") == "derived" and layers.get("value") is not None
     experts = inputs.get("n_cpu_moe", {})
     moved = experts.get("value") if experts.get("origin") == "derived" else None
     if quant.get("origin") == "derived":
         weights = glued(str(quant["value"]) + " weights")
-        if placed or moved or not sure:
+        if placed or moved or host:
+            more = "more" if placed or moved else "some"
+            what = "experts" if moved and not placed else "layers"
+            where = f"with {more} {what} in main memory only"
+            yield f"{weights}: the smallest usual format; larger ones fit {where} (--quant)."
+        elif not sure:
             yield f"{weights}: the smallest usual format; larger ones do not fit (--quant)."
         else:
             yield f"{weights}: the best usual format that surely fits; as published they do not (--quant)."

@@ -192,6 +192,12 @@ def report(
     remarks = _remarks(rows)
     if remarks:
         blocks.append(Topic(label="Limits", paragraphs=remarks))
+    sizes = [
+        f"{row['device']} {digits(row['memory']['capacity_bytes'] / GIB)} GiB" for row in rows if row["memory_assumed"]
+    ]
+    if sizes:
+        text = f"{_few(sizes)}: the memory of each machine, which has other sizes too (--memory)."
+        blocks.append(Topic(label="Assumed", paragraphs=lines_of((text,), "dim")))
     notes = [_legend(rows, baseline, one_each=one_each)]
     if left_out:
         notes.append(f"{left_out} more not shown; --top {left_out + len(rows)} shows all.")

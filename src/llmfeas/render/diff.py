@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..options import BY_NAME
 from ..text import printable
-from ..units import digits, format_bytes, format_duration, format_percent, format_usd
+from ..units import digits, format_bytes, format_duration, format_energy, format_percent, format_usd
 from .report import Column, Phrase, Report, Table, Topic, glued
 from .words import setting
 
@@ -15,6 +16,7 @@ TITLES: Mapping[str, str] = {
     "program": "Program",
     "catalog": "Catalog",
     "input": "Asked otherwise",
+    "settled": "Settled otherwise",
     "origin": "From elsewhere",
     "figure": "Figures",
     "warning": "Warnings",
@@ -26,6 +28,14 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "_seconds": format_duration,
     "usd": format_usd,
     "mfu": format_percent,
+    "_kwh": format_energy,
+    "_kwh_per_million_tokens": format_energy,
+    "usd_per_million_tokens": format_usd,
+    "price": lambda value: f"{format_usd(value)} an hour",
+    "budget": format_usd,
+    "tokens_per_second_per_sequence": lambda value: f"{digits(value, 4)} tokens/s",
+    "tokens_per_second": lambda value: f"{digits(value, 4)} tokens/s",
+    "requests_per_second": lambda value: f"{digits(value, 4)} requests/s",
 }
 """How a figure is written, by the end of its name."""
 
@@ -34,12 +44,21 @@ def _value(name: str, value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return printable(value, 160)
-    if name in BY_NAME:
+        return printable(_messages(value) if name == "reasons" else value, 300)
+    if name in BY_NAME and name not in WRITTEN:
         return glued(setting(name, value))
     sign, size = ("-", -value) if value < 0 else ("", value)
     written = next((write for end, write in WRITTEN.items() if name.endswith(end)), lambda size: digits(size, 4))
     return glued(sign + written(size))
+
+
+def _messages(value: object) -> str:
+    """Reasons as sentences, from the JSON in which they are compared."""
+    try:
+        found = json.loads(str(value))
+        return "; ".join(str(reason["message"]) for reason in found)
+    except (ValueError, TypeError, KeyError):
+        return str(value)
 
 
 def _relative(change: Mapping[str, Any]) -> str:
@@ -60,9 +79,12 @@ def report(envelope: Mapping[str, Any], before: str, after: str) -> Report:
     for kind, title in TITLES.items():
         own = [change for change in changes if change["kind"] == kind]
         if own:
-            blocks.append(Topic(label=title, paragraphs=((Phrase(f"{len(own)} differ"),),)))
-            shown = [change for change in own if not change["path"].endswith((".low", ".high"))]
-            blocks.append(Table(columns=columns, rows=tuple(_cells(change) for change in shown)))
+            told = [_cells(change) for change in own if not change["path"].endswith((".low", ".high"))]
+            seen = tuple(row for row in told if row[1] != row[2])
+            less = f", {len(told) - len(seen)} of them by less than is shown" if len(seen) < len(told) else ""
+            blocks.append(Topic(label=title, paragraphs=((Phrase(f"{len(own)} differ{less}"),),)))
+            if seen:
+                blocks.append(Table(columns=columns, rows=seen))
     count = f"{len(changes)} change{'' if len(changes) == 1 else 's'}" if changes else "no change"
     return Report(title=f"{count} from {printable(before, 60)} to {printable(after, 60)}", blocks=tuple(blocks))
 

@@ -34,6 +34,7 @@ from .models_beside import settle_models_beside
 from .offload import settle_moved, settle_offload
 from .pools import check_pools, count_pools
 from .server import settle_server
+from .server_share import within_what_is_free
 from .speculation import settle_speculation
 from .task import settle_task
 from .weighed import weighed_layout
@@ -321,7 +322,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
         scenario = layout.serving_layout(scenario, draft, engine.serving.split)
-    scenario = scenario if is_open else _laid_out(scenario, draft)
+    scenario = scenario if is_open else within_what_is_free(_laid_out(scenario, draft))
     is_open = is_open or formats.is_open(scenario, draft)
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 

@@ -28,7 +28,10 @@ MTBF_SECONDS = 50_700 * 3600.0
 """Mean time between failures of one device where nobody states it: 419 unexpected interruptions of 16,384 H100 in 54
 days (Grattafiori 2024, The Llama 3 Herd of Models, section 3.3.4)."""
 STORAGE_GB_PER_S = 1.0
-"""What one machine writes of a checkpoint a second where nobody states it: judgement, of a shared file system."""
+"""What one host writes of a checkpoint a second where nobody states it: judgement, of a shared file system."""
+MOST_OF_A_HOST = 8
+"""Devices of one host at most: racks and pods, whose devices all have links to each other, are made of many hosts, and
+each fails and writes by itself. Judgement: trays of racks and hosts of TPUs have 4 or 8."""
 LIFETIME_SECONDS = 3 * 365 * 86400.0
 """How long a bought device is used where nobody says."""
 
@@ -188,11 +191,11 @@ def _region(draft: Draft, catalog: Catalog) -> str | None:
 
 
 def _settle_failures(draft: Draft) -> None:
-    """Settle how often a device fails and how fast checkpoints are written, of jobs on several machines or if asked."""
-    count, node = draft.values["num_devices"], draft.values["devices_per_node"]
-    counted = count > node or draft.was_given("mtbf") or draft.was_given("storage")
+    """Settle how often a device fails and how fast checkpoints are written, of jobs on several hosts or if asked."""
+    count, host = draft.values["num_devices"], min(draft.values["devices_per_node"], MOST_OF_A_HOST)
+    counted = count > host or draft.was_given("mtbf") or draft.was_given("storage")
     draft.settle("mtbf", MTBF_SECONDS if counted else None, field="device_mtbf_seconds")
-    draft.settle("storage", STORAGE_GB_PER_S * -(-count // node) if counted else None, field="storage_gb_per_s")
+    draft.settle("storage", STORAGE_GB_PER_S * -(-count // host) if counted else None, field="storage_gb_per_s")
     draft.settle("loader", field="loader_tokens_per_s")
 
 
@@ -278,7 +281,8 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     if host and not (memory or named) and device.has_host_memory:
         named = host / together  # what the host has is what its processors have
     draft.values["memory_bytes"] = memory or named or own or default_memory_bytes(device)
-    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else "device"
+    own_size: Origin = "default" if device.kind == "cpu" and not (own or device.memory_options_gib) else "device"
+    draft.origins["memory"] = draft.origin_of_given("memory") if memory else "given" if named else own_size
     draft.settle("reserve", _screen_bytes(draft, match, catalog.tables.runtime.screen), "device", "reserve_bytes")
     _settle_wired_limit(draft, device, catalog.tables.runtime)
     if host is None:

@@ -98,7 +98,8 @@ def _settle_prompt(draft: Draft, model: Model) -> int:
         raise UsageError("contradiction", problem, f"use --prompt {seen} or more")
     if context is not None and prompt > context:
         problem = f"--prompt {prompt} is longer than --context {context}, which holds prompt and answer"
-        raise UsageError("contradiction", problem, f"use --context {prompt} or more")
+        answer = draft.given.get("output") or min(CHAT_ANSWER_TOKENS, max(1, model.context - prompt))
+        raise UsageError("contradiction", problem, f"use --context {prompt + answer}, for an answer of {answer} tokens")
     return prompt
 
 

@@ -20,7 +20,7 @@ from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import STORED, memory_lower_bound
 from ...feasibility.result import Estimate
-from ...feasibility.served_load import arrivals_of, judged_servers, lengths_of, server_of
+from ...feasibility.served_load import arrivals_of, judged_servers, server_of
 from ...load.batch import Batch
 from ...load.requests import Arrivals, Lengths
 from ...load.server import Server
@@ -31,6 +31,7 @@ from ...scenario import Scenario
 from ...settle import hardware_named, resolution
 from ...settle.layout import tensor_parallel_sizes
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
+from ...workload.lengths import lengths_of
 from ..asked import REFUSALS
 from ..change import AUTO
 from ..serving_changes import quant_changes, shared_experts, width

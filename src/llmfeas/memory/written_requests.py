@@ -1,0 +1,62 @@
+"""What the requests of a load hold of a server's cache: no more than they have written so far."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from ..load.batch import entry_tokens, held_tokens
+from ..load.server import POLICIES
+from ..record import dataclass, replace
+from ..scenario import Scenario
+from ..workload.lengths import lengths_of
+from ..workload.serving import pool_of, sequences_of
+from .inference import InferenceMemory, inference_memory
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRequests:
+    """Requests of a load that goes on, on one copy of a model."""
+
+    tokens: float
+    """That one holds, mean over time."""
+    request_bytes: float
+    """Its cache on one device."""
+    free_bytes: float
+    """What is free on average where the cache is full, because the next request does not fit."""
+
+
+def written_requests(scenario: Scenario) -> WrittenRequests | None:
+    """What requests hold whose prompts and answers were said, so that each is at another place of its answer.
+
+    None where they reserve the room of the whole context: in a pool that is no server's, without lengths, or where all
+    begin together.
+    """
+    said = scenario.was_given("prompt") and scenario.was_given("output")
+    if pool_of(scenario) is None or not scenario.has_load or scenario.requests is not None or not said:
+        return None
+    lengths, policy = lengths_of(scenario), POLICIES[scenario.engine_record.serving.scheduler]
+    held = held_tokens(lengths, policy, scenario.engine_record.serving.memory.block_tokens, scenario.drafted)
+    if held >= (scenario.context or 1):
+        return None
+    at_mean = inference_memory(replace(scenario, context=ceil(held)))
+    each = at_mean.cache_bytes / sequences_of(scenario)
+    return WrittenRequests(held, each, each * entry_tokens(lengths, policy) / held)
+
+
+def with_written(scenario: Scenario, found: InferenceMemory) -> tuple[InferenceMemory, WrittenRequests | None]:
+    """The memory of a server with what the requests of its load hold, and that; unchanged where they hold all."""
+    written = written_requests(scenario)
+    return (found, None) if written is None else (as_written(found, sequences_of(scenario), written), written)
+
+
+def as_written(found: InferenceMemory, sequences: int, requests: WrittenRequests) -> InferenceMemory:
+    """The memory of a server whose requests hold what they have written, at most their whole contexts."""
+    cache = min(sequences * requests.request_bytes + requests.free_bytes, found.cache_bytes)
+    less = found.cache_bytes - cache
+    return replace(
+        found,
+        bytes=found.bytes - less,
+        components={**found.components, "kv_cache_bytes": found.components["kv_cache_bytes"] - less},
+        moments={name: moment - less for name, moment in found.moments.items()},
+        cache_bytes=cache,
+    )
