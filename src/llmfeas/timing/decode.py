@@ -87,6 +87,13 @@ def _fixed_name(efficiency: Efficiency, device: Device, path: Path) -> str:
     )
 
 
+def _layer_factor(efficiency: Efficiency, device: Device, path: Path, quant: str) -> float:
+    if path.family == "eager":
+        return eager_factor(efficiency, device, quant)
+    cuda = efficiency.value("decode.hbm") if path.backend == "cuda" and device.has_hbm else 1.0
+    return float(device.cores or 1) if path.backend == "cpu" else cuda  # cores all meet after each operator
+
+
 def _cache_name(path: Path, *, fused: bool) -> str:
     if path.family != "llama.cpp":
         return "decode.cache.eager" if path.family == "eager" else "decode.cache.fused"
@@ -142,14 +149,8 @@ def decode_rates(
     read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
     read *= value("decode.server_packed") if path.family == "server" and quant.startswith(PACKED) else 1.0
     attention = efficiency.first(f"decode.attention.{path.family}", "decode.attention")
-    layer = value(fixed)
+    layer = value(fixed) * _layer_factor(efficiency, device, path, quant)
     experts = f"decode.fixed_moe.{path.family}.{path.backend}"
-    if path.family == "eager":
-        layer *= eager_factor(efficiency, device, quant)
-    elif path.backend == "cpu":
-        layer *= device.cores or 1  # all of them meet after each operator
-    elif path.backend == "cuda" and device.has_hbm:
-        layer *= value("decode.hbm")
     links = device_links(efficiency, device, device.devices_per_node, None)
     fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
     link = "decode.link.nvlink" if fast else "decode.link.pcie"
