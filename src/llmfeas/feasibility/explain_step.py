@@ -21,13 +21,7 @@ from ..timing.offload import (
 from ..timing.products import CAST_BYTES, TURN_BYTES, WRITTEN_OUT_BYTES, casts_base, matrix_passes
 from ..timing.rates import TrainingRates, peak_flop_per_s, rates_of
 from ..timing.rollouts import rollout_of
-from ..timing.step import (
-    device_links_of,
-    gathered_weights,
-    host_seconds,
-    shard_weights,
-    sharpness,
-)
+from ..timing.step import device_links_of, gathered_weights, host_seconds, shard_weights, sharpness
 from ..timing.work import Work, work_of
 from ..workload.kernels import launched_singly, multiplies_integers
 from .explain_adapters import adapters, merging

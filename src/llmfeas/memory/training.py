@@ -27,6 +27,7 @@ from ..workload.kernels import (
 )
 from ..workload.parameters import bare_layers, lifts_input
 from ..workload.stages import Stage, fullest_stages
+from .loss_program import loss_program
 from .runtime import Anywhere
 from .training_layout import Layout, holds_inputs, host_bytes, layout_of, moved_share, rank_state, reference_of
 from .written import filled_tokens, whole_length
@@ -329,7 +330,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
         holds_inputs=holds_inputs(scenario, layout),
-        loss=_loss(scenario, traits),
+        loss=loss_program(scenario, traits),
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
 
@@ -367,32 +368,6 @@ def _divides(scenario: Scenario, traits: Implementation) -> bool:
 
 WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
 """Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
-COPIES_LOGITS = "4.48"
-"""The last release of transformers whose loss copies the logits that it shifts (pull request 35646)."""
-
-
-def _in_rows(scenario: Scenario) -> str:
-    """The program of the loss of litgpt 0.5.13: of finetune/lora.py, pretrain.py, or finetune/full.py, which leaves out
-    each sequence's last logits: a view of a single one.
-    """
-    if scenario.trains_adapters:
-        return "in-rows-of-each"
-    return "in-shifted-rows" if scenario.method == "finetune" and scenario.sequences_together > 1 else "in-rows"
-
-
-def _loss(scenario: Scenario, traits: Implementation) -> str:
-    """The program of the head and the loss, where it is not the implementation's own."""
-    objective = scenario.objective
-    if objective is None and traits.loss == "in-rows":
-        return _in_rows(scenario)
-    if objective is None and traits.loss != "in-tiles":
-        copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
-        return "shifted" if copies and scenario.sequences_together > 1 else ""
-    loss = traits.loss if objective is None else objective.loss
-    if scenario.model.architecture.last_token:
-        return "of-last-token"
-    few = scenario.sequences_together * scenario.rank_tokens <= TILE_ROWS
-    return loss.replace("tiles", "one-tile") if few else loss
 
 
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:

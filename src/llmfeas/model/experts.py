@@ -223,10 +223,8 @@ class ExpertsProgram:
         count = self.joint.shape[0] if how == "each" else 1
 
         def pair(weight: Parameter) -> Pair:
-            low, high = (
-                self.context.adapter(*shape)
-                for shape in ((count, rank, weight.shape[2]), (count, weight.shape[1], rank))
-            )
+            low = self.context.adapter(count, rank, weight.shape[2])
+            high = self.context.adapter(count, weight.shape[1], rank)
             low.routed = high.routed = True
             return low, high
 
@@ -237,12 +235,9 @@ class ExpertsProgram:
         context, rank = self.context, self.context.rank
         if not (rank and context.recipe.adapt_mlp and self.operator.adapters == "merged"):
             return None
-        both = 2 if self.operator.gated else 1
-        return (
-            Merged(context, self.down, rank),
-            Merged(context, self.joint, both * rank),
-            Merged(context, self.router, rank),
-        )
+        ranks = ((self.down, rank), (self.joint, (2 if self.operator.gated else 1) * rank), (self.router, rank))
+        down, joint, router = (Merged(context, weight, each) for weight, each in ranks)
+        return down, joint, router
 
     def __call__(self, x: Tensor) -> Tensor:
         """Gather the tokens of the ranks that share experts, route them, spread them; ranks apart route their own."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import floor, log10
-from typing import Any
 
 from ..catalog.backend import default_engine
 from ..catalog.device import FULL_PRECISION, NARROW
@@ -12,17 +11,15 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..feasibility.verdict import IMPRACTICAL_SECONDS
 from ..optimizers import OPTIMIZERS
-from ..record import replace
 from ..scenario import Scenario
 from ..settle.lengths import FINETUNE_TOKENS
 from ..units import format_bytes, format_count
 from ..workload.kernels import has_host, runs_public_code
 from .change import AUTO, Change, Source, change
+from .offload_changes import FULL, offload_changes
 from .serving_changes import writer_changes
-from .writable import is_surely_written, is_written
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
-FULL = ("pretrain", "finetune")
 FACTORED = 3.0
 
 
@@ -214,58 +211,6 @@ def target_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     if adapted and scenario.lora_targets == "all-linear" and scenario.model.architecture.experts is not None:
         text = "experts stay as they are: adapters change the attention alone"
         yield change(scenario, "adapters-attention", {"lora_targets": "attention"}, text)
-
-
-def offload_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield none where there is one, then activations, optimizer states, then weights and states in main memory."""
-    scenario = estimate.scenario
-    if scenario.offload != "none":
-        yield change(
-            scenario,
-            "offload-none",
-            {"offload": "none"},
-            "nothing waits for the host: faster, more memory on the device",
-            heavier=True,
-        )
-    if scenario.device.kind in ("cpu", "unified", "apu") or not scenario.is_training:
-        return
-    if scenario.offload == "none":
-        yield change(
-            scenario,
-            "offload-activations",
-            {"offload": "activations"},
-            "what backward needs waits in main memory: slower steps",
-        )
-    if scenario.method in FULL and not scenario.states_on_host:
-        yield change(
-            scenario,
-            "offload-optimizer",
-            _moving(scenario, "optimizer", catalog),
-            "optimizer states in main memory: much slower steps",
-        )
-    # A quantized base leaves the device only where it is divided (FSDP), which one device does not do.
-    divided = scenario.method != "qlora" or scenario.num_devices > 1
-    if scenario.offload != "all" and divided:
-        text = "weights and states wait in main memory"
-        yield change(scenario, "offload-all", _moving(scenario, "all", catalog), text)
-
-
-def _moving(scenario: Scenario, offload: str, catalog: Catalog) -> dict[str, object]:
-    """What moves something to the host: also the engine that does, where nobody named one and ours has no word for it.
-
-    Such as DeepSpeed on one device: FSDP moves only what it divides.
-    """
-    settings: dict[str, object] = {"offload": offload}
-    moved: dict[str, Any] = {"offload": offload}
-    if scenario.was_given("engine") or is_written(replace(scenario, **moved), settings):
-        return settings
-    known = scenario.tables.implementations
-    for name, engine in catalog.engines.items():
-        other: dict[str, Any] = {"engine": name, **moved}
-        same_code = "training" in engine.does and engine.training.runs_public_code(known)
-        if same_code and is_surely_written(replace(scenario, **other), settings):
-            return {"engine": name, **settings}
-    return settings
 
 
 def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -38,8 +38,7 @@ from ..serving_changes import quant_changes, shared_experts, width
 from .answer import FEASIBLE, Request, estimated, without
 
 MOST = 16384
-MOST_RANKS = 16
-MOST_STAGES = 16
+MOST_RANKS = MOST_STAGES = 16
 SHARED = 0
 """In place of a tensor-parallel size: the devices of a machine attend each by itself and share the experts."""
 LIMITS = ("rate", "ttft", "tpot")
