@@ -71,8 +71,7 @@ class Scenario:
     host_memory_bytes: float
     host_gb_per_s: float | None = None
     """Bandwidth of the host's memory as given; None: by its size."""
-    power_limit_w: float | None = None
-    """Of each device; None: its board's. `device` is what that leaves."""
+    power_limit_w: float | None = None  # of each device; None: its board's. `device` is what that leaves
     task: Task
     loss: str | None = None
     """What a task with an objective makes better, a row of `objectives`; None for the others."""
@@ -136,6 +135,7 @@ class Scenario:
     """Layers of which something moves; None: all."""
     drive_gb_per_s: float | None = None
     """Of the drive of a machine that takes what moves; None: it lies in main memory."""
+    cache_held: Literal["whole", "written"] = "whole"  # by each request of a load, of a server's cache
     gpu_layers: int | None = None
     ubatch: int | None = None
     """Tokens of prompts that llama.cpp takes through the layers at once; None: the engine has another way."""

@@ -20,12 +20,12 @@ Setting = Literal[
     "global_batch", "precision", "quant", "optimizer", "checkpointing", "attention", "dropout", "base_dtype",
     "lora_rank", "lora_targets", "lora_kind", "lora_layers", "virtual_tokens", "lora_dropout", "zero", "tp", "pp",
     "interleave", "ep", "cp", "offload", "offload_layers", "drive", "context", "prompt", "images", "output",
-    "concurrency", "rate", "requests", "length_spread", "prefix_hit", "disaggregate", "draft", "spec_tokens",
-    "acceptance", "ttft", "tpot", "kv_dtype", "n_cpu_moe", "gpu_layers", "ubatch", "gpu_memory_utilization",
-    "max_num_seqs", "max_num_batched_tokens", "enforce_eager", "engine", "engine_version", "transformers", "memory",
-    "reserve", "wired_limit", "host_memory", "host_bandwidth", "power_limit", "devices_per_node", "network", "mtbf",
-    "storage", "loader", "mfu", "price", "purchase_price", "lifetime", "electricity", "pue", "region", "deadline",
-    "budget"
+    "concurrency", "rate", "requests", "length_spread", "prefix_hit", "cache_held", "disaggregate", "draft",
+    "spec_tokens", "acceptance", "ttft", "tpot", "kv_dtype", "n_cpu_moe", "gpu_layers", "ubatch",
+    "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "enforce_eager", "engine", "engine_version",
+    "transformers", "memory", "reserve", "wired_limit", "host_memory", "host_bandwidth", "power_limit",
+    "devices_per_node", "network", "mtbf", "storage", "loader", "mfu", "price", "purchase_price", "lifetime",
+    "electricity", "pue", "region", "deadline", "budget"
 ]
 """Names of settings."""
 
@@ -163,6 +163,8 @@ class Settings(TypedDict, total=False):
     """Standard deviation of prompts' and answers' lengths over their means; chats: 1."""
     prefix_hit: float | str
     """Share of each prompt that is found in the cache."""
+    cache_held: Literal["whole", "written", "auto"]
+    """Of a server's cache, what each request holds: its whole context, or what it wrote."""
     disaggregate: str
     """Prompts and answers on devices of their own, such as 2:6."""
     draft: str

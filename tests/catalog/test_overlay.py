@@ -118,7 +118,7 @@ def test_models_prices_defaults_and_efficiencies(tmp_path: Path) -> None:
 
 
 def test_the_digest_names_the_overlays(tmp_path: Path) -> None:
-    found = overlaid(tmp_path, "devices: []\n")
+    found = overlaid(tmp_path, "devices:\n- {id: mine, name: Mine, extends: l4}\n")
     assert found.digest.startswith(built_in().digest + " + ")
     assert "overlay0.yaml@" in found.digest
 

@@ -128,7 +128,7 @@ def test_a_remedy_says_what_is_written_under_its_load() -> None:
 
 def test_a_plan_for_missed_targets_names_the_fewest_devices_and_leaves_the_requests_as_they_are() -> None:
     asked = {**SERVED, **TARGETS, "rate": 60}
-    fewest = solved("min-devices", asked, catalog())
+    fewest = solved("min-devices", {**asked, "quant": "none"}, catalog())
     ways = plan(asked, catalog()).ways
     assert fewest.answer["num_devices"] in [way.settings.get("num_devices") for way in ways]
     for way in ways:
@@ -170,8 +170,12 @@ def test_all_users_run_at_once_where_layouts_are_compared() -> None:
 
 
 def test_a_format_of_fewer_bits_that_spares_no_machine_is_no_way() -> None:
-    """44 devices of 4-bit copies are six machines, as 48 as published are: nobody rents half a machine."""
+    """Nobody rents half a machine: where fewer bits are a way, so many whole machines do not do as published."""
     asked = {"model": "deepseek-v3.2", "device": "8xh200", "task": "inference", "concurrency": 500}
     asked |= {"prompt": 2000, "output": 500, "ttft": "2s", "tpot": "50ms"}
     [way] = [way for way in nearest_remedies(asked, bare_answer(asked), catalog()) if "num_devices" in way.changes]
-    assert way.changes["num_devices"] == 48 and "quant" not in way.changes
+    assert way.changes["quant"] == "awq-int4"
+    machines = -(-int(str(way.changes["num_devices"])) // 8)
+    published = {**asked, "device": "h200", "num_devices": 8 * machines, "tp": 8, "pp": 1, "quant": "fp8"}
+    assert bare_answer(published).verdict.status not in WORKS
+    assert bare_answer({**published, "num_devices": 8 * (machines + 1)}).verdict.status in WORKS

@@ -181,7 +181,7 @@ def test_a_server_that_nobody_named_runs_on_a_card_of_a_desk_what_surely_fits(
 def test_where_none_surely_fits_a_server_runs_the_first_format_that_may(
     model: str, device: str, requests: int, quant: str, status: str
 ) -> None:
-    found = served(model, device, prompt=1000, output=400, context=4096, concurrency=requests)
+    found = served(model, device, prompt=1000, output=400, context=4096, concurrency=requests, cache_held="whole")
     assert (found.scenario.engine, found.scenario.quant, found.verdict.status) == ("vllm", quant, status)
 
 

@@ -146,7 +146,7 @@ def test_what_is_odd_is_warned_of(request_: dict[str, object], code: str) -> Non
         ({"task": "qlora", "quant": "q4_k_m"}, "contradiction", "nf4"),
         ({"task": "inference", "precision": "bf16-mixed"}, "contradiction", "training recipe"),
         ({"seq_len": 2048}, "beyond-positions", "1024"),
-        ({"model": "llama-2-7b", "task": "inference", "context": 100, "prompt": 200}, "contradiction", "--context 200"),
+        ({"model": "llama-2-7b", "task": "inference", "context": 100, "prompt": 200}, "contradiction", "--context 712"),
         ({"device": "8xh100-sxm", "num_devices": 4}, "contradiction", "8 devices"),
         ({"device": "8xh100-sxm", "tp": 3}, "impossible-layout", "does not divide"),
         ({"model": "llama-2-7b", "device": "8xh100-sxm", "pp": 64}, "impossible-layout", "does not divide"),

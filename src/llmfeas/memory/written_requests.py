@@ -26,13 +26,13 @@ class WrittenRequests:
 
 
 def written_requests(scenario: Scenario) -> WrittenRequests | None:
-    """What requests hold whose prompts and answers were said, so that each is at another place of its answer.
+    """What requests hold where each is at another place of its answer (`--cache-held written`).
 
-    None where they reserve the room of the whole context: in a pool that is no server's, without lengths, or where all
+    None where they reserve the room of the whole context: as was asked, in a pool that is no server's, or where all
     begin together.
     """
-    said = scenario.was_given("prompt") and scenario.was_given("output")
-    if pool_of(scenario) is None or not scenario.has_load or scenario.requests is not None or not said:
+    whole = scenario.cache_held == "whole" or scenario.requests is not None
+    if pool_of(scenario) is None or not scenario.has_load or whole:
         return None
     lengths, policy = lengths_of(scenario), POLICIES[scenario.engine_record.serving.scheduler]
     held = held_tokens(lengths, policy, scenario.engine_record.serving.memory.block_tokens, scenario.drafted)

@@ -40,6 +40,8 @@ def settle_lengths(draft: Draft, model: Model, engine: Engine) -> None:
     A value means the same whoever says it: a prompt makes a request, which fills its context; without one an answer is
     that of a short chat, however much room there is.
     """
+    lengths_said = draft.was_given("prompt") and draft.was_given("output")
+    draft.settle("cache_held", "written" if lengths_said else "whole", "derived")
     if not model.architecture.writes:
         _settle_reading(draft, model)
         return

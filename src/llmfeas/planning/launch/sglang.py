@@ -86,6 +86,8 @@ def objection(scenario: Scenario) -> Objection | None:
         return pools.SEVERAL
     if scenario.draft is not None and scenario.pp > 1:
         return Objection("pp", "it drafts tokens on one stage only", instead=1)
+    if peers(scenario) > 1 and drafts.kind_of(scenario) == "model":
+        return Objection("draft", "a model that drafts does not run where ranks attend apart; mtp and eagle do")
     found = ep_objection(scenario) or precision_objection(scenario)
     if found is None and scenario.kv_dtype not in (*CACHES, scenario.precision):
         return Objection("kv_dtype", "its 16-bit cache is bf16, or of the type of the computation", instead="bf16")
