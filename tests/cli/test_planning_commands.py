@@ -67,7 +67,7 @@ def once(find: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_plan_says_what_to_change_and_what_that_gives_up(run: Run) -> None:
     text = " ".join(run(*PLAN).out.split())
     assert "✗ does not fit" in text
-    assert "weights and states in main memory" in text
+    assert "weights and states wait in main memory" in text
 
 
 def test_what_works_already_is_said(run: Run) -> None:

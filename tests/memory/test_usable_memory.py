@@ -108,5 +108,6 @@ def test_who_holds_all_leaves_nothing() -> None:
 
 def test_a_server_finds_less_free_beside_a_screen() -> None:
     asked = {"model": "qwen2.5-7b", "device": "rtx-4090", "task": "inference", "engine": "vllm", "quant": "awq-int4"}
+    asked |= {"gpu_memory_utilization": "0.92"}
     rooms = [estimate(resolution({**asked, "reserve": held}, catalog())).serving for held in ("0", "4GiB")]
     assert [room is not None and room.starts for room in rooms] == [True, False]

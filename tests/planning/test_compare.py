@@ -175,6 +175,6 @@ def test_what_cannot_be_asked_is_left_out_and_counted() -> None:
 
 
 def test_notes_are_of_the_rows_that_are_shown() -> None:
-    found = comparison({"task": "inference"}, ["llama-3-8b"], ["h100-sxm", "cpu", "epyc-9654", "xeon-8480"], catalog())
+    found = comparison({"task": "lora"}, ["llama-3-8b"], ["h100-sxm", "cpu", "epyc-9654", "xeon-8480"], catalog())
     of_processors = [note for note in found.warnings if "cpu" in note.message]
     assert of_processors and not set(of_processors) & set(found.warnings_of_first(1))

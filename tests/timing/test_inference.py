@@ -228,8 +228,8 @@ def test_first_token_waits_for_the_prompt() -> None:
 
 def test_what_stands_behind_a_range_is_said() -> None:
     cpu = replace(CARD, backend="cpu", kind="cpu", generation="zen5", memory_type="DDR5", links=())
-    evidence, _ = inference_time(scenario(device=cpu)).evidence
-    assert evidence == "few"
+    found = [inference_time(scenario(device=each)).evidence for each in (cpu, replace(CARD, backend="tpu", links=()))]
+    assert found == [("enough", "llama.cpp-cpu"), ("none", "llama.cpp-tpu")]
 
 
 def test_four_bits_cost_eager_code_more_with_two_scales_than_with_one() -> None:

@@ -17,6 +17,10 @@ ROWS = {
 
 
 WITHOUT_A_CLASS = {
+    "gte-multilingual-reranker-base",
+    "minicpm-reranker",
+    "qwen3-vl-reranker-2b",
+    "qwen3-vl-reranker-8b",
     "mimo-7b",
     "kimi-vl-a3b",
     "kimi-k2-0905",
@@ -70,6 +74,7 @@ WITH_MORE_IN_THEIR_FILES = {
 found: their architecture is that of a counted one, or of a config.
 """
 OF_A_TABLE = {
+    "bge-reranker-v2.5-gemma2",
     "camembert-base",
     "e5-base-v2",
     "e5-large-v2",

@@ -205,6 +205,11 @@ class OverlaidCatalog(Catalog):
         """The files laid over the catalog, in the order in which they apply."""
         return tuple(overlay.path for overlay in self.overlays)
 
+    @property
+    def changed_by(self) -> tuple[Path, ...]:
+        """Those of them that say anything."""
+        return tuple(overlay.path for overlay in self.overlays if any(overlay.data.values()))
+
     @cached_property
     def tables(self) -> Tables:
         """What estimates look numbers up in; what overlays change of it is checked.
@@ -257,13 +262,12 @@ class OverlaidCatalog(Catalog):
 
 
 def with_overlays(base: Catalog, paths: Sequence[Path]) -> Catalog:
-    """Lay overlays over a catalog; without any that says anything it is the catalog itself.
+    """Lay overlays over a catalog; without any it is the catalog itself.
 
     Raises:
         DataError: a file is missing or its outline is wrong; its entries are checked when they are asked for.
     """
-    overlays = [overlay for overlay in map(read_overlay, paths) if any(overlay.data.values())]
-    return OverlaidCatalog(base, overlays) if overlays else base
+    return OverlaidCatalog(base, [read_overlay(path) for path in paths]) if paths else base
 
 
 def use_overlays(paths: Iterable[Path]) -> None:

@@ -278,6 +278,11 @@ class Catalog:
         """The files laid over the catalog, in the order in which they apply."""
         return ()
 
+    @property
+    def changed_by(self) -> tuple[Path, ...]:
+        """Those of them that say anything."""
+        return ()
+
     def _file(self, name: str, *, needed: bool = True) -> DataFile:
         if name not in self._files:
             self._files[name] = data_file(self.folder, name, needed=needed)

@@ -292,7 +292,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     may mean nothing to the task, or decide it. It raises what `resolution` does.
     """
     draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
-    for path in catalog.overlay_paths:
+    for path in catalog.changed_by:
         draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
     model = _in_context(draft, _model(draft, catalog), catalog)
     hardware = hardware_named(draft.given["device"], catalog)
