@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from functools import cached_property
 from importlib import import_module
 from operator import attrgetter
 from pkgutil import iter_modules
@@ -23,19 +24,50 @@ from ...settle import Resolution, resolution
 from ...settle.task import implied_task
 from ...text import printable
 from ...units import MIB
-from .clusters import on_cluster
 from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
 
 
-def found_launchers() -> Iterator[Launcher]:
-    """What the modules of this package launch: adding an engine is adding a file."""
-    for found in iter_modules(__path__):
-        launcher = getattr(import_module(f".{found.name}", __name__), "LAUNCHER", None)
-        if launcher is not None:
-            yield launcher
+class Launchers(Mapping[str, Launcher]):
+    """What the modules of this package launch, each imported when it is asked for: adding an engine is adding a file.
+
+    A module is called as the engine whose recipes it writes, with `_` for other signs.
+    """
+
+    def __getitem__(self, name: str) -> Launcher:
+        """The launcher of that name."""
+        launcher = self._of(re.sub(r"[-.]", "_", name))
+        if launcher is None or launcher.id != name:
+            raise KeyError(name)
+        return launcher
+
+    @cached_property
+    def _modules(self) -> frozenset[str]:
+        return frozenset(found.name for found in iter_modules(__path__))
+
+    @cached_property
+    def _known(self) -> dict[str, Launcher | None]:
+        return {}
+
+    def _of(self, module: str) -> Launcher | None:
+        if module not in self._known and module in self._modules:
+            self._known[module] = getattr(import_module(f".{module}", __name__), "LAUNCHER", None)
+        return self._known.get(module)
+
+    @cached_property
+    def _all(self) -> dict[str, Launcher]:
+        launchers = [found for module in self._modules if (found := self._of(module)) is not None]
+        return {each.id: each for each in sorted(launchers, key=attrgetter("id"))}
+
+    def __iter__(self) -> Iterator[str]:
+        """Every name, in the order of the alphabet."""
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._all)
 
 
-LAUNCHERS: Mapping[str, Launcher] = {each.id: each for each in sorted(found_launchers(), key=attrgetter("id"))}
+LAUNCHERS = Launchers()
 """Every engine that can be launched, by the name that --engine takes."""
 
 
@@ -58,6 +90,8 @@ def launcher(name: str, catalog: Catalog | None = None) -> Launcher:
     if known is None and catalog is not None:
         known = LAUNCHERS.get(engine_named(name.strip(), catalog))
     if known is None:
+        from difflib import get_close_matches
+
         near = get_close_matches(name[:40].lower(), LAUNCHERS, n=3)
         message = f"--engine: llmfeas cannot launch {printable(name, 40)!r}."
         raise UsageError(
@@ -181,6 +215,8 @@ def prepared(request: Mapping[str, object], engine: Launcher, catalog: Catalog, 
     written = launch(engine, settled.scenario, lambda: writers(asked, catalog, engine))
     written = replace(written, notes=(*written.notes[:1], *_builds(engine, settled), *written.notes[1:]))
     if cluster is not None:
+        from .clusters import on_cluster
+
         written = on_cluster(cluster, engine, settled.scenario, written)
     estimated = estimate(settled)
     return Prepared(written, estimated, (*changed, *estimated.warnings, *_doubts(estimated)))

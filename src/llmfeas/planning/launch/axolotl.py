@@ -8,7 +8,7 @@ from pathlib import Path
 from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import kernels_of, runs_patched
 from ...workload.parameters import bare_layers
-from . import torchrun, trainer
+from . import torchrun_fsdp, trainer
 from .launcher import File, Launch, Launcher, Objection, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
 from .reading import module, yaml_of
@@ -154,7 +154,7 @@ def write(scenario: Scenario) -> Launch:
     nodes = nodes_of(scenario)
     launcher: list[list[Word]] = [["--launcher", "python"]]
     if scenario.num_devices > 1:
-        launcher = [["--launcher", "torchrun", "--"], *torchrun.processes(nodes)]
+        launcher = [["--launcher", "torchrun", "--"], *torchrun_fsdp.processes(nodes)]
     line = command(["axolotl", "train", CONFIG], *launcher)
     files = (File(CONFIG, as_yaml(config(scenario))),)
     return Launch(files, line, (*trainer.notes(scenario), *nodes_note(nodes)))

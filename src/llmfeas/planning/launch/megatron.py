@@ -10,7 +10,7 @@ from ...catalog.device import NARROW
 from ...model.build import build
 from ...scenario import Scenario
 from ...workload.stages import stages
-from . import torchrun
+from . import torchrun_fsdp
 from .launcher import Launch, Launcher, Objection
 from .names import DATASET, LEARNING_RATES, repository, sequences, training_notes
 from .shell import Word, command, flags, nodes_note, nodes_of
@@ -249,7 +249,7 @@ def write(scenario: Scenario) -> Launch:
     options = [*shape(architecture), *attention(scenario), *experts(architecture), *recipe(scenario)]
     line = command(
         [*program, "torchrun"],
-        *torchrun.processes(nodes),
+        *torchrun_fsdp.processes(nodes),
         ["pretrain_gpt.py"],
         *flags([*options, *layout(scenario), *data(scenario)]),
     )

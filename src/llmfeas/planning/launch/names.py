@@ -8,7 +8,6 @@ from pathlib import Path
 from ...catalog.architecture import Model
 from ...catalog.model_names import typed
 from ...catalog.search import tokens_of
-from ...importers.hub import PREFIX, REPOSITORY
 from ...scenario import Scenario
 
 DATASET = "DATASET"
@@ -35,6 +34,8 @@ def repository(scenario: Scenario) -> str | None:
     """
     path = scenario.model_path
     if path is not None:
+        from ...importers.hub import PREFIX
+
         return _asked_repository(path[len(PREFIX) :].strip()) if path[: len(PREFIX)].lower() == PREFIX else _local(path)
     asked = _asked_repository(scenario.asked_by)
     if asked and (scenario.quant == scenario.model.published_quant or not typed(asked).format):
@@ -65,6 +66,8 @@ def _asked_repository(text: str) -> str:
     """The repository that a model was asked by, without revision and tag; an empty text for other names, as those of
     Ollama's library are.
     """
+    from ...importers.hub import REPOSITORY
+
     match = REPOSITORY.fullmatch(text)
     return match["id"] if match and not typed(text).tagged else ""
 

@@ -17,7 +17,7 @@ from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, model_notes, traini
 from .reading import json_of, module
 from .shell import command, nodes_note, nodes_of
 from .text import as_json
-from .torchrun import processes
+from .torchrun_fsdp import processes
 
 READS, LEARNS = "encode.py", "embed.py"
 SCORES, LEARNS_SCORES = "score.py", "rerank.py"
