@@ -130,8 +130,8 @@ def test_a_launcher_is_one_file(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     folder.mkdir()
     (folder / "rapid.py").write_text(LAUNCHER)
     monkeypatch.setattr(launch, "__path__", [*launch.__path__, str(folder)])
-    known = {each.id: each for each in launch.found_launchers()}
-    assert known.keys() == {*launch.LAUNCHERS, "rapid"}
+    known = launch.Launchers()
+    assert set(known) == {*launch.LAUNCHERS, "rapid"}
     monkeypatch.setattr(launch, "LAUNCHERS", known)
     outcome = run("launch", *SERVED, "--json")
     written = json.loads(outcome.out)
