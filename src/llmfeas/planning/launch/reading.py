@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from itertools import dropwhile
 from pathlib import Path
@@ -130,6 +128,9 @@ def told(program: Sequence[str]) -> str:
 
 
 def _run(program: Sequence[str]) -> tuple[int, str]:
+    import shutil  # only who verifies pays for these
+    import subprocess
+
     if shutil.which(program[0]) is None:
         raise NotHereError(program[0])
     done = subprocess.run(
