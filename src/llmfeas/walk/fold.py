@@ -11,11 +11,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from ..autograd.storage import (
-    FIELD_BITS,
     FIELD_MASK,
-    FIELDS,
     HOST,
-    MONOMIALS,
     ONE_TENSOR,
     packed_fields,
     with_experts,
@@ -28,20 +25,10 @@ from .inventory import RankWeight, inventory_of
 from .pattern import Outline, outline_of
 from .shared import Layers, common_setup, experts_of, rounded, walked_layers
 from .step import Walked
-
-_SIGNS = sum(1 << FIELD_BITS * i + FIELD_BITS - 1 for i in range(FIELDS + MONOMIALS + 1))
-"""The highest bit of each field of a total, which no coefficient reaches: of the ten fields of the sum, and of those of
-the gradients up to the one that counts experts.
-"""
-
-MOST_TRIES = 32
-"""With how many others a level is compared: one too many does less harm than the search for what hides it."""
+from .undominated import Places
 
 MOST_COUNTED = 16
 """Numbers of experts for which the candidates of a stage are kept."""
-
-Levels = dict[int, int]
-"""Packed levels by what decides of each of them (`total_of`)."""
 
 
 @lru_cache(maxsize=384)
@@ -115,13 +102,13 @@ class _Folded:
 
 @lru_cache(maxsize=384)
 def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
-    walk = walked_layers(setup, layers)
+    walk, places = walked_layers(setup, layers)
     shifts = _shifts(walk, outline)
     start, kept, end = walk.start + shifts[0][0], walk.kept + shifts[~len(walk.entered)][0], walk.end + shifts[~0][0]
     end -= sum(walk.stays[at + 1] for at in outline.like) - sum(walk.stays)
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
     forward, loss, backward = (_made(walk, counts, moment) for moment in ("forward", "loss", "backward"))
-    return _Folded(tuple(_fullest(walk, shifts)), start, kept, end, walk.weights, counts, forward, loss, backward)
+    return _Folded(tuple(_fullest(places, shifts)), start, kept, end, walk.weights, counts, forward, loss, backward)
 
 
 def _made(walk: Walked, counts: tuple[int, ...], asked: str) -> int:
@@ -194,35 +181,10 @@ def _corners(shifts: list[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys((shifts[0], *inner, shifts[-1])))
 
 
-def _undominated(levels: Levels) -> Levels:
-    """The levels that none of a few others reaches or exceeds in every coefficient, the largest first.
-
-    All fields are compared at once: with the highest bit of each field set in advance, a difference keeps it where the
-    field of `other` is at least as large, and loses it by a borrow, which never goes beyond that bit, where it is less.
-    """
-    front: Levels = {}
-    above: list[int] = []
-    for total in sorted(levels, reverse=True):
-        for place, other in enumerate(above):
-            if (other - total) & _SIGNS == _SIGNS:
-                # What hides one level tends to hide the next.
-                above[0], above[place] = other, above[0]
-                break
-        else:
-            front[total] = levels[total]
-            if len(above) < MOST_TRIES:
-                above.append(total | _SIGNS)
-    return front
-
-
-def _fullest(walk: Walked, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple[str, tuple[Level, ...]]]:
+def _fullest(places: Places, shifts: dict[int, tuple[int, ...]]) -> Iterator[tuple[str, tuple[Level, ...]]]:
     """The levels of the stage of which few are hidden by others."""
-    places: dict[tuple[str, int], Levels] = {}
-    for level, moment, place in walk.marks:
-        places.setdefault((moment, place), {})[total_of(level)] = level
     fullest_of: dict[str, dict[int, tuple[int, int]]] = {}
-    for (moment, place), levels in places.items():
-        fullest = _undominated(levels)
+    for (moment, place), fullest in places.items():
         found = fullest_of.setdefault(moment, {})
         for shift in shifts[place]:
             # A shift may be negative in parts, a level is not.

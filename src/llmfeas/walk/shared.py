@@ -11,6 +11,7 @@ from ..record import replace
 from .inventory import RankWeight
 from .pattern import Outline, layer_kinds
 from .step import Walked, walked_step
+from .undominated import Places, undominated
 
 Layers = tuple[int, ...]
 
@@ -36,10 +37,11 @@ def experts_of(setup: Setup) -> int:
 
 
 @lru_cache(maxsize=16)
-def walked_layers(setup: Setup, layers: Layers) -> Walked:
-    """Walk some layers of a setup; few walks are kept, since levels are large."""
+def walked_layers(setup: Setup, layers: Layers) -> tuple[Walked, Places]:
+    """Walk some layers of a setup: what was walked, and of its marks, which are large, those that can be a peak."""
     length = setup.recipe.length
-    return walked_step(setup, sizes_at(length) if length else SYMBOLIC, layers)
+    walk = walked_step(setup, sizes_at(length) if length else SYMBOLIC, layers)
+    return replace(walk, marks=[]), undominated(walk.marks)
 
 
 def weight_with(weight: RankWeight, experts: int) -> RankWeight:
