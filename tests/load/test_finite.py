@@ -51,3 +51,11 @@ def test_a_batch_that_is_never_full_keeps_nobody_waiting_for_the_cache() -> None
     batch = Batch(replace(server, kv_pool_tokens=20000.0, max_num_seqs=1000, replicas=1), EQUAL)
     assert batch.limit == "pool"
     assert load(batch, Arrivals(rate=batch.most.rate / 10, requests=50)).bound_by in ("compute", "queue")
+
+
+def test_one_request_alone_goes_on_beyond_the_pool_without_a_pass_for_each_token() -> None:
+    """Nobody is thrown out for it, so nothing has to be looked at before it ends."""
+    _, server, _ = drawn(1, "vllm")
+    small = replace(server, kv_pool_tokens=1000.0, max_num_seqs=4, replicas=1)
+    batch = Batch(small, Lengths(prompt=500, output=300_000))
+    assert load(batch, Arrivals(requests=2)).output_tokens_per_second > 0.0

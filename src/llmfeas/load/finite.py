@@ -197,7 +197,7 @@ class Run:
         """Take all decoding steps until something ends, comes, or the pool is full."""
         steps, count = max(1.0, self._next_end() - self.step), self.decoding
         growth = count * self.pace * (1 - self.policy.reserved)
-        if growth > 0.0 and self.room < growth * steps:
+        if growth > 0.0 and self.running > 1 and self.room < growth * steps:
             steps = max(1.0, self.room // growth)
         if self.coming:
             first = self.server.step_seconds(count, self._cached(0.0), 0.0, 0.0)
