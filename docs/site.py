@@ -48,7 +48,8 @@ def on_post_build(config: MkDocsConfig) -> None:
 def _accuracy() -> str:
     drawn = (f"![Measured and computed: {kind}](pictures/measured-{kind}.svg)" for kind in KINDS)
     table = _llmfeas("backtest", "--naive", "--format", "markdown")
-    return "\n\n".join(["# How right it is", table, *drawn]).replace("\n## ", "\n")
+    blind = _llmfeas("backtest", "--blind", "--format", "markdown")
+    return "\n\n".join(["# How right it is", table, *drawn, blind]).replace("\n## ", "\n")
 
 
 def _llmfeas(*words: str) -> str:

@@ -34,7 +34,10 @@ def run(**values: Any) -> None:
     from .terminal import bar
 
     output = Output.taken(values)
-    new, calibrate = values.pop("add"), values.pop("calibrate")
+    new, calibrate, blind = values.pop("add"), values.pop("calibrate"), values.pop("blind")
+    if blind:
+        _blind(output, values, new=new, calibrate=calibrate)
+        return
     if new or calibrate:
         _own(output, new, calibrate=calibrate, file=values["file"])
         return
@@ -59,6 +62,32 @@ def run(**values: Any) -> None:
 
     output.write(answer, shown)
     _report_errors(output, scores.faults)
+
+
+def _blind(output: Output, values: Mapping[str, Any], *, new: Sequence[str], calibrate: bool) -> None:
+    """Show how far off answers were when sources were first asked.
+
+    Raises:
+        UsageError: an option that says nothing of that, an unknown kind, or no score of these.
+        DataError: a file cannot be read.
+    """
+    from ..evidence.backtest import asked_blind
+
+    asked = {**values, "add": new, "calibrate": calibrate}
+    other = next((name for name in asked if name not in ("kinds", "file") and asked[name]), None)
+    if other is not None:
+        option = f"--{other.removesuffix('s')}" if other in ("backends", "devices") else f"--{other}"
+        raise UsageError("contradiction", f"{option} says nothing of --blind", "Leave one of them out.")
+    file = values["file"]
+    scores = asked_blind(values["kinds"], Path(file) if file else None)
+    answer = _envelope(scores, {"kinds": values["kinds"], "file": file, "blind": True}, ())
+
+    def shown() -> Any:
+        from ..render.backtest import report
+
+        return report(answer["result"], naive=False)
+
+    output.write(answer, shown)
 
 
 def _device(name: str) -> str:
@@ -199,6 +228,11 @@ command = Command(
             metavar="N",
             default=0,
             help="Show so many rows that we miss most.",
+        ),
+        Grouped(
+            ["blind", "--blind"],
+            is_flag=True,
+            help="Show how far off answers were when each source was first asked, instead.",
         ),
         Grouped(["naive", "--naive"], is_flag=True, help="Show rules of thumb on the same rows."),
         Grouped(["add", "--add"], multiple=True, group=OWN, metavar="FIGURES", help=ADD),

@@ -15,6 +15,7 @@ from ..errors import LlmfeasError, UsageError
 from ..ranges import Range
 from ..record import dataclass
 from ..text import printable
+from .blind import BLIND_KINDS, BlindScore, blind_scores
 from .compare import ComparedFigure, compared
 from .measurements import KINDS, Measurement, measurement_files, read_measurements
 from .measurements import Backend as RanOn
@@ -70,10 +71,14 @@ class MissedRow(Published):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest(Published):
-    """The whole answer: lines by kind and backend, the rows that we miss most, the rows that could not be used."""
+    """The whole answer: lines by kind and backend, the rows that we miss most, the rows that could not be used.
+
+    Or, where that is what was asked, how far off answers were when sources were first asked (`blind`).
+    """
 
     kinds: tuple[BacktestLine, ...]
     worst: tuple[MissedRow, ...] | Absent
+    blind: tuple[BlindScore, ...] | Absent = ABSENT
     faults: tuple[LlmfeasError, ...] = hidden()
 
     @published
@@ -206,9 +211,7 @@ def backtest(
         UsageError: an unknown kind or backend, or nothing left to compare.
         DataError: the file cannot be read at all.
     """
-    for kind in kinds:
-        if kind not in KINDS:
-            raise UsageError("unknown-kind", f"unknown kind '{kind}'", f"Kinds: {', '.join(KINDS)}.", KINDS)
+    _check(kinds, KINDS)
     rows, bad = read_measurements([file] if file else measurement_files())
     errors: list[LlmfeasError] = list(bad)
     comparisons: list[ComparedFigure] = []
@@ -224,6 +227,28 @@ def backtest(
         raise UsageError("nothing-to-compare", "no measurement is left to compare", "Ask for other kinds or devices.")
     missed = tuple(map(missed_row, sorted(comparisons, key=_miss, reverse=True)[:worst]))
     return Backtest(kinds=lines_of(comparisons, naive=naive), worst=missed or ABSENT, faults=tuple(errors))
+
+
+def asked_blind(kinds: Sequence[str] = (), file: Path | None = None) -> Backtest:
+    """How far off answers were when sources were first asked, those of some kinds.
+
+    Raises:
+        UsageError: an unknown kind, or no score of these.
+        DataError: a file cannot be read.
+    """
+    _check(kinds, BLIND_KINDS)
+    scores = blind_scores([file] if file else measurement_files())
+    left = tuple(score for score in scores if not kinds or score.kind in kinds)
+    if not left:
+        raise UsageError("nothing-to-compare", "no blind score is written down there", "Ask for other kinds or files.")
+    return Backtest(kinds=(), worst=ABSENT, blind=left, faults=())
+
+
+def _check(kinds: Sequence[str], known: tuple[str, ...]) -> None:
+    for kind in kinds:
+        if kind not in known:
+            named = printable(kind, 40)
+            raise UsageError("unknown-kind", f"unknown kind '{named}'", f"Kinds: {', '.join(known)}.", known)
 
 
 def _miss(comparison: ComparedFigure) -> float:

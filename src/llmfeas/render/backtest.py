@@ -85,8 +85,41 @@ def summary(lines: Sequence[Mapping[str, Any]], left_out: Mapping[str, Mapping[s
     return Report(title="", blocks=(Table(columns=columns, rows=tuple(rows)),))
 
 
+def _blind(scores: Sequence[Mapping[str, Any]]) -> Report:
+    """How far off answers were when each source was first asked."""
+    columns = (
+        Column(title="Asked", spare=True),
+        Column(title="What ran", prose=True),
+        Column(title="Kind"),
+        *(Column(title=title, figures=True) for title in ("Rows", "Error", "90 %", "Inside")),
+    )
+    begun = [("", ""), *((score["asked"], score["of"]) for score in scores)]
+    rows = tuple(
+        tuple(
+            Phrase(printable(text, 120))
+            for text in (
+                *(("", "") if (score["asked"], score["of"]) == before else (score["asked"], score["of"])),
+                score["kind"],
+                str(score["rows"]),
+                *(_percent(score[share]) for share in ("median_error", "p90_error", "inside")),
+            )
+        )
+        for before, score in zip(begun, scores, strict=False)
+    )
+    note = (
+        "Error: half of the measurements were nearer than this, 90 %: nine tenths. Inside: share within our range. "
+        "Where nothing stands it was not written down. What was learned from them since is in today's figures."
+    )
+    title = f"{sum(score['rows'] for score in scores)} measured figures as they were first asked"
+    context = ("Before anything was fitted to a source or changed for it.",)
+    blocks = (Table(columns=columns, rows=rows), Topic(label="Read", paragraphs=lines_of([note])))
+    return Report(title=title, context=context, blocks=blocks)
+
+
 def report(result: Mapping[str, Any], *, naive: bool) -> Report:
     """The result of a backtest, with `naive` beside the rules of thumb."""
+    if result.get("blind"):
+        return _blind(result["blind"])
     lines: Sequence[Mapping[str, Any]] = result["kinds"]
     blocks: list[Topic | Table] = [
         Table(columns=_columns(naive=naive), rows=tuple(_cells(line, naive=naive) for line in lines))

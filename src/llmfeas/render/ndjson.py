@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ..contract import shallow
 
-LISTS = ("rows", "expectations", "claims", "changes", "plans", "kinds")
+LISTS = ("rows", "expectations", "claims", "changes", "plans", "blind", "kinds")
 """Keys of a result under which its rows stand."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False, default=shallow)
