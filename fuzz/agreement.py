@@ -28,7 +28,7 @@ from llmfeas.options import BY_NAME, GROUPED, GUIDED, TASKS, TAUGHT
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.compare import comparison
 from llmfeas.planning.ladder import GIVES_WAY
-from llmfeas.planning.launch import LAUNCHERS
+from llmfeas.planning.launch import LAUNCHERS, Launcher
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
 from llmfeas.units import GIB
@@ -298,16 +298,18 @@ def _launch(ask: Ask) -> Iterator[str]:
         objection = launcher.refused(scenario)
         if objection is None:
             return
-        if objection.setting in LAYOUT and _works({**ask, objection.setting: objection.instead}):
+        if objection.setting in LAYOUT and _is_written({**ask, objection.setting: objection.instead}, launcher):
             changed.append(f"launch {launcher.id}: {objection}")
     yield from changed
 
 
-def _works(ask: Ask) -> bool:
+def _is_written(ask: Ask, launcher: Launcher) -> bool:
+    """Whether a launcher writes an answer that works."""
     try:
-        return bare_answer(ask).verdict.status in FEASIBLE
+        found = bare_answer(ask)
     except LlmfeasError:
         return False
+    return found.verdict.status in FEASIBLE and launcher.refused(found.scenario) is None
 
 
 AGREEMENTS: Sequence[Agreement] = (

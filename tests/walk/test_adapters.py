@@ -34,7 +34,9 @@ def test_a_tracked_peak_is_met(row: dict[str, Any], described_models: dict[str, 
     assert parameters_of(scenario).trainable == row["trainable"]
 
 
-@pytest.mark.parametrize("model", ["llama-3-8b", "qwen3-30b-a3b", "falcon-h1-7b", "gemma-3-4b", "deepseek-v2-lite"])
+@pytest.mark.parametrize(
+    "model", ["llama-3-8b", "qwen3-30b-a3b", "falcon-h1-7b", "gemma-3-4b", "deepseek-v2-lite", "nanbeige4.2-3b"]
+)
 @pytest.mark.parametrize("layers", [1, 9])
 def test_what_trains_on_the_last_layers_is_what_memory_holds(model: str, layers: int) -> None:
     scenario = resolution({**ASKED, "model": model, "lora_layers": layers}, catalog()).scenario

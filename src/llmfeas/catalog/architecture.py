@@ -330,6 +330,11 @@ class Architecture:
         return cached
 
     @property
+    def own_layers(self) -> int:
+        """How many layers have weights, each its own."""
+        return self.held_layers or self.layers
+
+    @property
     def lenders(self) -> frozenset[int]:
         """The layers whose keys and values later ones read: of those with a window, and of those without, the last that
         makes its own."""

@@ -202,6 +202,8 @@ class ServingTraits:
     __pydantic_config__: ClassVar = STRICT
     split: Literal["layers", "tensors", "copies"]
     """How one served model spreads over several devices."""
+    writes: bool = True
+    """Else it makes vectors or scores of texts alone."""
     uneven: bool = False
     """Deals layers out to unequal devices by their memory."""
     shares_experts: bool = False

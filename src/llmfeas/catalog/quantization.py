@@ -66,7 +66,7 @@ class Rule:
     def applies(self, role: str, routed: bool, layer: int, encoding: str, architecture: Architecture) -> bool:
         """Whether a tensor of this role in this layer (from 0) is meant."""
         experts = architecture.experts.count if architecture.experts else 0
-        held = architecture.held_layers or architecture.layers
+        held = architecture.own_layers
         return (
             role in self.tensors
             and (routed or not self.routed)

@@ -57,8 +57,7 @@ def _as_json(error: LlmfeasError) -> str:
 
 def as_text(error: LlmfeasError) -> str:
     """What a person reads of an error, in one line."""
-    message = error.message[:1].lower() + error.message[1:] if error.message[1:2].islower() else error.message
-    text = f"Error: {_ended(message)}"
+    text = f"Error: {_ended(error.message)}"
     hint = error.hint[:1].upper() + error.hint[1:]
     return f"{text} {_ended(hint)}" if hint else text
 

@@ -79,6 +79,8 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
                 yield case.status, f"{scenario.quant} under {name}: {case.note}"
     if not engine.has_trainer(scenario.task, scenario.loss):
         yield "unsupported", f"{name} is not known to have a trainer for --task {scenario.task} --loss {scenario.loss}"
+    if not scenario.is_training and model.architecture.writes and not engine.serving.writes:
+        yield "unsupported", f"{name} makes vectors or scores of texts; {model.name} writes"
     if not engine.runs(model.architecture):
         yield "unsupported", f"{name} has no model of the architecture of {model.name}"
 

@@ -98,6 +98,12 @@ class Context:
         twin.sizes = sizes
         return twin
 
+    def enter_layer(self, index: int) -> None:
+        """What is made from now on is of layer `index` of the model."""
+        architecture = self.setup.architecture
+        self.bare = index % architecture.own_layers < self.recipe.bare_layers
+        self.lends = index in architecture.lenders
+
     def cached(self, x: Tensor) -> Tensor:
         """Keys or values as the cache holds them: joined to what it had, in a tensor of its own."""
         if self.cache is None:

@@ -82,7 +82,7 @@ class Decoder:
         self.built = [context.recorder.ledger.level]
         for place, index in enumerate(layers, 1):
             context.place = -place if self.reads else place
-            context.bare, context.lends = index < context.recipe.bare_layers, index in setup.architecture.lenders
+            context.enter_layer(index)
             self.layers.append(tape.layer(index).program(context))
             self.built.append(context.recorder.ledger.level)
         context.place, context.bare, context.lends = 0, context.recipe.bare_layers > 0, False
@@ -367,7 +367,7 @@ class Decoder:
 def _loops(architecture: Architecture, layers: Sequence[int]) -> frozenset[int]:
     if not architecture.loop_norm:
         return frozenset()
-    held = architecture.held_layers or architecture.layers
+    held = architecture.own_layers
     ends = (place for place, index in enumerate(layers, 1) if (index + 1) % held == 0)
     return frozenset(place for place in ends if layers[place - 1] + 1 < architecture.layers)
 

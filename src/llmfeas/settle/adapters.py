@@ -22,7 +22,7 @@ def settle_layers(draft: Draft, model: Model, engine: Engine) -> None:
     """
     a, most, name = model.architecture, engine.training.adapted_layers, printable(model.name, 60)
     pairs = draft.trains_adapters and ADAPTERS[draft.values["lora_kind"]].pairs
-    own = most if pairs and most is not None and most < a.layers and a.source is None else None
+    own = most if pairs and most is not None and most < a.own_layers and a.source is None else None
     found = draft.settle("lora_layers", own, "default" if own is None else "backend")
     if not pairs:
         if draft.was_said("lora_layers") and draft.trains_adapters:
@@ -33,14 +33,14 @@ def settle_layers(draft: Draft, model: Model, engine: Engine) -> None:
     if found is None or found == own:
         return
     said = draft.origins["lora_layers"]
-    if said == "given" and a.layers < found < ALL_LAYERS:
-        text = f"--lora-layers {found} is beyond the {a.layers} layers of {name}"
+    if said == "given" and a.own_layers < found < ALL_LAYERS:
+        text = f"--lora-layers {found} is beyond the {a.own_layers} layers of {name}"
         raise UsageError("contradiction", text, "use --lora-layers all, or fewer")
-    if found < a.layers and a.source is not None:
+    if found < a.own_layers and a.source is not None:
         text = f"--lora-layers is counted for one stack of layers, and {name} has an encoder and a decoder"
         raise UsageError("contradiction", text, "use --lora-layers all")
-    whole = a.layers if own is not None else None
-    draft.override("lora_layers", found if found < a.layers else whole, said)
+    whole = a.own_layers if own is not None else None
+    draft.override("lora_layers", found if found < a.own_layers else whole, said)
 
 
 def settle_base(draft: Draft, engine: Engine, catalog: Catalog) -> None:
@@ -90,7 +90,7 @@ def check_adapters(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
     if not parameters(model, rank, targets, kind=kind, virtual_tokens=1).trainable and not ADAPTERS[kind].pairs:
         text = f"--lora-kind {kind} trains nothing: {printable(model.name, 60)} has no keys and values of its own"
         raise UsageError("contradiction", text, "Use --lora-kind lora or prompt.")
-    last, layers = draft.values["lora_layers"], model.architecture.layers
+    last, layers = draft.values["lora_layers"], model.architecture.own_layers
     if targets == "attention" and not parameters(model, rank, targets, bare_layers=layers - (last or layers)).trainable:
         anywhere = parameters(model, rank, targets).trainable
         where = f"what --lora-layers {last} leaves" if anywhere else printable(model.name, 60)

@@ -17,6 +17,7 @@ from ..scenario import Scenario
 from ..workload.kernels import runs_fused
 from ..workload.serving import peers
 from .draft import Draft
+from .lengths import OF_TEXTS
 
 MAX_SHOWN = 12
 PLACES_OF_ENDS = 2
@@ -303,16 +304,15 @@ def _zero_stages(scenario: Scenario, draft: Draft) -> tuple[int, ...]:
     """The ZeRO stages to choose among: many programs divide nothing (DDP) but where they must or where that is faster,
     and few a quantized base; who keeps weights in main memory (DeepSpeed, FSDP) divides them.
     """
-    few_bits = scenario.method == "qlora" and not runs_fused(scenario)
+    few_bits, texts = scenario.method == "qlora" and not runs_fused(scenario), scenario.task in OF_TEXTS
     copies = scenario.engine_record.training.copies or few_bits
     # accelerate starts copies on several CPUs under MPI only
-    apart = scenario.device.backend == "cpu" and not few_bits
-    divided = not copies or apart or scenario.offload == "all" or draft.was_given("zero")
-    if divided or scenario.zero == 0:
+    apart = scenario.device.backend == "cpu" and not few_bits and not texts
+    if not copies or apart or scenario.offload == "all" or draft.was_given("zero") or scenario.zero == 0:
         return (scenario.zero,)
-    # FSDP divides bases of 4 bits alone, and trl, whose objectives these are, none
+    # FSDP divides bases of 4 bits alone, and trl, whose objectives these are, none; Sentence Transformers nothing
     bits = int(scenario.tables.quantization.encoded_bits(scenario.quant)[0])
-    whole = few_bits and (scenario.loss is not None or bits > 4)
+    whole = texts or (few_bits and (scenario.loss is not None or bits > 4))
     return (0,) if whole else (0, scenario.zero)
 
 

@@ -80,6 +80,8 @@ def _settle_reading(draft: Draft, model: Model) -> None:
 def texts_at_once(scenario: Scenario) -> int:
     """How many texts an engine reads at once where nobody says, on each copy; one where it is given tokens."""
     serving = scenario.engine_record.serving
+    if scenario.model.architecture.writes:
+        return 1
     each = max(1, min(serving.speed.texts, TOGETHER_TOKENS // max(1, scenario.prompt)))
     return each * scenario.num_devices if serving.split == "copies" and serving.speed.texts else each
 

@@ -66,7 +66,7 @@ def _kinds(
     shares = [gradients and layer.weight_set > 0 for layer in kinds]
     alone = [shares[kind] or layer in lenders for layer, kind in enumerate(tape.layers)]
     found = [len(kinds) + i if alone[i] else same[kind] for i, kind in enumerate(tape.layers)]
-    return tuple(~kind if layer < bare else kind for layer, kind in enumerate(found))
+    return tuple(~kind if layer % architecture.own_layers < bare else kind for layer, kind in enumerate(found))
 
 
 @dataclass(frozen=True, slots=True)

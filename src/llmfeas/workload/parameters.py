@@ -192,8 +192,8 @@ def block_parameters(architecture: Architecture) -> tuple[BlockParameters, ...]:
 
 
 def bare_layers(scenario: Scenario) -> int:
-    """The first so many layers have no adapters."""
-    return 0 if scenario.lora_layers is None else max(0, scenario.model.architecture.layers - scenario.lora_layers)
+    """The first so many layers that have weights have no adapters, in whichever loop they run."""
+    return 0 if scenario.lora_layers is None else max(0, scenario.model.architecture.own_layers - scenario.lora_layers)
 
 
 def lifts_input(scenario: Scenario) -> bool:
@@ -203,9 +203,11 @@ def lifts_input(scenario: Scenario) -> bool:
 
 def adapted_share(scenario: Scenario) -> float:
     """Share of the layers that have adapters, where any does."""
-    return 1 - bare_layers(scenario) / scenario.model.architecture.layers
+    return 1 - bare_layers(scenario) / scenario.model.architecture.own_layers
 
 
 def graded_share(scenario: Scenario) -> float:
     """Share of the layers that a backward pass runs through: those below all adapters need none."""
-    return 1.0 if scenario.checkpointing != "none" and lifts_input(scenario) else adapted_share(scenario)
+    if scenario.checkpointing != "none" and lifts_input(scenario):
+        return 1.0
+    return 1 - bare_layers(scenario) / scenario.model.architecture.layers

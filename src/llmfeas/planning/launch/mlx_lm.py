@@ -91,7 +91,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "train": True,
         "data": DATASET,
         "fine_tune_type": "lora" if adapted else "full",
-        "num_layers": trained_layers(scenario) if adapted else scenario.model.architecture.layers,
+        "num_layers": trained_layers(scenario) if adapted else scenario.model.architecture.own_layers,
         "optimizer": OPTIMIZERS[scenario.optimizer],
         "learning_rate": LEARNING_RATES[scenario.method],
         "batch_size": scenario.micro_batch * scenario.dp,

@@ -123,7 +123,7 @@ INNER = ("down_proj", "fc2", "dense_4h_to_h", "mlp.c_proj")
 def lora_targets(scenario: Scenario) -> str:
     """Name the matrices that get adapters, as PEFT takes it: of some layers by a pattern, for which it wants names."""
     if bare_layers(scenario):
-        adapted = "|".join(map(str, range(bare_layers(scenario), scenario.model.architecture.layers)))
+        adapted = "|".join(map(str, range(bare_layers(scenario), scenario.model.architecture.own_layers)))
         everything = rf"[\w.]+\.(?:{'|'.join(LINEAR_NAMES)})"
         names = everything if scenario.lora_targets == "all-linear" else ATTENTION_MATRICES.removeprefix(".*")
         inside = "" if scenario.lora_targets == "all-linear" else r"[\w.]*"
