@@ -13,6 +13,7 @@ from ..model.operator import Operator
 from ..model.sums import source_tokens
 from ..record import dataclass, replace
 from ..scenario import Scenario
+from ..walk.prefill import prefill_bytes, prefill_polynomials
 from ..workload.cache import kv_cache_bytes
 from ..workload.serving import Serving, cached_value_bytes, sequences_of, serving_of
 from ..workload.stages import Stage, stages, stages_by_memory
@@ -389,8 +390,6 @@ def _walked(s: Serving, a: Architecture, tokens: int, sequences: int) -> float |
     traits = s.tables.implementations.public(a.implementation)
     if traits.approximate or not tokens:
         return None
-    from ..walk.prefill import prefill_bytes, prefill_polynomials
-
     polynomials = prefill_polynomials(
         a,
         traits,
