@@ -25,11 +25,11 @@ from wheel_environment import built, installed
 BASE = "python -c pass"
 ESTIMATE = ("estimate", "--model", "gpt2-xl", "--device", "rtx-4070ti")
 COMMANDS = {
-    "--help": (("--help",), 4.5),
+    "--help": (("--help",), 4.2),
     "estimate --json": ((*ESTIMATE, "--json"), 10.5),
     "estimate (table)": (ESTIMATE, 15),
     "estimate (terminal)": (ESTIMATE, 15.5),
-    "completion": ((), 5.5),
+    "completion": ((), 4.8),
     "compare --all --json": (("compare", "--model", "gpt2", "--all", "--json"), 98),
 }
 """What is measured, with the ratio that it must not exceed; `--all` grows with the catalog (1,100 devices)."""

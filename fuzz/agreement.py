@@ -293,7 +293,7 @@ def _launch(ask: Ask) -> Iterator[str]:
         return
     changed: list[str] = []
     for launcher in (LAUNCHERS[name] for name in scenario.engine_record.launchers if name in LAUNCHERS):
-        if not launcher.takes("task", scenario.task):
+        if scenario.task not in launcher.tasks:
             continue
         objection = launcher.refused(scenario)
         if objection is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import pickle
 from typing import ClassVar
@@ -198,6 +199,24 @@ def test_a_copy_differs_in_what_is_said() -> None:
     assert Named(x=1, name="m").tags is not named.tags
     with pytest.raises(TypeError, match=r"Named\.__init__\(\) got an unexpected keyword argument 'z'"):
         replace(named, z=1)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class Plain:
+    x: int
+    y: int = 2
+
+    @functools.cached_property
+    def sum(self) -> int:
+        return self.x + self.y
+
+
+def test_a_copy_of_nothing_but_values_forgets_what_was_found_out_of_them() -> None:
+    plain = Plain(1)
+    assert plain.sum == 3
+    assert (replace(plain, x=5).sum, replace(plain), vars(replace(plain))) == (7, plain, {"x": 1, "y": 2})
+    with pytest.raises(TypeError, match=r"Plain\.__init__\(\) got an unexpected keyword argument 'z'"):
+        replace(plain, z=1)  # type: ignore[call-arg]
 
 
 def test_a_field_without_a_default_stands_before_those_with_one() -> None:

@@ -40,6 +40,7 @@ LAUNCHER = '''\
 
 from __future__ import annotations
 
+from llmfeas.planning.expressed.expressible import Expressible
 from llmfeas.planning.launch.launcher import Launch, Launcher
 from llmfeas.scenario import Scenario
 
@@ -50,12 +51,10 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="rapid",
+    expressed=Expressible(id="rapid", tasks=("inference",), backends=frozenset({"cuda"})),
     name="Rapid",
     release="Rapid 1",
     install=("rapid",),
-    tasks=("inference",),
-    backends=frozenset({"cuda"}),
     write=write,
 )
 '''

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.planning.expressed import FAMILIES, expressed_by
+from llmfeas.planning.launch import LAUNCHERS
 from llmfeas.planning.plan import plan
 from llmfeas.planning.writable import is_surely_written, is_written
 from llmfeas.settle import resolution
@@ -44,3 +49,21 @@ def test_what_moves_to_the_host_takes_the_engine_that_moves_it() -> None:
     assert moved and all(settings["engine"] == "deepspeed" for settings in moved)
     named = plan({**asked, "engine": "pytorch"}, catalog())
     assert not any(way.settings.get("offload") == "all" for way in named.ways if "num_devices" not in way.settings)
+
+
+def test_what_is_proposed_is_held_against_what_the_launchers_refuse() -> None:
+    """Both ask the same record."""
+    assert sorted(name for names in FAMILIES.values() for name in names) == sorted(LAUNCHERS)
+    for name, launcher in LAUNCHERS.items():
+        assert expressed_by(name) is launcher.expressed, name
+    assert expressed_by("rapid") is None
+
+
+def test_an_answer_with_remedies_imports_nothing_that_writes_recipes() -> None:
+    program = (
+        "import sys; from llmfeas import estimate; answer = estimate('gpt2-xl', 'rtx-4070ti')\n"
+        "assert answer.remedies and 'llmfeas.planning.expressed.trainers' in sys.modules\n"
+        "print([name for name in sys.modules if name.startswith('llmfeas.planning.launch')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

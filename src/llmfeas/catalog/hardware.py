@@ -10,7 +10,6 @@ from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
 from ..units import GIB
-from .bus_names import sold_as
 from .device import Device, Offer
 from .joined import joined
 from .named import exact_id
@@ -52,6 +51,7 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
         return Hardware(catalog.devices[rest], int(count))
     if text in catalog.devices:
         return Hardware(catalog.devices[text])
+    from .bus_names import sold_as
     from .search import LONGEST, is_written
 
     if sold := sold_as(text):

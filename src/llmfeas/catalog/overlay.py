@@ -21,18 +21,13 @@ from .backend import Backend, EngineChoice
 from .device import Offer
 from .overlay_file import BASES, MAPPINGS, MAX_CHAIN, NOT_INHERITED, SECTIONS, WRITTEN, Overlay, bad, read_overlay
 from .records import EntryKind, merged
-from .store import (
-    Catalog,
-    ReadFile,
-    Records,
-    built_in,
-    install,
-)
+from .store import Catalog, Records, built_in, install
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .source import Document
+    from .store import ReadFile
     from .tables import Tables
 
 R = TypeVar("R")

@@ -31,7 +31,11 @@ APART: Mapping[str, tuple[str, ...]] = {
 }
 """Sections by file whose entries stand apart."""
 TOLD: Mapping[str, tuple[str, ...]] = {
-    "devices": ("released", "assumption", "backend", "kind", "representative", "memory_gib", "prices?"),
+    "devices": (
+        *("name", "released", "assumption", "by_rule", "backend", "kind", "representative", "memory_gib"),
+        *("devices_per_node", "prices?"),
+    ),
+    "engines": ("launchers",),
     "offers": ("tier", "device"),
     "formats": ("aliases",),
 }

@@ -11,7 +11,7 @@ import json
 import os
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import DataError, did_you_mean
 from .architecture import Model
@@ -28,9 +28,18 @@ from .records import EntryKind, LikeError, built, merged
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Protocol
 
     from .source import Document
     from .tables import Tables
+
+    class ReadFile(Protocol):
+        """Reads a file of the catalog by its name."""
+
+        def __call__(self, name: str, *, needed: bool) -> DataFile:
+            """The file; an empty one where it is missing and not needed."""
+            ...
+
 
 R = TypeVar("R")
 
@@ -41,14 +50,6 @@ OFFERS: Final = EntryKind("offers", "offers", Offer, needed=False)
 MODELS: Final = EntryKind("models", "models", Model, "families", "family", completed_model)
 BACKENDS: Final = EntryKind("backends", "backends", Backend)
 ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
-
-
-class ReadFile(Protocol):
-    """Reads a file of the catalog by its name."""
-
-    def __call__(self, name: str, *, needed: bool) -> DataFile:
-        """The file; an empty one where it is missing and not needed."""
-        ...
 
 
 class Records(Mapping[str, R]):

@@ -8,7 +8,6 @@ from ..autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in
 from ..autograd.graph import Node, Tensor, view
 from ..autograd.products import efficient_kernel, flash_kernel, matmul
 from ..autograd.recorder import Recorder
-from ..autograd.routing import top
 from ..autograd.rules import fresh, made
 from ..autograd.views import copy, gathered, joined, repeated, sliced, spread_heads
 from ..record import dataclass, field
@@ -198,6 +197,8 @@ def _with_sinks(x: Scores) -> None:
     recorder, sizes = x.context.recorder, x.context.sizes
     if x.sinks is None:
         return
+    from ..autograd.routing import top
+
     rows = x.heads * sizes.bs
     scores = x.weights
     combined = joined(recorder, scores, spread_heads(recorder, x.sinks, sizes.bs))

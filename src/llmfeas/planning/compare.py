@@ -326,6 +326,7 @@ def _baseline(
 def _relative(estimated: Estimate, base: Estimate | None) -> Range | None:
     if base is None or estimated.verdict.software == "unsupported":
         return None
-    if estimated.scenario == base.scenario:
+    ours, theirs = estimated.scenario, base.scenario
+    if ours is theirs or (ours.device.id == theirs.device.id and ours == theirs):
         return Range.exact(1.0)
     return estimated.speed.over(base.speed)

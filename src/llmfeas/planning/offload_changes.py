@@ -10,6 +10,7 @@ from ..feasibility.result import Estimate
 from ..record import replace
 from ..scenario import Scenario
 from .change import Change, change
+from .expressed import expressed_by
 from .writable import is_surely_written, is_written
 
 FULL = ("pretrain", "finetune")
@@ -60,9 +61,23 @@ def _moving(scenario: Scenario, offload: str, catalog: Catalog) -> dict[str, obj
     if scenario.was_given("engine") or is_written(replace(scenario, **moved), settings):
         return settings
     known = scenario.tables.implementations
-    for name, engine in catalog.engines.items():
+    for name in _with_word(offload, catalog):
+        engine = catalog.engines[name]
         other: dict[str, Any] = {"engine": name, **moved}
         same_code = "training" in engine.does and engine.training.runs_public_code(known)
         if same_code and is_surely_written(replace(scenario, **other), settings):
             return {"engine": name, **settings}
     return settings
+
+
+def _with_word(offload: str, catalog: Catalog) -> Iterator[str]:
+    """Yield the engines of which a launcher has a word for what moves: others are not even built."""
+    engines = catalog.engines
+    for name in engines:
+        launchers: Any = engines.peek(name, "launchers")
+        if launchers is None:  # as the engine that it is like
+            launchers = engines.raw(name).get("launchers", ())
+        if any(
+            offload in each.choices.get("offload", (offload,)) for each in filter(None, map(expressed_by, launchers))
+        ):
+            yield name

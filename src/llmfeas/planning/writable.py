@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..record import replace
 from ..scenario import Scenario
+from .expressed import expressed_by
 
 if TYPE_CHECKING:
-    from .launch import Launcher
+    from .expressed.expressible import Expressible
 
 
 def is_written(scenario: Scenario, changed: Collection[str]) -> bool:
@@ -24,13 +25,11 @@ def is_surely_written(scenario: Scenario, changed: Collection[str]) -> bool:
 
 
 def _told(scenario: Scenario, changed: Collection[str]) -> list[bool | None]:
-    from .launch import LAUNCHERS
-
-    own = (LAUNCHERS[name] for name in scenario.engine_record.launchers if name in LAUNCHERS)
-    return [_writes(each, scenario, changed) for each in own if each.takes("task", scenario.task)]
+    own = filter(None, map(expressed_by, scenario.engine_record.launchers))
+    return [_writes(each, scenario, changed) for each in own if scenario.task in each.tasks]
 
 
-def _writes(engine: Launcher, scenario: Scenario, changed: Collection[str]) -> bool | None:
+def _writes(engine: Expressible, scenario: Scenario, changed: Collection[str]) -> bool | None:
     """Whether a launcher has no objection to what changed; None where it objects to something else.
 
     What nobody said gives way, as it does in a launch.

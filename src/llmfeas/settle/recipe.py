@@ -231,7 +231,7 @@ def _keep_published(draft: Draft, model: Model, engine: Engine, catalog: Catalog
     """Take the published few bits where a wider GGUF was asked for: a file of that name holds them all the same."""
     asked, published = str(draft.values["quant"]), model.published_quant
     known = catalog.tables.quantization
-    if asked == published or engine.speaks != LLAMA_CPP or draft.values.get("stored") is not None:
+    if published in ("none", asked) or engine.speaks != LLAMA_CPP or draft.values.get("stored") is not None:
         return
     if asked != "none" and known.format(asked, LLAMA_CPP).kind != "gguf":
         return

@@ -11,8 +11,8 @@ from llmfeas.catalog.store import built_in
 from llmfeas.errors import UsageError
 from llmfeas.options import BY_NAME
 from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.expressed.expressible import SPLITS
 from llmfeas.planning.launch import LAUNCHERS, launcher, prepared
-from llmfeas.planning.launch.launcher import SPLITS
 
 CATALOG = built_in()
 ASKED = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "finetune"}
@@ -41,7 +41,7 @@ def test_an_unknown_engine_names_near_ones() -> None:
 
 @pytest.mark.parametrize("engine", LAUNCHERS)
 def test_a_launcher_speaks_of_settings_that_exist(engine: str) -> None:
-    found = LAUNCHERS[engine]
+    found = LAUNCHERS[engine].expressed
     assert found.choices.keys() <= BY_NAME.keys()
     assert found.splits <= set(SPLITS)
     for name, values in found.choices.items():

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from llmfeas.planning.launch import LAUNCHERS, Launcher
+from llmfeas.planning.expressed.expressible import Expressible
+from llmfeas.planning.launch import LAUNCHERS
 
 PAGE = Path(__file__).parents[3] / "docs" / "launch.md"
 HEADING = "## What each engine can express\n\n"
@@ -16,13 +17,13 @@ def table() -> Iterator[str]:
     """Write the table of engines."""
     yield "| --engine | tasks | backends | divides by | restricted to |"
     yield "| --- | --- | --- | --- | --- |"
-    for found in LAUNCHERS.values():
+    for found in (each.expressed for each in LAUNCHERS.values()):
         splits = ", ".join(name for name in ("tp", "pp", "interleave", "ep", "cp") if name in found.splits)
         backends = ", ".join(sorted(found.backends))
         yield f"| {found.id} | {', '.join(found.tasks)} | {backends} | {splits} | {restrictions(found)} |"
 
 
-def restrictions(found: Launcher) -> str:
+def restrictions(found: Expressible) -> str:
     """Write the values of the settings that an engine cannot express freely."""
     parts = []
     for name, values in found.choices.items():

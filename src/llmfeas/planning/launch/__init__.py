@@ -24,7 +24,8 @@ from ...settle import Resolution, resolution
 from ...settle.task import implied_task
 from ...text import printable
 from ...units import MIB
-from .launcher import SPLITS, File, Launch, Launcher, LaunchResult, Objection, spelled
+from ..expressed.expressible import SPLITS, Objection
+from .launcher import File, Launch, Launcher, LaunchResult, spelled
 
 
 class Launchers(Mapping[str, Launcher]):
@@ -118,7 +119,7 @@ def usual(request: Mapping[str, object], catalog: Catalog) -> Launcher:
 def _able(engine: Engine, scenario: Scenario) -> list[Launcher]:
     """What writes the task of a scenario for an engine."""
     own = (LAUNCHERS[name] for name in engine.launchers if name in LAUNCHERS)
-    return [each for each in own if each.takes("task", scenario.task)]
+    return [each for each in own if scenario.task in each.tasks]
 
 
 def writers(request: Mapping[str, object], catalog: Catalog, *but: Launcher) -> list[str]:
@@ -252,7 +253,7 @@ def _check_task(request: Mapping[str, object], engine: Launcher, catalog: Catalo
     values = parsed(request, catalog.tables.quantization)
     implied = implied_task(values, values, catalog)
     task = values.get("task") or ("pretrain" if implied is None else implied[0])
-    if not engine.takes("task", task):
+    if task not in engine.tasks:
         able = writers({**request, "task": task}, catalog, engine)
         raise UsageError("engine-cannot", f"--task {task} is not written for {engine.name}.", _able_hint(able), able)
 

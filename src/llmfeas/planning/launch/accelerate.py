@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...scenario import Scenario
+from ..expressed.trainers import ACCELERATE, is_sharded
+from ..nodes import Nodes, nodes_of
 from . import trainer
-from .launcher import File, Launch, Launcher, Objection, Reader
+from .launcher import File, Launch, Launcher, Reader
 from .reading import module, read_recipe, words
-from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
+from .shell import PORT, Variable, Word, command, nodes_note
 from .text import as_yaml
 
 CONFIG = "accelerate.yaml"
@@ -16,17 +18,10 @@ DISTRIBUTED = {"cuda": "MULTI_GPU", "rocm": "MULTI_GPU", "xpu": "MULTI_XPU", "hp
 MIXED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what accelerate or FSDP does not do."""
-    if scenario.device.backend == "cpu" and scenario.num_devices > 1 and not trainer.is_sharded(scenario):
-        return Objection("zero", "without FSDP it starts processes on several CPUs under MPI only", instead=3)
-    return trainer.fsdp_objection(scenario)
-
-
 def config(scenario: Scenario) -> dict[str, object]:
     """Accelerate's configuration of one run, as `accelerate config` writes it."""
     nodes = nodes_of(scenario)
-    distributed = "FSDP" if trainer.is_sharded(scenario) else DISTRIBUTED.get(scenario.device.backend)
+    distributed = "FSDP" if is_sharded(scenario) else DISTRIBUTED.get(scenario.device.backend)
     settings: dict[str, object] = {
         "compute_environment": "LOCAL_MACHINE",
         "debug": False,
@@ -40,7 +35,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "same_network": True,
         "use_cpu": scenario.device.backend == "cpu",
     }
-    if trainer.is_sharded(scenario):
+    if is_sharded(scenario):
         settings["fsdp_config"] = fsdp_config(scenario)
     return settings
 
@@ -72,7 +67,7 @@ def write(scenario: Scenario) -> Launch:
     """Write accelerate's configuration, the recipe and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
-    if trainer.is_sharded(scenario):
+    if is_sharded(scenario):
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(
         ["accelerate", "launch", "--config_file", CONFIG],
@@ -94,17 +89,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="accelerate",
+    expressed=ACCELERATE,
     name="Hugging Face accelerate",
     release="accelerate 1.15, transformers {transformers}, peft 0.21",
     install=trainer.PACKAGES,
     needs=trainer.needs,
-    tasks=trainer.TASKS,
-    backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu", "metal"}),
-    choices={**trainer.CHOICES, "zero": (0, 2, 3), "offload": ("none", "all")},
-    wide_bases=True,
-    splits=frozenset({"num_devices"}),
-    objection=objection,
     write=write,
     reader=Reader("accelerate", read),
 )

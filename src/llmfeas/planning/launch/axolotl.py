@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...scenario import UNGUIDED, Scenario
+from ...scenario import Scenario
 from ...workload.kernels import kernels_of, runs_patched
 from ...workload.parameters import bare_layers
+from ..expressed.trainers import AXOLOTL, AXOLOTL_OPTIMIZERS, is_sharded
+from ..nodes import nodes_of
+from ..repositories import model_name
 from . import torchrun_fsdp, trainer
-from .launcher import File, Launch, Launcher, Objection, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
+from .launcher import File, Launch, Launcher, Reader
+from .names import DATASET, LORA_ALPHA_PER_RANK
 from .reading import module, yaml_of
-from .shell import Word, command, nodes_note, nodes_of
+from .shell import Word, command, nodes_note
 from .text import as_yaml
 
 CONFIG = "axolotl.yaml"
-OPTIMIZERS = {**trainer.OPTIMIZERS, "muon": "muon"}
-
 LIGER: Mapping[str, object] = {
     "plugins": ["axolotl.integrations.liger.LigerPlugin"],
     "liger_rope": True,
@@ -75,7 +76,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
 def layout(scenario: Scenario) -> dict[str, object]:
     """How the model is divided; nothing for one device."""
     settings: dict[str, object] = {}
-    if trainer.is_sharded(scenario):
+    if is_sharded(scenario):
         sharding = trainer.fsdp(scenario)
         sharding["offload_params"] = sharding.pop("cpu_offload")
         settings["fsdp_version"] = sharding.pop("version")
@@ -91,7 +92,7 @@ def layout(scenario: Scenario) -> dict[str, object]:
 def config(scenario: Scenario) -> dict[str, object]:
     """Axolotl's configuration."""
     shared = trainer.training(scenario)
-    sharded = trainer.is_sharded(scenario)
+    sharded = is_sharded(scenario)
     settings: dict[str, object] = {
         "base_model": model_name(scenario),
         "sequence_len": scenario.seq_len,
@@ -101,7 +102,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "gradient_accumulation_steps": scenario.micro_steps,
         "max_steps": shared["max_steps"],
         "num_epochs": 1,
-        "optimizer": OPTIMIZERS[scenario.optimizer] if scenario.optimizer == "muon" else shared["optim"],
+        "optimizer": AXOLOTL_OPTIMIZERS[scenario.optimizer] if scenario.optimizer == "muon" else shared["optim"],
         "learning_rate": shared["learning_rate"],
         "lr_scheduler": shared.get("lr_scheduler_type", "cosine"),
         "bf16": scenario.precision in ("bf16-mixed", "bf16"),
@@ -123,30 +124,8 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe takes beyond Axolotl, which brings bitsandbytes and Liger."""
-    sharded_bits = scenario.optimizer == "adamw-8bit" and trainer.is_sharded(scenario)
+    sharded_bits = scenario.optimizer == "adamw-8bit" and is_sharded(scenario)
     return (*(("torchao",) if sharded_bits else ()), *(("ring-flash-attn",) if scenario.cp > 1 else ()))
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
-    if pairs := trainer.pairs_objection(scenario):
-        return pairs
-    adapted = scenario.trains_adapters
-    sharded = trainer.is_sharded(scenario)
-    if not adapted and not sharded and scenario.precision == "bf16-mixed":
-        return Objection("precision", "it keeps fp32 weights beside 16-bit ones under FSDP only", instead="bf16")
-    if (adapted or sharded) and scenario.precision == "bf16":
-        return Objection("precision", "its adapters and FSDP's weights are fp32", instead="bf16-mixed")
-    if not adapted and scenario.precision == "fp16-mixed":
-        return Objection("precision", "it trains fp16 weights as adapters only")
-    if scenario.tp > 1 and runs_patched(scenario):
-        return Objection("tp", "Liger's norms do not run on weights that tensor parallelism divides", instead=1)
-    if scenario.cp > 1 and scenario.attention != "flash":
-        return Objection("attention", "only the flash kernel divides a sequence")
-    if scenario.quant == "int8" and sharded:
-        return Objection("zero", "FSDP does not divide 8-bit weights", instead=0)
-    common = (trainer.moving_objection, trainer.low_rank_objection, trainer.layers_objection)
-    return next(filter(None, (check(scenario) for check in common)), None)
 
 
 def write(scenario: Scenario) -> Launch:
@@ -166,25 +145,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="axolotl",
+    expressed=AXOLOTL,
     name="Axolotl",
     release="Axolotl 0.19",
     install=("axolotl",),
     needs=needs,
-    tasks=UNGUIDED,
-    backends=frozenset({"cuda", "rocm"}),
-    choices={
-        "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
-        "optimizer": tuple(OPTIMIZERS),
-        "checkpointing": ("none", "full"),
-        "quant": ("none", "nf4", "int8"),
-        "zero": (0, 2, 3),
-        "offload": ("none", "activations", "all"),
-        "transformers": ("5",),
-        "dropout": (None,),
-    },
-    splits=frozenset({"num_devices", "tp", "cp"}),
-    objection=objection,
     write=write,
     reader=Reader("axolotl", read),
 )

@@ -8,8 +8,8 @@ from ...catalog.store import built_in
 from ...errors import UsageError
 from ...record import replace
 from ...scenario import Scenario
+from ..nodes import nodes_of
 from .launcher import File, Launch, Launcher
-from .shell import nodes_of
 from .text import as_yaml
 
 NAME = "llmfeas"

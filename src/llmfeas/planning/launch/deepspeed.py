@@ -5,23 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...scenario import Scenario
+from ..expressed.trainers import DEEPSPEED, DEEPSPEED_OPTIMIZERS, zero_stage
+from ..nodes import nodes_of
 from . import trainer
-from .launcher import File, Launch, Launcher, Objection, Reader
+from .launcher import File, Launch, Launcher, Reader
 from .reading import json_of, module, read_recipe
-from .shell import PORT, Variable, Word, command, nodes_note, nodes_of
+from .shell import PORT, Variable, Word, command, nodes_note
 from .text import as_json
 
 CONFIG = "ds_config.json"
 DRIVE = "/nvme"
 """The folder of the drive, which its user changes."""
-OPTIMIZERS = {"adamw": "AdamW", "lion": "Lion"}
-"""Optimizers that DeepSpeed brings; it moves only these to the host."""
-
-
-def zero_stage(scenario: Scenario) -> int:
-    """The ZeRO stage; pure bf16 and what moves to the host need one even where it divides nothing."""
-    least = {"optimizer": 1 if scenario.drive_gb_per_s is None else 3, "all": 3}.get(scenario.offload, 0)
-    return max(scenario.zero, least, 1 if scenario.precision == "bf16" else 0)
 
 
 def place(scenario: Scenario) -> dict[str, object]:
@@ -67,29 +61,16 @@ def config(scenario: Scenario) -> dict[str, object]:
         **precision(scenario),
         "zero_optimization": zero(scenario),
     }
-    if scenario.optimizer in OPTIMIZERS:
+    if scenario.optimizer in DEEPSPEED_OPTIMIZERS:
         parameters = dict.fromkeys(("lr", "betas", "eps", "weight_decay"), "auto")
         if scenario.optimizer == "lion":
             del parameters["eps"]
-        settings["optimizer"] = {"type": OPTIMIZERS[scenario.optimizer], "params": parameters}
+        settings["optimizer"] = {"type": DEEPSPEED_OPTIMIZERS[scenario.optimizer], "params": parameters}
     else:
         settings["zero_allow_untested_optimizer"] = True
     if scenario.tp > 1:
         settings["tensor_parallel"] = {"autotp_size": scenario.tp}
     return settings
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what DeepSpeed does not combine."""
-    if scenario.states_on_host and scenario.optimizer not in OPTIMIZERS:
-        return Objection("optimizer", f"with --offload {scenario.offload} it has {' and '.join(OPTIMIZERS)} only")
-    if scenario.optimizer in trainer.LOW_RANK and scenario.num_devices > 1:
-        return Objection("optimizer", f"{scenario.optimizer} projects whole matrices, and DeepSpeed flattens them")
-    if scenario.tp > 1 and zero_stage(scenario) == 3:
-        return Objection("tp", "its tensor parallelism goes with --zero 0, 1 or 2", instead=1)
-    if zero_stage(scenario) == 3 and scenario.quant == "int8":
-        return Objection("zero", "ZeRO 3 does not divide 8-bit weights", instead=2)
-    return trainer.layers_objection(scenario) or trainer.sound_objection(scenario)
 
 
 def write(scenario: Scenario) -> Launch:
@@ -139,20 +120,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="deepspeed",
+    expressed=DEEPSPEED,
     name="DeepSpeed",
     release="DeepSpeed 0.19, transformers {transformers}, peft 0.21",
     install=(*trainer.PACKAGES, "deepspeed"),
     needs=trainer.needs,
-    tasks=trainer.TASKS,
-    backends=frozenset({"cuda", "rocm", "xpu", "hpu", "cpu"}),
-    choices={
-        **trainer.CHOICES,
-        "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
-        "offload": ("none", "optimizer", "all"),
-    },
-    splits=frozenset({"num_devices", "tp"}),
-    objection=objection,
     write=write,
     reader=Reader("deepspeed", read),
 )

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from .names import repository_of
+from ..repositories import repository_of
 
 HEAD = "HEAD"
 """Stands for a head trained for the model (EAGLE), which a scenario does not name."""
-
-
-def kind_of(scenario: Scenario) -> str | None:
-    """What drafts: `model`, `mtp` or `eagle`; None where nothing does."""
-    return "model" if scenario.draft_model is not None else scenario.draft
 
 
 def weights_of(scenario: Scenario) -> str | None:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from .launcher import PAIRS_BY_LABEL, READS_ALONE, WHOLE, Launch, Launcher, Objection, Reader
-from .names import model_name, pair_notes
+from ..expressed.servers import INFINITY, INFINITY_DEVICES, INFINITY_DTYPES
+from ..repositories import model_name
+from .launcher import Launch, Launcher, Reader
+from .names import pair_notes
 from .reading import knows_options
 from .shell import command, flags
 from .vllm import weights_notes
-
-DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-DEVICES = {"cuda": "cuda", "rocm": "cuda", "metal": "mps", "cpu": "cpu"}
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what is no reader of texts."""
-    if scenario.model.architecture.writes:
-        return READS_ALONE
-    decodes = scenario.model.reranker is not None and not scenario.model.architecture.encoder
-    return PAIRS_BY_LABEL if decodes else None
 
 
 def write(scenario: Scenario) -> Launch:
@@ -28,9 +19,9 @@ def write(scenario: Scenario) -> Launch:
         [
             ("--model-id", model_name(scenario)),
             ("--engine", "torch"),
-            ("--dtype", "int8" if scenario.quant == "int8" else DTYPES[scenario.precision]),
+            ("--dtype", "int8" if scenario.quant == "int8" else INFINITY_DTYPES[scenario.precision]),
             ("--batch-size", scenario.concurrency if scenario.concurrency > 1 else None),
-            ("--device", DEVICES[scenario.device.backend]),
+            ("--device", INFINITY_DEVICES[scenario.device.backend]),
             ("--device-id", ",".join(map(str, range(devices))) if devices > 1 else None),
         ]
     )
@@ -39,19 +30,10 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="infinity",
+    expressed=INFINITY,
     name="Infinity",
     release="infinity-emb 0.0.78",
     install=("infinity-emb[all]",),
-    tasks=("inference",),
-    backends=frozenset(DEVICES),
-    choices={
-        "precision": tuple(DTYPES),
-        "quant": ("none", "int8"),
-        **WHOLE,
-    },
-    splits=frozenset({"num_devices"}),
-    objection=objection,
     write=write,
     reader=Reader("infinity-emb", knows_options("{0}", "v2", "--help")),
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 
-from ...catalog.device import is_mixed
 from ...scenario import Scenario
-from .launcher import Launch, Launcher, Objection, Reader
-from .names import LORA_ALPHA_PER_RANK, learning_rate, model_name, repository, steps, training_notes
+from ..expressed.tuners import LITGPT, LITGPT_PRECISIONS, LITGPT_QUANTS
+from ..nodes import nodes_of
+from ..repositories import model_name, repository
+from .launcher import Launch, Launcher, Reader
+from .names import LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
 from .reading import parses
-from .shell import Word, command, flags, nodes_note, nodes_of
+from .shell import Word, command, flags, nodes_note
 
-PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed", "bf16": "bf16-true", "fp16": "16-true"}
-QUANTS = {"nf4": "bnb.nf4-dq", "int8": "bnb.int8-training"}
 COMMANDS = {"pretrain": "pretrain", "finetune": "finetune_full", "lora": "finetune_lora", "qlora": "finetune_lora"}
 
 
@@ -31,8 +31,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     tokens = scenario.global_batch * scenario.seq_len * steps(scenario)
     return flags(
         [
-            ("--precision", PRECISIONS[scenario.precision]),
-            ("--quantize", QUANTS.get(scenario.quant)),
+            ("--precision", LITGPT_PRECISIONS[scenario.precision]),
+            ("--quantize", LITGPT_QUANTS.get(scenario.quant)),
             ("--devices", nodes.devices),
             ("--num_nodes", nodes.count if nodes.several else None),
             *(lora if adapted else ()),
@@ -54,20 +54,6 @@ def settings(scenario: Scenario) -> list[list[Word]]:
 
 def _length(scenario: Scenario, tokens: int) -> int:
     return tokens if scenario.task == "pretrain" else steps(scenario)
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what its trainings fix themselves."""
-    several = scenario.num_devices > 1
-    if (scenario.checkpointing == "full") != several:
-        return Objection("checkpointing", "it recomputes under FSDP alone", instead="full" if several else "none")
-    if several and scenario.zero != 3:
-        return Objection("zero", "on several devices it divides all by FSDP", instead=3)
-    if several and scenario.quant != "none":
-        return Objection("quant", "quantized weights train on one device")
-    if scenario.quant != "none" and is_mixed(scenario.precision):
-        return Objection("precision", "quantized weights train without autocast", instead="bf16")
-    return None
 
 
 def write(scenario: Scenario) -> Launch:
@@ -101,26 +87,11 @@ def _local(scenario: Scenario) -> tuple[str, ...]:
 
 
 LAUNCHER = Launcher(
-    id="litgpt",
+    expressed=LITGPT,
     name="LitGPT",
     release="LitGPT 0.5.13",
     install=("litgpt[extra]",),
-    needs=lambda scenario: ("bitsandbytes",) if scenario.quant in QUANTS else (),
-    tasks=("pretrain", "finetune", "lora", "qlora"),
-    backends=frozenset({"cuda"}),
-    choices={
-        "precision": tuple(PRECISIONS),
-        "optimizer": ("adamw", "adamw-foreach"),
-        "checkpointing": ("none", "full"),
-        "quant": ("none", *QUANTS),
-        "attention": ("flash",),
-        "offload": ("none",),
-        "dropout": (None, 0.0),
-        "lora_layers": (None,),
-    },
-    wide_bases=True,
-    splits=frozenset({"num_devices"}),
-    objection=objection,
+    needs=lambda scenario: ("bitsandbytes",) if scenario.quant in LITGPT_QUANTS else (),
     write=write,
     reader=Reader("litgpt", parses("--print_config")),
 )

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from ...catalog.joined import Joined
-from ...options import BLOCK_CACHES
 from ...record import replace
 from ...scenario import Scenario
 from ...workload.serving import longest_request
 from ...workload.stages import stages_by_memory
+from ..expressed.desks import CACHES, LLAMA_CPP, LLAMA_CPP_METHODS, NATIVE
+from ..expressed.expressible import drafted_by, is_gguf
+from ..nodes import nodes_of
+from ..repositories import is_gguf_repository, model_name, repository
 from . import drafts
-from .launcher import ONE_COPY, Launch, Launcher, Objection, Reader
-from .names import is_gguf, is_gguf_repository, model_name, model_notes, pair_notes, repository
+from .launcher import Launch, Launcher, Reader
+from .names import model_notes, pair_notes
 from .reading import knows_options
-from .shell import Variable, Word, command, flags, nodes_of
+from .shell import Variable, Word, command, flags
 
-CACHES = {"fp16": "f16", "bf16": "bf16", **{each: each for each in BLOCK_CACHES}}
 LOGICAL_BATCH = 2048
 """Its --batch-size, within which --ubatch-size stays."""
-NATIVE = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "tf32": "F32"}
 
 
 def file_type(scenario: Scenario) -> str:
@@ -84,19 +85,15 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     )
 
 
-METHODS = {"model": "draft-simple", "mtp": "draft-mtp", "eagle": "draft-eagle3"}
-"""What drafts in its words since May 2026 (ggml-org/llama.cpp pull request 22964, which removed --draft-max)."""
-
-
 def speculation(scenario: Scenario) -> list[tuple[str, Word | None]]:
     """The options of what drafts tokens ahead; its layers lie on the device where the model's do."""
-    kind = drafts.kind_of(scenario)
+    kind = drafted_by(scenario)
     if kind is None:
         return []
     file = draft_file(scenario)
     away = scenario.device.backend == "cpu"
     return [
-        ("--spec-type", METHODS[kind]),
+        ("--spec-type", LLAMA_CPP_METHODS[kind]),
         ("--model-draft", file),
         ("--gpu-layers-draft", None if file is None else 0 if away else "all"),
         ("--spec-draft-n-max", scenario.drafted),
@@ -120,15 +117,6 @@ def dealt_layers(scenario: Scenario) -> list[int]:
     kept = layers if scenario.gpu_layers is None else min(layers, scenario.gpu_layers)
     head = int(kept == layers)
     return [stage.layers + head * stage.heads for stage in stages_by_memory(kept, scenario.device.split, head)]
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what llama.cpp has no word for."""
-    if scenario.tp > 1 and scenario.pp > 1:
-        return Objection("tp", "it splits by rows or by layers, not both", instead=1)
-    if scenario.num_devices > scenario.tp * scenario.pp:
-        return ONE_COPY
-    return None
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
@@ -170,17 +158,10 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="llama.cpp",
+    expressed=LLAMA_CPP,
     name="llama.cpp",
     release="llama.cpp of 2026, from ggml-org/llama.cpp or a package manager",
     install=(),
-    tasks=("inference",),
-    backends=frozenset({"cuda", "rocm", "metal", "xpu", "cpu"}),
-    choices={"precision": tuple(NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},
-    splits=frozenset({"num_devices", "tp", "pp"}),
-    reads_gguf=True,
-    drafts=frozenset(METHODS),
-    objection=objection,
     write=write,
     reader=Reader("llama.cpp", knows_options("{0}", "--help")),
 )

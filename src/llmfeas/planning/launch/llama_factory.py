@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.kernels import runs_patched
+from ..expressed.trainers import LLAMA_FACTORY, is_sharded
+from ..nodes import nodes_of
+from ..repositories import model_name
 from . import accelerate, trainer
-from .launcher import File, Launch, Launcher, Objection
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_name
-from .shell import PORT, command, nodes_note, nodes_of
+from .launcher import File, Launch, Launcher
+from .names import DATASET, LORA_ALPHA_PER_RANK
+from .shell import PORT, command, nodes_note
 from .text import as_yaml
 
 CONFIG = "llama_factory.yaml"
@@ -66,13 +69,6 @@ ATTENTION_LIST = ",".join(trainer.ALSO_ELSEWHERE.get(name, name) for name in tra
 """It hands PEFT a list, each name of which need not be there."""
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what it has no word for."""
-    if scenario.offload == "all":
-        return Objection("offload", "what it divides stays on the devices", instead="none")
-    return trainer.fsdp_objection(scenario)
-
-
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe takes beyond it, which stands on transformers 4.55 to 5.6."""
     return (*trainer.needs(scenario), *(("transformers<5",) if scenario.transformers == "4" else ()))
@@ -82,7 +78,7 @@ def write(scenario: Scenario) -> Launch:
     """Write LLaMA-Factory's configuration; where FSDP divides the model accelerate starts it."""
     nodes = nodes_of(scenario)
     files = [File(CONFIG, as_yaml(config(scenario)))]
-    if trainer.is_sharded(scenario):
+    if is_sharded(scenario):
         files.append(File(accelerate.CONFIG, as_yaml(sharding(scenario))))
         line = command(
             ["accelerate", "launch", "--config_file", accelerate.CONFIG],
@@ -101,23 +97,10 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
 
 
 LAUNCHER = Launcher(
-    id="llama-factory",
+    expressed=LLAMA_FACTORY,
     name="LLaMA-Factory",
     release="LLaMA-Factory 0.9.5",
     install=("llamafactory",),
     needs=needs,
-    tasks=("pretrain", "finetune", "lora", "qlora"),
-    backends=frozenset({"cuda", "rocm"}),
-    choices={
-        **trainer.CHOICES,
-        "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
-        "quant": ("none", "nf4", "int8"),
-        "zero": (0, 2, 3),
-        "offload": ("none",),
-        "dropout": (None,),
-        "lora_layers": (None,),
-    },
-    splits=frozenset({"num_devices"}),
-    objection=objection,
     write=write,
 )

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from ...catalog.architecture import Architecture
-from ...catalog.store import built_in
 from ...scenario import Scenario
 from ...workload.stages import stages
-from .launcher import File, Launch, Launcher, Objection
-from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, repository, steps, training_notes
-from .shell import command, nodes_of
+from ..expressed.frameworks import MAXTEXT, MAXTEXT_OPTIMIZERS, MAXTEXT_REMAT, known_model
+from ..nodes import nodes_of
+from ..repositories import repository
+from .launcher import File, Launch, Launcher
+from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, steps, training_notes
+from .shell import command
 from .text import as_yaml
 
 CONFIG = "maxtext.yml"
 CHECKPOINT = "CHECKPOINT"
-OPTIMIZERS = {"adamw": "adamw", "sgd": "sgd", "muon": "muon"}
-REMAT = {"none": "minimal", "full": "full"}
 TRAINERS = {"pretrain": "pre_train.train", "finetune": "post_train.sft.train_sft"}
 """Modules of maxtext.trainers."""
-
-
-def known_model(scenario: Scenario) -> str | None:
-    """Name MaxText's own configuration of a catalog's model (data/launch/maxtext.yaml)."""
-    if scenario.model_path is not None:
-        return None
-    return built_in().raw("launch/maxtext")["models"].get(scenario.model.id)  # type: ignore[no-any-return]
 
 
 def shape(architecture: Architecture) -> dict[str, object]:
@@ -49,28 +42,6 @@ def shape(architecture: Architecture) -> dict[str, object]:
             "base_moe_mlp_dim": experts.width,
         }
     return settings
-
-
-def is_plain(architecture: Architecture) -> bool:
-    """Whether a model is built like Llama or Mixtral."""
-    experts = architecture.experts
-    like_mixtral = experts is None or (
-        not (experts.shared or experts.zero or experts.parallel_dense or experts.bias or experts.router_bias)
-        and all(kind.feed_forward == "experts" for kind in architecture.layer_kinds)
-    )
-    reference = Architecture(
-        layers=architecture.layers,
-        hidden=architecture.hidden,
-        heads=architecture.heads,
-        kv_heads=architecture.kv_heads,
-        head_dim=architecture.head_dim,
-        vocab=architecture.vocab,
-        ffn=architecture.ffn,
-        tied=architecture.tied,
-        experts=experts,
-        implementation=architecture.implementation,
-    )
-    return like_mixtral and reference == architecture
 
 
 def layout(scenario: Scenario) -> dict[str, object]:
@@ -110,9 +81,9 @@ def recipe(scenario: Scenario) -> dict[str, object]:
         "weight_dtype": "bfloat16" if pure else "float32",
         "grad_dtype": "bfloat16" if pure else "float32",
         "quantization": "fp8" if scenario.precision == "fp8-mixed" else "",
-        "opt_type": OPTIMIZERS[scenario.optimizer],
+        "opt_type": MAXTEXT_OPTIMIZERS[scenario.optimizer],
         "learning_rate": LEARNING_RATES[scenario.method],
-        "remat_policy": REMAT[scenario.checkpointing],
+        "remat_policy": MAXTEXT_REMAT[scenario.checkpointing],
         "attention": "flash" if scenario.attention == "flash" else "dot_product",
         "enable_dropout": rate > 0,
         "dropout_rate": float(rate),
@@ -159,22 +130,6 @@ def config(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to architectures and combinations that MaxText does not know."""
-    architecture = scenario.model.architecture
-    if known_model(scenario) is None and not is_plain(architecture):
-        return Objection("model", "MaxText has no configuration of it, and it is not built like Llama or Mixtral")
-    if scenario.trains_adapters and architecture.experts is not None:
-        return Objection("model", "names of experts differ between MaxText's decoders")
-    if architecture.layers % (scenario.pp * scenario.interleave):
-        return Objection("pp", f"{architecture.layers} layers do not divide into equal stages", instead=1)
-    if scenario.pp > 1 and scenario.micro_steps % scenario.pp:
-        return Objection("pp", f"{scenario.micro_steps} micro-batches a step are no multiple of the stages", instead=1)
-    if scenario.num_devices % (scenario.tp * scenario.pp * scenario.cp * scenario.ep):
-        return Objection("ep", "experts take devices of their own", instead=1)
-    return None
-
-
 def write(scenario: Scenario) -> Launch:
     """Write MaxText's configuration."""
     trainer = TRAINERS.get(scenario.task, TRAINERS["finetune"])
@@ -190,23 +145,9 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="maxtext",
+    expressed=MAXTEXT,
     name="MaxText",
     release="MaxText of August 2026 (commit e591f30)",
     install=("maxtext",),
-    tasks=("pretrain", "finetune", "lora", "qlora"),
-    backends=frozenset({"tpu", "cuda"}),
-    choices={
-        "precision": ("fp32", "bf16-mixed", "bf16", "fp8-mixed"),
-        "optimizer": tuple(OPTIMIZERS),
-        "checkpointing": tuple(REMAT),
-        "quant": ("none", "nf4"),
-        "lora_dropout": (0.0,),
-        "lora_layers": (None,),
-        "zero": (0, 1, 3),
-        "offload": ("none", "optimizer", "all"),
-    },
-    splits=frozenset({"num_devices", "tp", "pp", "interleave", "ep", "cp"}),
-    objection=objection,
     write=write,
 )

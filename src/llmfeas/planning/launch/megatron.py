@@ -7,58 +7,18 @@ from itertools import groupby
 
 from ...catalog.architecture import Architecture
 from ...catalog.device import NARROW
-from ...model.build import build
 from ...scenario import Scenario
-from ...workload.stages import stages
+from ..expressed.frameworks import MEGATRON, MEGATRON_OPTIMIZERS, chunks
+from ..nodes import nodes_of
+from ..repositories import repository
 from . import torchrun_fsdp
-from .launcher import Launch, Launcher, Objection
-from .names import DATASET, LEARNING_RATES, repository, sequences, training_notes
-from .shell import Word, command, flags, nodes_note, nodes_of
+from .launcher import Launch, Launcher
+from .names import DATASET, LEARNING_RATES, sequences, training_notes
+from .shell import Word, command, flags, nodes_note
 
 CHECKPOINT = "CHECKPOINT"
-OPTIMIZERS = {
-    "adamw": "adam",
-    "adamw-bf16": "adam",
-    "sgd": "sgd",
-    "sgd-momentum": "sgd",
-    "lion": "lion",
-    "muon": "muon",
-}
 STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
-EMERGING = ("lion", "muon")
 Options = list[tuple[str, Word | bool | None]]
-
-
-def unknown(architecture: Architecture) -> str | None:
-    """What Megatron-LM's GPT has no option for; None where it can be built."""
-    experts = architecture.experts
-    strange = next((operator.title for operator, _ in build(architecture).operators if operator.title), "")
-    features = {
-        "a learned soft cap of scores": architecture.softcap,
-        "a gate on the attention's output": architecture.output_gate,
-        "attention and feed-forward side by side": architecture.parallel_block,
-        "several attention blocks a layer": architecture.attention_blocks > 1,
-        strange: bool(strange),
-        "attention windows": architecture.window is not None,
-        "sink logits": architecture.sinks,
-        f"{architecture.positions} positions": architecture.positions not in ("rope", "learned"),
-        "layers without rotation": architecture.no_rope_every is not None,
-        "an embedding of another width": architecture.embedding_dim not in (None, architecture.hidden),
-        "a norm after the embedding": architecture.embedding_norm,
-        "norms without weights": architecture.norm == "layer-plain",
-        f"{architecture.norms_per_layer} norms a layer": architecture.norms_per_layer != 2,
-        "norms behind the blocks": architecture.norm_position != "pre",
-        "norms over all heads": architecture.qk_norm == "full",
-        f"{'gated ' if architecture.gated else ''}{architecture.activation}": not _known_activation(architecture),
-        "biases in some matrices only": architecture.out_bias != architecture.mlp_bias or architecture.head_bias,
-        "identity experts or a dense part beside them": experts is not None
-        and bool(experts.zero or experts.parallel_dense or experts.bias),
-    }
-    return next((name for name, present in features.items() if present), None)
-
-
-def _known_activation(architecture: Architecture) -> bool:
-    return architecture.activation == "silu" if architecture.gated else architecture.activation.startswith("gelu")
 
 
 def shape(architecture: Architecture) -> Options:
@@ -129,19 +89,6 @@ def experts(architecture: Architecture) -> Options:
     ]
 
 
-def chunks(scenario: Scenario) -> list[int]:
-    """Count the layers of each chunk of the pipeline, in the order in which a token passes: those that are estimated.
-
-    A rank's layers are dealt to its chunks; what does not divide is left out beside the embedding and the head.
-    """
-    dealt: list[list[int]] = []
-    for stage in stages(scenario.model.architecture.layers, scenario.pp):
-        each, left = divmod(stage.layers, scenario.interleave)
-        more = [False] * (scenario.interleave - left) + [True] * left
-        dealt.append([each + int(one) for one in (reversed(more) if stage.heads and not stage.embeds else more)])
-    return [rank[turn] for turn in range(scenario.interleave) for rank in dealt]
-
-
 def pipeline(scenario: Scenario) -> str:
     """Write an uneven pipeline: E the embedding, t a layer, L head and loss, a bar behind each chunk but the last.
 
@@ -194,7 +141,7 @@ def recipe(scenario: Scenario) -> Options:
         ("--fp8-recipe", "mxfp8" if scenario.precision == "mxfp8-mixed" else None),
         ("--fp4-format", "e2m1" if scenario.precision == "nvfp4-mixed" else None),
         ("--fp4-recipe", "nvfp4" if scenario.precision == "nvfp4-mixed" else None),
-        ("--optimizer", OPTIMIZERS[scenario.optimizer]),
+        ("--optimizer", MEGATRON_OPTIMIZERS[scenario.optimizer]),
         ("--sgd-momentum", {"sgd": 0.0, "sgd-momentum": 0.9}.get(scenario.optimizer)),
         ("--lr", str(LEARNING_RATES[scenario.method])),
         ("--lr-decay-style", "cosine"),
@@ -219,27 +166,6 @@ def data(scenario: Scenario) -> Options:
     ]
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to architectures and combinations that Megatron-LM does not know."""
-    architecture = scenario.model.architecture
-    missing = unknown(architecture)
-    if missing is not None:
-        return Objection("model", f"Megatron-LM's GPT has no option for {missing}")
-    if 0 in chunks(scenario)[1:-1]:
-        return Objection("interleave", "a chunk would hold nothing", instead=1)
-    if scenario.interleave > 1 and scenario.pp == 1:
-        return Objection("interleave", "chunks belong to a pipeline (--pp 2 or more)", instead=1)
-    if scenario.optimizer in EMERGING and scenario.zero >= 2:
-        return Objection("zero", f"its {scenario.optimizer} goes with --zero 0 or 1", instead=1)
-    if scenario.optimizer == "adamw-bf16" and scenario.zero != 1:
-        return Objection("zero", "its optimizer with moments in 16 bits goes with --zero 1", instead=1)
-    if scenario.offload == "optimizer" and (scenario.optimizer != "adamw" or scenario.zero >= 2):
-        return Objection("offload", "it moves AdamW's states to the host, with --zero 0 or 1")
-    if scenario.zero >= 2 and scenario.pp > 1:
-        return Objection("zero", "its FSDP has no pipeline", instead=1)
-    return None
-
-
 def write(scenario: Scenario) -> Launch:
     """Write the command, which is run in a copy of the Megatron-LM repository."""
     nodes = nodes_of(scenario)
@@ -262,18 +188,9 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="megatron",
+    expressed=MEGATRON,
     name="Megatron-LM",
     release="Megatron-LM of August 2026 (commit d98e8a6), from NVIDIA/Megatron-LM with Transformer Engine",
     install=(),
-    tasks=("pretrain", "finetune"),
-    backends=frozenset({"cuda", "rocm"}),
-    choices={
-        "precision": ("fp32", "bf16-mixed", "fp16-mixed", *NARROW),
-        "optimizer": tuple(OPTIMIZERS),
-        "offload": ("none", "optimizer"),
-    },
-    splits=frozenset({"num_devices", "tp", "pp", "interleave", "ep", "cp"}),
-    objection=objection,
     write=write,
 )

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...catalog.device import is_mixed
 from ...catalog.parts import Dropout
 from ...scenario import Scenario
 from ...workload.parameters import bare_layers
+from ..expressed.desks import MLX_DTYPES, MLX_LM, MLX_OPTIMIZERS, mlx_format
+from ..repositories import model_name
 from . import drafts
-from .launcher import ONE_COPY, File, Launch, Launcher, Objection, Reader
-from .names import DATASET, LEARNING_RATES, holds_format, model_name, model_notes, steps, training_notes
+from .launcher import File, Launch, Launcher, Reader
+from .names import DATASET, LEARNING_RATES, model_notes, steps, training_notes
 from .reading import module, yaml_of
 from .shell import Variable, Word, command, flags
 from .text import as_yaml
 
 CONFIG = "lora.yaml"
 CONVERTED = "mlx_model"
-OPTIMIZERS = {"adamw": "adamw", "adafactor": "adafactor", "sgd": "sgd", "muon": "muon"}
-DTYPES = {
-    "fp32": "float32",
-    "bf16": "bfloat16",
-    "bf16-mixed": "bfloat16",
-    "fp16": "float16",
-    "fp16-mixed": "float16",
-}
 ATTENTION_KEYS = tuple(f"self_attn.{name}_proj" for name in "qkvo")
 LATENT_KEYS = tuple(f"self_attn.{name}" for name in ("q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "o_proj"))
 """Of attention over a latent vector; a name that a model has not is passed over."""
@@ -32,28 +25,18 @@ LORA_SCALE = 2.0
 """The factor of the adapters' output: alpha / rank."""
 
 
-def own_format(scenario: Scenario) -> str | None:
-    """The one of MLX's own formats that stands for it: `4bit`, `mxfp4`; None for none, empty: it has no such."""
-    if scenario.quant == "nf4":
-        return "4bit"
-    if scenario.quant == "none" or holds_format(scenario):
-        return None
-    found = scenario.tables.quantization.format(scenario.quant, "mlx")
-    return found.id.removeprefix("mlx-") if found.kind == "mlx" else ""
-
-
 def is_converted(scenario: Scenario) -> bool:
     """Whether weights are needed in another format than the published one."""
     published = scenario.quant == scenario.model.published_quant
-    return own_format(scenario) is not None or (published and DTYPES[scenario.precision] != scenario.model.dtype)
+    return mlx_format(scenario) is not None or (published and MLX_DTYPES[scenario.precision] != scenario.model.dtype)
 
 
 def conversion(scenario: Scenario) -> tuple[str, ...]:
     """The command that converts the weights, if it is needed."""
     if not is_converted(scenario):
         return ()
-    own = own_format(scenario)
-    options: list[list[Word]] = [["--dtype", DTYPES[scenario.precision]]]
+    own = mlx_format(scenario)
+    options: list[list[Word]] = [["--dtype", MLX_DTYPES[scenario.precision]]]
     if own is not None and own.endswith("bit"):
         options += [["--quantize"], ["--q-bits", int(own.removesuffix("bit"))], ["--q-group-size", 64]]
     elif own is not None:
@@ -92,7 +75,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "data": DATASET,
         "fine_tune_type": "lora" if adapted else "full",
         "num_layers": trained_layers(scenario) if adapted else scenario.model.architecture.own_layers,
-        "optimizer": OPTIMIZERS[scenario.optimizer],
+        "optimizer": MLX_OPTIMIZERS[scenario.optimizer],
         "learning_rate": LEARNING_RATES[scenario.method],
         "batch_size": scenario.micro_batch * scenario.dp,
         "grad_accumulation_steps": scenario.micro_steps,
@@ -111,34 +94,6 @@ def config(scenario: Scenario) -> dict[str, object]:
             parameters["keys"] = list(LATENT_KEYS if scenario.model.architecture.mla else ATTENTION_KEYS)
         settings["lora_parameters"] = parameters
     return settings
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what MLX has no word for."""
-    architecture = scenario.model.architecture
-    if own_format(scenario) == "":
-        return Objection("quant", "MLX has formats of its own")
-    separate = not architecture.fused_qkv and architecture.positions == "rope"
-    if scenario.trains_adapters and scenario.lora_targets == "attention" and not separate:
-        return Objection("lora_targets", "mlx-lm wants the names of the matrices, which differ in this model")
-    if scenario.is_training and scenario.num_devices > 1 and scenario.zero:
-        return Objection("zero", "MLX keeps the whole model on each machine", instead=0)
-    if scenario.method == "finetune" and is_mixed(scenario.precision):
-        pure = scenario.precision.removesuffix("-mixed")
-        return Objection("precision", "MLX keeps no fp32 weights beside the 16-bit ones", instead=pure)
-    for name in ("tp", "pp") if scenario.is_training else ():
-        if getattr(scenario, name) > 1:
-            return Objection(name, "it trains with whole copies of the model", instead=1)
-    if scenario.tp > 1 and scenario.pp > 1:
-        return Objection("tp", "its server divides by tensors or by layers, not both", instead=1)
-    if not scenario.is_training and scenario.num_devices > scenario.tp * scenario.pp:
-        return ONE_COPY
-    if scenario.draft is not None and scenario.num_devices > 1:
-        return Objection("draft", "it drafts tokens on one machine only")
-    if (scenario.kv_dtype == "int8" or scenario.draft is not None) and scenario.concurrency > 1:
-        alone = "with a cache in 8 bits" if scenario.draft is None else "with what drafts tokens"
-        return Objection("concurrency", f"{alone} its server answers one request at a time")
-    return None
 
 
 def serving(scenario: Scenario) -> Launch:
@@ -193,26 +148,10 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="mlx-lm",
+    expressed=MLX_LM,
     name="mlx-lm",
     release="mlx-lm 0.32",
     install=("mlx-lm",),
-    tasks=("finetune", "lora", "qlora", "inference"),
-    backends=frozenset({"metal", "cuda", "cpu"}),
-    choices={
-        "precision": tuple(DTYPES),
-        "optimizer": tuple(OPTIMIZERS),
-        "checkpointing": ("none", "full"),
-        "attention": ("flash",),
-        "dropout": (None, 0, 0.0),
-        "offload": ("none",),
-        "kv_dtype": ("fp16", "bf16", "int8"),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
-    },
-    splits=frozenset({"num_devices", "tp", "pp"}),
-    drafts=frozenset({"model"}),
-    objection=objection,
     write=write,
     reader=Reader("mlx-lm", read),
 )

@@ -6,14 +6,14 @@ import json
 import re
 
 from ...scenario import Scenario
+from ..expressed.desks import OLLAMA, OLLAMA_CACHES
+from ..expressed.expressible import is_gguf
+from ..repositories import is_gguf_repository
 from . import llama_cpp
-from .launcher import File, Launch, Launcher, Objection
-from .names import is_gguf, is_gguf_repository, model_name
+from .launcher import File, Launch, Launcher
 
 MODELFILE = "Modelfile"
 TAG = re.compile(r"[a-z0-9][\w.-]*:[\w.-]+", re.ASCII | re.IGNORECASE)
-CACHES = {"fp16": "f16", "bf16": "f16", "int8": "q8_0"}
-"""Types of its cache; nobody asked for bf16, and f16 is as large."""
 
 
 def source(scenario: Scenario) -> str:
@@ -58,19 +58,6 @@ def _pulled(scenario: Scenario) -> tuple[str, ...]:
     )
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what Ollama has no word for."""
-    if scenario.n_cpu_moe and not scenario.places_experts:
-        return Objection(
-            "n_cpu_moe", "it has no word for experts on the host, which llama-server places by itself", instead=0
-        )
-    if scenario.tp > 1:
-        return Objection("tp", "it splits by layers", instead=1)
-    if not model_name(scenario).isprintable() or " " in model_name(scenario):
-        return Objection("model", "its path holds spaces")
-    return llama_cpp.objection(scenario)
-
-
 def write(scenario: Scenario) -> Launch:
     """Write the Modelfile; one line starts the server with its settings, the other makes the model."""
     name = f"{scenario.model.id}-{llama_cpp.file_type(scenario)}".lower()
@@ -78,7 +65,7 @@ def write(scenario: Scenario) -> Launch:
         "OLLAMA_NUM_PARALLEL": scenario.concurrency,
         "OLLAMA_CONTEXT_LENGTH": scenario.context or 1,
         "OLLAMA_FLASH_ATTENTION": int(scenario.attention == "flash"),
-        "OLLAMA_KV_CACHE_TYPE": CACHES[scenario.kv_dtype],
+        "OLLAMA_KV_CACHE_TYPE": OLLAMA_CACHES[scenario.kv_dtype],
         "OLLAMA_SCHED_SPREAD": int(scenario.num_devices > 1),
     }
     settings = " ".join(f"{key}={value}" for key, value in variables.items())
@@ -90,15 +77,9 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="ollama",
+    expressed=OLLAMA,
     name="Ollama",
     release="Ollama 0.33, from ollama.com",
     install=(),
-    tasks=("inference",),
-    backends=frozenset({"cuda", "rocm", "metal", "cpu"}),
-    choices={"precision": tuple(llama_cpp.NATIVE), "kv_dtype": tuple(CACHES), "offload": ("none",)},
-    splits=frozenset({"num_devices", "pp"}),
-    reads_gguf=True,
-    objection=objection,
     write=write,
 )

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 from ...record import dataclass, replace
 from ...scenario import Scenario
-from .launcher import Objection
 
 HERE = "127.0.0.1"
-SEVERAL = Objection("disaggregate", "on several machines its servers are started apart from each other")
 
 
 @dataclass(frozen=True, slots=True)

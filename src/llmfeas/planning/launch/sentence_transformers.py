@@ -11,20 +11,20 @@ from pathlib import Path
 from ...catalog.store import data_directory
 from ...scenario import Scenario
 from ...workload.serving import longest_request
+from ..expressed.trainers import DEVICES, READING_TYPES, SENTENCE_TRANSFORMERS
+from ..nodes import nodes_of
+from ..repositories import model_name
 from . import trainer
-from .launcher import READS_ALONE, WHOLE, File, Launch, Launcher, Objection, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, model_notes, training_notes
+from .launcher import File, Launch, Launcher, Reader
+from .names import DATASET, LORA_ALPHA_PER_RANK, model_notes, training_notes
 from .reading import json_of, module
-from .shell import command, nodes_note, nodes_of
+from .shell import command, nodes_note
 from .text import as_json
 from .torchrun_fsdp import processes
 
 READS, LEARNS = "encode.py", "embed.py"
 SCORES, LEARNS_SCORES = "score.py", "rerank.py"
 """The same for a model that scores a query and a text together."""
-DEVICES = {"cuda": "cuda", "rocm": "cuda", "xpu": "xpu", "hpu": "hpu", "metal": "mps", "cpu": "cpu"}
-"""Backends in PyTorch's words."""
-TYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 RANKING, CACHED = "MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"
 COLUMNS = ("anchor", "positive", "negative")
 """Columns of the data, as many as texts in an example."""
@@ -47,7 +47,7 @@ def reading_recipe(scenario: Scenario) -> Mapping[str, object]:
     return {
         "name": model_name(scenario),
         "devices": several if scenario.num_devices > 1 else [word],
-        "options": _options(scenario, TYPES[scenario.precision]),
+        "options": _options(scenario, READING_TYPES[scenario.precision]),
         "quantization": trainer.quantization(scenario),
         "max_seq_length": longest_request(scenario),
         "batch_size": -(-scenario.concurrency // scenario.num_devices),
@@ -123,23 +123,6 @@ def _kind_of_task(scenario: Scenario) -> str:
     return "CAUSAL_LM" if scenario.model.architecture.scores_by_tokens else "SEQ_CLS"
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what its trainer does not do."""
-    scored = scenario.model.reranker
-    if scored is not None and scored.by == "vectors":
-        return Objection("model", "it scores pairs, and this model reads a query and all its texts as one sequence")
-    if scenario.task == "inference":
-        if scenario.model.architecture.writes:
-            return READS_ALONE
-        alone = scenario.device.backend in ("cpu", "metal")
-        if nodes_of(scenario).several or (alone and scenario.num_devices > 1):
-            return Objection("num_devices", "it starts a process on each accelerator of one machine")
-        return None
-    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
-        return Objection("lora_kind", "its recipe has low-rank pairs alone", instead="lora")
-    return None
-
-
 def write(scenario: Scenario) -> Launch:
     """Write the program and its recipe."""
     if scenario.task == "inference":
@@ -173,24 +156,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="sentence-transformers",
+    expressed=SENTENCE_TRANSFORMERS,
     name="Sentence Transformers",
     release="sentence-transformers 6.2, transformers 5.24, peft 0.21",
     install=("torch", "sentence-transformers>=6", "datasets"),
     needs=trainer.needs,
-    tasks=("inference", "embed", "rerank"),
-    backends=frozenset(DEVICES),
-    choices={
-        **trainer.CHOICES,
-        "precision": tuple(dict.fromkeys((*TYPES, *trainer.CHOICES["precision"]))),
-        "quant": ("none", "nf4", "int8"),
-        "transformers": ("5",),
-        "zero": (0,),
-        "dropout": (None,),
-        **WHOLE,
-    },
-    splits=frozenset({"num_devices"}),
-    objection=objection,
     write=write,
     reader=Reader("sentence_transformers", read),
 )

@@ -7,18 +7,18 @@ from pathlib import Path
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request, peers
+from ..expressed.expressible import drafted_by
+from ..expressed.servers import DTYPES, SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, replicas
+from ..nodes import nodes_of
+from ..repositories import holds_format, model_name
 from . import drafts, pools
-from .launcher import WHOLE, Launch, Launcher, Objection, Reader
-from .names import holds_format, model_name, pair_notes
+from .launcher import Launch, Launcher, Reader
+from .names import pair_notes
 from .reading import commands, module
-from .shell import PORT, Variable, Word, command, flags, nodes_note, nodes_of, started
-from .vllm import DTYPES, IN_CHECKPOINT, ep_objection, precision_objection, replicas, weights_notes
+from .shell import PORT, Variable, Word, command, flags, nodes_note, started
+from .vllm import weights_notes
 
-ON_LOAD = {"fp8": "fp8"}
-"""Formats into which SGLang converts 16-bit weights as it loads them."""
 SERVER = ("python", "-m", "sglang.launch_server")
-CACHES = {"bf16": "bfloat16", "fp8": "fp8_e4m3"}
-"""Types of the cache by their names there; another one is that of the computation."""
 
 
 def settings(scenario: Scenario) -> list[list[Word]]:
@@ -32,8 +32,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--disable-radix-cache", _crosses(scenario)),
             ("--attention-backend", "triton" if _crosses(scenario) else None),
             ("--dtype", DTYPES[scenario.precision]),
-            ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
-            ("--kv-cache-dtype", "auto" if same_cache else CACHES.get(scenario.kv_dtype)),
+            ("--quantization", None if published else SGLANG_ON_LOAD.get(scenario.quant)),
+            ("--kv-cache-dtype", "auto" if same_cache else SGLANG_CACHES.get(scenario.kv_dtype)),
             ("--context-length", longest_request(scenario)),
             ("--mem-fraction-static", scenario.gpu_memory_utilization),
             ("--max-running-requests", scenario.max_num_seqs and scenario.max_num_seqs * shared),
@@ -62,36 +62,18 @@ def _crosses(scenario: Scenario) -> bool:
     return scenario.model.reranker is not None and scenario.model.architecture.encoder
 
 
-METHODS = {"model": "STANDALONE", "mtp": "EAGLE", "eagle": "EAGLE3"}
-"""What drafts in its words (sglang 0.5.10, srt/server_args.py); a model's own layers run as EAGLE's."""
-
-
 def speculation(scenario: Scenario) -> list[tuple[str, Word | None]]:
     """The options of what drafts tokens ahead, in a row: it checks one token more than are drafted."""
-    kind = drafts.kind_of(scenario)
+    kind = drafted_by(scenario)
     if kind is None:
         return []
     return [
-        ("--speculative-algorithm", METHODS[kind]),
+        ("--speculative-algorithm", SGLANG_METHODS[kind]),
         ("--speculative-draft-model-path", drafts.weights_of(scenario)),
         ("--speculative-num-steps", scenario.drafted),
         ("--speculative-eagle-topk", 1),
         ("--speculative-num-draft-tokens", scenario.drafted + 1),
     ]
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what SGLang ties together."""
-    if scenario.disaggregate is not None and nodes_of(scenario).several:
-        return pools.SEVERAL
-    if scenario.draft is not None and scenario.pp > 1:
-        return Objection("pp", "it drafts tokens on one stage only", instead=1)
-    if peers(scenario) > 1 and drafts.kind_of(scenario) == "model":
-        return Objection("draft", "a model that drafts does not run where ranks attend apart; mtp and eagle do")
-    found = ep_objection(scenario) or precision_objection(scenario)
-    if found is None and scenario.kv_dtype not in (*CACHES, scenario.precision):
-        return Objection("kv_dtype", "its 16-bit cache is bf16, or of the type of the computation", instead="bf16")
-    return found
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
@@ -147,24 +129,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="sglang",
+    expressed=SGLANG,
     name="SGLang",
     release="SGLang 0.5.10",
     install=("sglang",),
     needs=needs,
-    tasks=("inference",),
-    backends=frozenset({"cuda", "rocm", "tpu", "xpu"}),
-    choices={
-        "precision": tuple(DTYPES),
-        "quant": ("none", *IN_CHECKPOINT, *ON_LOAD),
-        "attention": ("flash",),
-        "kv_dtype": ("fp16", *CACHES),
-        **WHOLE,
-    },
-    splits=frozenset({"num_devices", "tp", "pp", "ep"}),
-    drafts=frozenset(METHODS),
-    disaggregates=frozenset({"cuda"}),
-    objection=objection,
     write=write,
     reader=Reader("sglang", read),
 )

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ...record import dataclass
-from ...scenario import Scenario
+from ..nodes import Nodes
 
 PORT = 29500
 """The port on which the first machine waits for the others, as torchrun has it."""
@@ -22,26 +22,6 @@ class Variable:
 
 
 Word = str | int | float | Variable
-
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """How devices stand in machines."""
-
-    count: int
-    devices: int
-    """Devices in each machine."""
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one machine."""
-        return self.count > 1
-
-
-def nodes_of(scenario: Scenario) -> Nodes:
-    """Count machines: num_devices / devices_per_node, rounded up; machines are alike."""
-    count = -(-scenario.num_devices // scenario.devices_per_node)
-    return Nodes(count, -(-scenario.num_devices // count))
 
 
 def nodes_note(nodes: Nodes, more: str = "") -> tuple[str, ...]:

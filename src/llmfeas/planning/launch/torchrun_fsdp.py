@@ -6,10 +6,12 @@ from pathlib import Path
 
 from ...record import replace
 from ...scenario import Scenario
+from ..expressed.trainers import TORCHRUN_FSDP, is_sharded
+from ..nodes import Nodes, nodes_of
 from . import accelerate, trainer
-from .launcher import Launch, Objection, Reader
+from .launcher import Launch, Reader
 from .reading import module, read_recipe, words
-from .shell import PORT, Nodes, Variable, Word, command, nodes_note, nodes_of
+from .shell import PORT, Variable, Word, command, nodes_note
 
 
 def processes(nodes: Nodes) -> list[list[Word]]:
@@ -25,18 +27,11 @@ def processes(nodes: Nodes) -> list[list[Word]]:
     ]
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what FSDP does not do, and to the Trainer that has only its first version."""
-    if trainer.is_sharded(scenario) and scenario.transformers != "5":
-        return Objection("transformers", "its Trainer has no second version of FSDP", instead="5")
-    return trainer.fsdp_objection(scenario)
-
-
 def write(scenario: Scenario) -> Launch:
     """Write the recipe with FSDP's settings, and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
-    if trainer.is_sharded(scenario):
+    if is_sharded(scenario):
         arguments |= {"fsdp": True, "fsdp_config": trainer.fsdp(scenario)}
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(["torchrun"], *processes(nodes), [trainer.PROGRAM, trainer.RECIPE])
@@ -53,11 +48,9 @@ def read(launch: Launch, folder: Path) -> None:
 
 LAUNCHER = replace(
     accelerate.LAUNCHER,
-    id="torchrun-fsdp",
+    expressed=TORCHRUN_FSDP,
     name="torchrun with FSDP",
     release="torch 2.13, transformers {transformers}, peft 0.21",
-    backends=accelerate.LAUNCHER.backends - {"metal"},
-    objection=objection,
     write=write,
     reader=Reader("torch", read),
 )

@@ -7,11 +7,13 @@ from functools import lru_cache
 
 from ...catalog.device import is_mixed
 from ...catalog.store import data_directory
-from ...scenario import UNGUIDED, Scenario
-from ...workload.kernels import adapts_experts, runs_compiled, runs_patched
+from ...scenario import Scenario
+from ...workload.kernels import runs_compiled, runs_patched
 from ...workload.parameters import bare_layers
-from .launcher import File, Objection
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
+from ..expressed.trainers import LOW_RANK, OPTIMIZERS, is_sharded
+from ..repositories import model_name
+from .launcher import File
+from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
 from .text import as_json
 
 MASKED = 0.15
@@ -19,30 +21,6 @@ MASKED = 0.15
 PROGRAM = "train.py"
 RECIPE = "recipe.json"
 
-TASKS = UNGUIDED
-OPTIMIZERS = {
-    "adamw": "adamw_torch_fused",
-    "adamw-foreach": "adamw_torch",
-    "adamw-8bit": "adamw_bnb_8bit",
-    "adafactor": "adafactor",
-    "sgd": "sgd",
-    "sgd-momentum": "sgd",
-    "lion": "lion_32bit",
-    "adamw-schedule-free": "schedule_free_adamw",
-    "galore": "galore_adamw",
-    "apollo": "apollo_adamw",
-}
-"""Names of transformers' TrainingArguments.optim."""
-LOW_RANK = ("galore", "apollo")
-"""They project the gradients of whole matrices, which nothing may divide or flatten."""
-CHOICES: Mapping[str, tuple[object, ...]] = {
-    "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"),
-    "optimizer": tuple(OPTIMIZERS),
-    "checkpointing": ("none", "full"),
-    "quant": ("none", "nf4", "int8", "gptq-int4", "awq-int4"),
-    "transformers": ("5", "4"),
-}
-"""What a recipe can say to Trainer."""
 ATTENTION = {"flash": "sdpa", "eager": "eager"}
 ATTENTION_NAMES = (
     "q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv_proj", "query_key_value", "dense", "c_attn", "c_proj",
@@ -252,54 +230,6 @@ def fsdp(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def is_sharded(scenario: Scenario) -> bool:
-    """Whether FSDP divides the model."""
-    return scenario.num_devices > 1 and scenario.zero >= 2
-
-
-def fsdp_objection(scenario: Scenario) -> Objection | None:
-    """Object to what FSDP does not do: move to the host what it does not divide, divide weights of 4 or 8 bits."""
-    if scenario.offload == "all" and is_sharded(scenario) and scenario.quant != "none":
-        return Objection(
-            "offload", "only what FSDP divides moves to the host, and it does not divide quantized weights"
-        )
-    if moving := moving_objection(scenario):
-        return moving
-    if scenario.num_devices > 1 and scenario.device.backend == "metal":
-        return Objection("num_devices", "PyTorch trains on one Apple device at a time")
-    if is_sharded(scenario) and scenario.quant != "none":
-        return Objection("zero", "FSDP does not divide quantized weights", instead=0)
-    return low_rank_objection(scenario) or layers_objection(scenario) or sound_objection(scenario)
-
-
-def pairs_objection(scenario: Scenario) -> Objection | None:
-    """Object to adapters of another kind, where a trainer's configuration has pairs alone."""
-    if scenario.adapter_kind is not None and not scenario.adapter_kind.pairs:
-        return Objection("lora_kind", "its configuration has low-rank pairs alone", instead="lora")
-    return None
-
-
-def moving_objection(scenario: Scenario) -> Objection | None:
-    """Object to moving to the host what FSDP does not divide."""
-    if scenario.offload == "all" and not (is_sharded(scenario) and scenario.zero == 3):
-        return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
-    return None
-
-
-def layers_objection(scenario: Scenario) -> Objection | None:
-    """Object to adapters on some layers where peft reaches stacked experts by its word for everything alone."""
-    if bare_layers(scenario) and scenario.lora_targets == "all-linear" and adapts_experts(scenario):
-        return Objection("lora_layers", "peft reaches stacked experts in every layer or in none")
-    return None
-
-
-def low_rank_objection(scenario: Scenario) -> Objection | None:
-    """Object to dividing weights or gradients that an optimizer projects to a low rank."""
-    if scenario.optimizer in LOW_RANK and is_sharded(scenario):
-        return Objection("zero", f"{scenario.optimizer} projects whole matrices, which FSDP divides", instead=0)
-    return None
-
-
 def recipe(scenario: Scenario, arguments: Mapping[str, object], dtype: str | None = None) -> File:
     """Write the recipe that the program reads; `arguments` are TrainingArguments."""
     content = {
@@ -335,12 +265,6 @@ def _learned(scenario: Scenario) -> dict[str, object]:
         return {"masked": MASKED}
     fields = {"AutoModelForSequenceClassification": "label_field", "AutoModelForSeq2SeqLM": "target_field"}
     return {fields[kind]: fields[kind].removesuffix("_field")} if kind in fields else {}
-
-
-def sound_objection(scenario: Scenario) -> Objection | None:
-    """Object to what hears: the program reads texts."""
-    source = scenario.model.architecture.source
-    return Objection("model", "its program reads texts, no sounds") if source is not None and source.bands else None
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:

@@ -9,24 +9,16 @@ from pathlib import Path
 from ...memory.rollouts import rollout_tp, writes_itself
 from ...record import replace
 from ...scenario import Scenario
+from ..expressed.trainers import TRL, TRL_COMMANDS, is_sharded
+from ..nodes import nodes_of
+from ..repositories import model_name, repository_of
 from . import accelerate, trainer
-from .launcher import File, Launch, Objection, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_name, repository_of
+from .launcher import File, Launch, Reader
+from .names import DATASET, LORA_ALPHA_PER_RANK
 from .reading import ANYWHERE, module, words, yaml_of
-from .shell import command, nodes_note, nodes_of
+from .shell import command, nodes_note
 from .text import as_yaml
 
-COMMANDS: Mapping[str | None, str] = {
-    None: "sft",
-    "dpo": "dpo",
-    "ipo": "dpo",
-    "kto": "kto",
-    "grpo": "grpo",
-    "rloo": "rloo",
-    "bradley-terry": "reward",
-    "reverse-kl": "distillation",
-}
-"""What `trl` is called with, by the loss."""
 REWARD = "REWARD"
 """What stands where a function that judges answers is named."""
 LOSS_TYPES: Mapping[str, object] = {"dpo": ["sigmoid"], "ipo": ["ipo"], "kto": "kto", "grpo": "grpo"}
@@ -51,7 +43,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= {"loss_type": LOSS_TYPES[scenario.loss]} if scenario.loss in LOSS_TYPES else {}
         settings |= _rollouts(scenario) if scenario.response_length else {}
         settings |= {"precompute_ref_log_probs": True} if scenario.reference == "precomputed" else {}
-    if trainer.is_sharded(scenario):
+    if is_sharded(scenario):
         settings |= trainer.left_to_fsdp(scenario)
     if scenario.trains_adapters:
         settings |= {
@@ -113,7 +105,7 @@ def needs(scenario: Scenario) -> tuple[str, ...]:
 def write(scenario: Scenario) -> Launch:
     """Write TRL's and accelerate's configuration."""
     nodes = nodes_of(scenario)
-    name = COMMANDS[scenario.loss]
+    name = TRL_COMMANDS[scenario.loss]
     line = command(
         ["trl", name, "--config", f"{name}.yaml"],
         ["--accelerate_config", accelerate.CONFIG],
@@ -137,19 +129,6 @@ def _of_rollouts(scenario: Scenario) -> Iterator[str]:
         yield f"start the server that writes on the other devices first: {served}"
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to losses without a command, and to a dropout rate, which its trainers do not take."""
-    if pairs := trainer.pairs_objection(scenario):
-        return pairs
-    if scenario.loss not in COMMANDS:
-        return Objection("loss", "its trainer is experimental and has no command")
-    if scenario.dropout is not None and scenario.loss is None:
-        return Objection("dropout")
-    if scenario.offload == "activations" and scenario.response_length:
-        return Objection("offload", "its trainers that write answers do not move activations")
-    return accelerate.objection(scenario)
-
-
 def read(launch: Launch, folder: Path) -> None:
     """Let its own parser read a recipe."""
     accelerate.read(launch, folder)
@@ -165,14 +144,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 LAUNCHER = replace(
     accelerate.LAUNCHER,
-    id="trl",
+    expressed=TRL,
     name="TRL",
     release="TRL 1.16, transformers {transformers}, peft 0.21",
     install=(*trainer.PACKAGES, "trl>=1"),
     needs=needs,
-    tasks=("finetune", "lora", "qlora", "dpo", "grpo", "distill", "reward"),
-    choices={**accelerate.LAUNCHER.choices, "offload": ("none", "activations", "all"), "dropout": (None, 0.0)},
-    objection=objection,
     write=write,
     reader=Reader("trl", read),
 )

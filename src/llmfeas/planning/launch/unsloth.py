@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from .launcher import File, Launch, Launcher, Objection
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, model_name, steps, training_notes
+from ..expressed.tuners import UNSLOTH, UNSLOTH_CHECKPOINTING
+from ..repositories import model_name
+from .launcher import File, Launch, Launcher
+from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
 from .shell import command
 from .text import as_yaml
 
 CONFIG = "unsloth.yaml"
 ATTENTION = "q_proj,k_proj,v_proj,o_proj"
 ALL_LINEAR = f"{ATTENTION},gate_proj,up_proj,down_proj"
-CHECKPOINTING = {"full": "unsloth", "none": "none"}
 
 
 def config(scenario: Scenario) -> dict[str, object]:
@@ -31,7 +32,7 @@ def config(scenario: Scenario) -> dict[str, object]:
             "gradient_accumulation_steps": scenario.micro_steps,
             "max_steps": steps(scenario),
             "packing": True,
-            "gradient_checkpointing": CHECKPOINTING[scenario.checkpointing],
+            "gradient_checkpointing": UNSLOTH_CHECKPOINTING[scenario.checkpointing],
         },
     }
     if adapted:
@@ -44,18 +45,6 @@ def config(scenario: Scenario) -> dict[str, object]:
     return settings
 
 
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what its command has no word for."""
-    if scenario.lora_kind != "lora":
-        return Objection("lora_kind", "its command has no word for it", instead="lora")
-    architecture = scenario.model.architecture
-    if architecture.encoder or architecture.source is not None:
-        return Objection("model", "its command trains models that write on")
-    if scenario.num_devices > 1:
-        return Objection("num_devices", "its command trains on one device")
-    return None
-
-
 def write(scenario: Scenario) -> Launch:
     """Write its configuration."""
     line = command(["unsloth", "train", "--config", CONFIG])
@@ -63,22 +52,9 @@ def write(scenario: Scenario) -> Launch:
 
 
 LAUNCHER = Launcher(
-    id="unsloth",
+    expressed=UNSLOTH,
     name="Unsloth",
     release="Unsloth 2026.10",
     install=("unsloth",),
-    tasks=("finetune", "lora", "qlora"),
-    backends=frozenset({"cuda", "rocm", "xpu"}),
-    choices={
-        "precision": ("bf16-mixed", "fp16-mixed", "bf16", "fp16"),
-        "optimizer": ("adamw-8bit",),
-        "checkpointing": tuple(CHECKPOINTING),
-        "quant": ("none", "nf4"),
-        "offload": ("none", "activations"),
-        "attention": ("flash",),
-        "dropout": (None, 0.0),
-        "lora_layers": (None,),
-    },
-    objection=objection,
     write=write,
 )

@@ -9,32 +9,27 @@ from pathlib import Path
 from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
-from ...workload.serving import longest_request, peers
-from . import drafts, pools
-from .launcher import Launch, Launcher, Objection, Reader
-from .names import holds_format, model_name, model_notes, pair_notes
-from .reading import commands, module
-from .shell import Variable, Word, command, flags, nodes_note, nodes_of, started
-
-DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-IN_CHECKPOINT = (
-    *("awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "mxfp4", "mxfp8", "nvfp4", "w8a8-int8"),
+from ...workload.serving import longest_request
+from ..expressed.expressible import drafted_by
+from ..expressed.servers import (
+    DTYPES,
+    IN_CHECKPOINT,
+    VLLM,
+    VLLM_CACHES,
+    VLLM_METHODS,
+    VLLM_ON_LOAD,
+    replicas,
 )
-"""Formats that are a property of the published weights; vLLM finds them there."""
-ON_LOAD = {"fp8": "fp8", "int8": "int8_per_channel_weight_only"}
-"""Formats into which vLLM converts 16-bit weights as it loads them."""
-CACHES = {"fp16": "float16", "bf16": "bfloat16", "fp8": "fp8", "int8": "int8_per_token_head"}
-
+from ..nodes import nodes_of
+from ..repositories import holds_format, model_name
+from . import drafts, pools
+from .launcher import Launch, Launcher, Reader
+from .names import model_notes, pair_notes
+from .reading import commands, module
+from .shell import Variable, Word, command, flags, nodes_note, started
 
 TEMPLATES = "examples/pooling/score/template of vLLM"
 """Where the forms of pairs stand."""
-
-
-def replicas(scenario: Scenario) -> int:
-    """Count the copies of the model that one server has side by side: devices / (tp x pp), one in pools."""
-    if scenario.disaggregate is not None:
-        return 1
-    return max(1, scenario.num_devices // (scenario.tp * scenario.pp))
 
 
 def settings(scenario: Scenario) -> list[list[Word]]:
@@ -51,8 +46,8 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--runner", "pooling" if reads else None),
             ("--hf-overrides", _overrides(scenario)),
             ("--dtype", DTYPES[scenario.precision]),
-            ("--quantization", None if published else ON_LOAD.get(scenario.quant)),
-            ("--kv-cache-dtype", "auto" if same_cache else CACHES[scenario.kv_dtype]),
+            ("--quantization", None if published else VLLM_ON_LOAD.get(scenario.quant)),
+            ("--kv-cache-dtype", "auto" if same_cache else VLLM_CACHES[scenario.kv_dtype]),
             ("--max-model-len", longest_request(scenario)),
             ("--gpu-memory-utilization", scenario.gpu_memory_utilization),
             ("--max-num-seqs", scenario.max_num_seqs or -(-scenario.concurrency // copies)),
@@ -84,43 +79,13 @@ def _overrides(scenario: Scenario) -> str | None:
     return json.dumps(fields)
 
 
-METHODS = {"model": "draft_model", "mtp": "mtp", "eagle": "eagle3"}
-"""What drafts in its words (vllm 0.26, config/speculative.py)."""
-
-
 def speculation(scenario: Scenario) -> str | None:
     """What drafts tokens ahead, as its JSON; None where nothing does."""
-    kind, draft = drafts.kind_of(scenario), drafts.weights_of(scenario)
+    kind, draft = drafted_by(scenario), drafts.weights_of(scenario)
     if kind is None:
         return None
     model = {} if draft is None else {"model": draft}
-    return json.dumps({"method": METHODS[kind], **model, "num_speculative_tokens": scenario.drafted})
-
-
-def precision_objection(scenario: Scenario) -> Objection | None:
-    """Object to fp32 where kernels unpack weights."""
-    if scenario.quant in ("awq-int4", "gptq-int4", "gptq-int8") and scenario.precision == "fp32":
-        return Objection("precision", f"its kernels for {scenario.quant} compute in 16 bits")
-    return None
-
-
-def ep_objection(scenario: Scenario) -> Objection | None:
-    """Object to dividing experts otherwise than tensors are, or over all copies that one server has."""
-    if scenario.ep in (1, scenario.tp) or (peers(scenario) > 1 and scenario.ep == scenario.tp * replicas(scenario)):
-        return None
-    return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
-
-
-def objection(scenario: Scenario) -> Objection | None:
-    """Object to what vLLM ties together."""
-    if scenario.device.backend == "tpu" and nodes_of(scenario).several:
-        return Objection("num_devices", "on TPUs of several hosts it runs under Ray, which is set up apart from it")
-    if scenario.disaggregate is not None and nodes_of(scenario).several:
-        return pools.SEVERAL
-    group = scenario.tp * replicas(scenario)
-    if scenario.ep > 1 and scenario.ep != group:
-        return Objection("ep", f"it divides experts over tp x replicas = {group} devices or not at all", instead=1)
-    return precision_objection(scenario)
+    return json.dumps({"method": VLLM_METHODS[kind], **model, "num_speculative_tokens": scenario.drafted})
 
 
 def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> list[str]:
@@ -194,26 +159,11 @@ def read(launch: Launch, folder: Path) -> None:
 
 
 LAUNCHER = Launcher(
-    id="vllm",
+    expressed=VLLM,
     name="vLLM",
     release="vLLM 0.33",
     install=("vllm",),
     needs=needs,
-    tasks=("inference",),
-    backends=frozenset({"cuda", "rocm", "tpu", "xpu", "cpu", "hpu"}),
-    choices={
-        "precision": tuple(DTYPES),
-        "quant": ("none", *IN_CHECKPOINT, *ON_LOAD),
-        "attention": ("flash",),
-        "kv_dtype": tuple(CACHES),
-        "offload": ("none", "all"),
-        "gpu_layers": (None,),
-        "n_cpu_moe": (None,),
-    },
-    splits=frozenset({"num_devices", "tp", "pp", "ep"}),
-    drafts=frozenset(METHODS),
-    disaggregates=frozenset({"cuda"}),
-    objection=objection,
     write=write,
     reader=Reader("vllm", read),
 )
