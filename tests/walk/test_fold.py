@@ -32,6 +32,10 @@ MODELS = {
     "falcon-7b": 7,
     "longcat-flash": 5,
     "phi-4-mini-flash": 32,
+    "flan-t5-base": 6,
+    "bart-base": 4,
+    "whisper-small": 5,
+    "t5gemma-b-b": 12,
 }
 RECIPES = {
     "mixed": Recipe(weight_bytes=4, autocast=True),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.walk.pattern import Outline, outlined, repeated_pattern
+from llmfeas.catalog.store import catalog
+from llmfeas.model.setup import Recipe, Setup
+from llmfeas.walk.pattern import Outline, outline_of, outlined, repeated_pattern
 
 
 @given(
@@ -67,3 +69,15 @@ def test_every_layer_is_like_a_walked_one_of_its_kind_and_a_walked_one_like_itse
     found = outlined(tuple(kinds), tail)
     assert [kinds[found.walked[at]] for at in found.like] == kinds
     assert [found.like[layer] for layer in found.walked] == list(range(len(found.walked)))
+
+
+def test_like_layers_of_an_encoder_are_walked_once() -> None:
+    a = catalog().models["whisper-large-v3"].architecture
+    traits = catalog().tables.implementations.public(a.implementation)
+    asked = Setup(architecture=a, implementation=traits, recipe=Recipe(weight_bytes=4, autocast=True))
+    outline = outline_of(asked, tail=2)
+    encoder = asked.reading.depth if asked.reading else 0
+    assert encoder == 32
+    assert len([place for place in outline.walked if place < encoder]) < 5
+    assert encoder in outline.walked, "what stands between is like no layer"
+    assert len(outline.like) == encoder + 1 + a.layers

@@ -19,6 +19,9 @@ LINES = ("ndjson", "csv")
 FORMATS = (*LINES, "table", "markdown", "html")
 """A line for each scenario as it is answered, or a summary of all at the end."""
 
+GARBAGE = 7000, 5, 5
+"""When garbage is looked for: walks make thousands of objects and next to none, and a search among them takes long."""
+
 
 def _extras(text: str) -> frozenset[str]:
     """Read what is wanted beside each estimate: `ladder,remedies`.
@@ -67,6 +70,7 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
     from .scenarios import source
     from .workers import SweepOptions, answers
 
+    gc.set_threshold(*GARBAGE)
     gc.enable()
     wanted = Output.taken(values, default="ndjson")
     options = SweepOptions("csv" if wanted.format == "csv" else "ndjson", _extras(extras))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..adapters import ADAPTERS
 from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
-from ..catalog.device import FULL_PRECISION, NARROW, is_mixed
 from ..catalog.implementation import Implementation
-from ..catalog.parts import Dropout
 from ..model.build import build
 from ..model.setup import Recipe, Setup
 from ..record import dataclass, field, replace
@@ -19,17 +16,12 @@ from ..walk.fold import peak_candidates
 from ..workload.kernels import (
     has_host,
     kernels_of,
-    multiplies_integers,
-    runs_fused,
-    runs_public_code,
-    runs_wide,
     traits_of,
 )
-from ..workload.parameters import bare_layers, lifts_input
 from ..workload.stages import Stage, fullest_stages
-from .loss_program import loss_program
+from .recipe import recipe_of
 from .runtime import Anywhere
-from .training_layout import Layout, holds_inputs, host_bytes, layout_of, moved_share, rank_state, reference_of
+from .training_layout import Layout, host_bytes, layout_of, moved_share, rank_state
 from .written import filled_tokens, whole_length
 
 _MAX_PLANS = 384
@@ -291,87 +283,3 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
     if replace(known.under(program, kernels_of(scenario)), loss=public.loss) != public:
         return f"no step with the {scenario.loss} loss was measured under this engine; those of public code were"
     return ""
-
-
-def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
-    """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
-    a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
-    eager, adapted = _is_eager(scenario, traits), kind is not None
-    width, fp8 = _base_bytes(scenario, layout), precision in NARROW and layout.scheme.narrow_inputs
-    return Recipe(
-        weight_bytes=4 if runs_wide(scenario) else width,
-        unpacked_bytes=width,
-        autocast=is_mixed(precision) and not layout.pure and not (adapted and traits.adapters != "written"),
-        fp8=fp8,
-        adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
-        adapter_dropout=adapted and scenario.lora_dropout > 0,
-        kind=kind or ADAPTERS["lora"],
-        virtual_tokens=0 if kind is None else scenario.virtual_tokens,
-        adapt_mlp=scenario.lora_targets == "all-linear",
-        bare_layers=bare_layers(scenario),
-        input_gradients=lifts_input(scenario),
-        eager=eager,
-        single=eager and scenario.sequences_together == 1,
-        checkpointing=layout.checkpointing,
-        drop_embedding=traits.drops_embedding and _drops(scenario.dropout, a.dropout, a.dropout.embedding),
-        drop_attention=_drops_attention(scenario, traits),
-        drop_residual=traits.drops_residual and _drops(scenario.dropout, a.dropout, a.dropout.residual),
-        windowed=_is_windowed(scenario),
-        filled=0 if traits.recurrence == "kernel" else filled_tokens(scenario),
-        tp=scenario.tp,
-        expert_tp=scenario.expert_tp,
-        sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
-        rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
-        quantized=scenario.method == "qlora",
-        integers=multiplies_integers(scenario),
-        narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
-        folds_tiles=scenario.device.backend not in WITH_TRITON,
-        wide_masks=scenario.device.backend == "cpu" and runs_public_code(scenario),
-        narrow_activations=fp8 and traits.narrow_activations,
-        offloads=scenario.offload == "activations" and has_host(scenario),
-        holds_inputs=holds_inputs(scenario, layout),
-        loss=loss_program(scenario, traits),
-        reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
-    )
-
-
-def _base_bytes(scenario: Scenario, layout: Layout) -> int:
-    """Bytes of a weight as products find it, before autocast."""
-    full, mixed = scenario.precision in FULL_PRECISION, is_mixed(scenario.precision)
-    sixteen = scenario.adapter_kind is not None and scenario.base_dtype != "fp32"
-    return 2 if not full and (sixteen or not mixed or layout.pure) else 4
-
-
-def _is_eager(scenario: Scenario, traits: Implementation) -> bool:
-    """Whether attention is written out: PyTorch's fused kernel for CPUs takes no dropout (sdp_utils_cpp.cpp)."""
-    unfused = scenario.device.backend == "cpu" and _drops_attention(scenario, traits)
-    return scenario.attention == "eager" or traits.eager_only or unfused
-
-
-def _drops_attention(scenario: Scenario, traits: Implementation) -> bool:
-    rates = scenario.model.architecture.dropout
-    return traits.drops_attention and _drops(scenario.dropout, rates, rates.attention)
-
-
-def _is_windowed(scenario: Scenario) -> bool:
-    """Whether the sequence reaches the window of code that masks it."""
-    window = scenario.model.architecture.window
-    reaches = window is not None and scenario.rank_tokens >= window.size
-    return reaches and not runs_fused(scenario)
-
-
-def _divides(scenario: Scenario, traits: Implementation) -> bool:
-    """Whether tensor-parallel ranks can divide the stream: evenly, and adapters with it."""
-    plain = scenario.adapter_kind is not None and traits.adapters != "parallel"
-    return not plain and scenario.model.architecture.hidden % scenario.tp == 0
-
-
-WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
-"""Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
-
-
-def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
-    """Whether a place drops: as published unless another rate is asked for, which replaces all rates."""
-    if asked is None or asked in (rates.embedding, rates.attention, rates.residual):
-        return published > 0 and asked != 0
-    return asked > 0

@@ -12,7 +12,7 @@ from ..autograd.recorder import Recorder
 from ..autograd.storage import ACTIVATIONS, HOST, stored
 from ..autograd.views import respread, sliced
 from ..catalog.architecture import Architecture
-from ..record import dataclass, replace
+from ..record import dataclass
 from .beside import LayerTables, StreamProjections, passing_by
 from .build import tape_of
 from .context import Context
@@ -29,6 +29,7 @@ class Decoder:
     """A model's weights (allocated when built) and its forward pass. Its names are those of the public code."""
 
     __slots__ = (
+        "before",
         "built",
         "by",
         "context",
@@ -51,7 +52,9 @@ class Decoder:
         "tape",
     )
 
-    def __init__(self, context: Context, layers: Sequence[int], table: Parameter | None = None) -> None:
+    def __init__(
+        self, context: Context, layers: Sequence[int], table: Parameter | None = None, read: Sequence[int] | None = None
+    ) -> None:
         setup, tape = context.setup, tape_of(context.setup)
         self.reads = setup.architecture.encoder and setup.architecture.source is not None
         self.context = context
@@ -69,7 +72,9 @@ class Decoder:
         self.by = passing_by(context, beside[(self.inputs is not None) + (self.streams is not None) :])
         sound = self.reads and len(tape.for_decoder) > 1
         self.front: Program | None = tape.for_decoder[1].program(context) if sound else None
-        self.reader = self._reader()
+        self.reader = self._reader(read)
+        self.before = 0 if self.reader is None else len(self.reader.layers) + 1
+        """Places before those of its layers: of the encoder's, and of what stands between them."""
         enter, late = made.projections.get("project_in"), setup.architecture.projects_late
         self.enter = None if late else enter
         self.late = enter if late else None
@@ -79,18 +84,23 @@ class Decoder:
         self.loops = _loops(setup.architecture, layers)
         """Places of the last layers of loops that another one follows, behind which the final norm runs."""
         self.layers: list[LayerProgram] = []
-        self.built = [context.recorder.ledger.level]
-        for place, index in enumerate(layers, 1):
-            context.place = -place if self.reads else place
-            context.enter_layer(index)
-            self.layers.append(tape.layer(index).program(context))
-            self.built.append(context.recorder.ledger.level)
-        context.place, context.bare, context.lends = 0, context.recipe.bare_layers > 0, False
+        self.built: list[int] = [*(() if self.reader is None else self.reader.built), context.recorder.ledger.level]
+        self._make(layers)
         self.learned = learned(context) if setup.embeds and not self.reads else []
         norm = tape.final_norm
         self.final = norm.program(context) if (setup.heads or self.loops) and norm is not None else None
         self.head = tape.head.program(context, self.table) if setup.heads and not self.reads else None
         self._add_buffers()
+
+    def _make(self, layers: Sequence[int]) -> None:
+        """Make the layers, each with its place in the walk."""
+        context = self.context
+        for place, index in enumerate(layers, self.before + 1):
+            context.place = place
+            context.enter_layer(index)
+            self.layers.append(self.tape.layer(index).program(context))
+            self.built.append(context.recorder.ledger.level)
+        context.place, context.bare, context.lends = 0, context.recipe.bare_layers > 0, False
 
     def _inputs(self, beside: Sequence[Operator]) -> Program | None:
         """What makes the embeddings of each layer, where layers are built for them."""
@@ -111,19 +121,18 @@ class Decoder:
 
         return StreamsProgram(self.context, next(each for each in beside if isinstance(each, StreamProjections)))
 
-    def _reader(self) -> Decoder | None:
+    def _reader(self, layers: Sequence[int] | None) -> Decoder | None:
         """The encoder that runs before the layers of a training step; a prompt's pass has it behind it."""
-        context, architecture = self.context, self.context.setup.architecture
-        reader, source = architecture.reader, architecture.source
-        if reader is None or source is None or context.cache is not None or not context.setup.embeds:
+        context, source = self.context, self.context.setup.architecture.source
+        setup = context.setup.reading
+        if setup is None or source is None or context.cache is not None:
             return None
         from .source import source_sizes
 
-        setup = replace(context.setup, architecture=reader, first_layer=0, layers=0, heads=True)
         grain = tape_of(setup).whole_tokens or 1
         inner = context.sized(source_sizes(context.sizes, -(-source.tokens // grain) * grain))
         inner.setup = setup
-        return Decoder(inner, inner.setup.span, self.table)
+        return Decoder(inner, setup.span if layers is None else layers, self.table)
 
     def judged(self, ids: Tensor) -> None:
         """Have the model as it was, where one is asked, see the same tokens without a gradient; else do nothing.
@@ -261,8 +270,8 @@ class Decoder:
         return hidden if leave is None else self.context.apply(leave, hidden)
 
     def _enters(self, place: int) -> None:
-        if self.context.recorder.recording and not self.reads:
-            self.context.recorder.ledger.enter(place)
+        if self.context.recorder.recording:
+            self.context.recorder.ledger.enter(self.before + place)
 
     def _source(self, ids: Tensor) -> SourceStream | None:
         """What the encoder makes of its text (as long as `ids`, or of the length that it has), or made before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..adapters import ADAPTERS, AdapterKind
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
-from ..record import dataclass
+from ..record import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,14 @@ class Setup:
     """The stage begins with the embedding."""
     heads: bool = True
     """The stage ends with the head and the loss."""
+
+    @property
+    def reading(self) -> Setup | None:
+        """The encoder whose layers run before those of the first stage, and what follows them; None: there is none."""
+        reader = self.architecture.reader
+        if reader is None or self.architecture.source is None or not self.embeds:
+            return None
+        return replace(self, architecture=reader, first_layer=0, layers=0, heads=True)
 
     @property
     def depth(self) -> int:

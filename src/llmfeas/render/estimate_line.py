@@ -35,12 +35,13 @@ def estimate_line(id: object, estimate: Estimate) -> str:
 @cached_across_batches
 def _head(scenario: Scenario, catalog: str) -> str:
     """An envelope up to what depends on the batch, as a format for the settings of the batch."""
-    settings: dict[str, object] = {**inputs(scenario), **dict.fromkeys(BATCH, _HOLE)}
+    settings = [f'"{name}":{_HOLE if name in BATCH else _setting(**said)}' for name, said in inputs(scenario).items()]
     result: dict[str, object] = {"parameters": parameter_counts(scenario)}
     if scenario.is_training:
         result["flops"] = flops(scenario)
-    head = {"schema": SCHEMA, "llmfeas": __version__, "catalog": catalog, "inputs": settings, "result": result}
-    return encoded(head)[1:-2].replace("%", "%%").replace(encoded(_HOLE), "%s")
+    begin = encoded({"schema": SCHEMA, "llmfeas": __version__, "catalog": catalog})[1:-1]
+    head = f'{begin},"inputs":{{{",".join(settings)}}},"result":{encoded(result)[:-1]}'
+    return head.replace("%", "%%").replace(_HOLE, "%s")
 
 
 @lru_cache(maxsize=1024)

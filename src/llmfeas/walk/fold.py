@@ -65,6 +65,8 @@ class _Folded:
     weights: list[RankWeight]
     layers: tuple[int, ...]
     """How many layers each of the walked ones stands for."""
+    walked: int
+    """The walked ones that are no encoder's."""
     forward: int
     """Tally of the tensors that a forward pass makes."""
     loss: int
@@ -92,7 +94,7 @@ class _Folded:
             gradient_bytes=end.gradients,
             weight_bytes=with_experts(self.start, experts) & FIELD_MASK,
             inventory=inventory_of(self.weights, self.layers, experts),
-            walked=len(self.layers),
+            walked=self.walked,
             streamed=packed_fields(with_experts(self.kept, experts), HOST),
             forward=self.forward // ONE_TENSOR + self.loss // ONE_TENSOR,
             backward=self.backward // ONE_TENSOR,
@@ -108,7 +110,8 @@ def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     end -= sum(walk.stays[at + 1] for at in outline.like) - sum(walk.stays)
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
     forward, loss, backward = (_made(walk, counts, moment) for moment in ("forward", "loss", "backward"))
-    return _Folded(tuple(_fullest(places, shifts)), start, kept, end, walk.weights, counts, forward, loss, backward)
+    fullest = tuple(_fullest(places, shifts))
+    return _Folded(fullest, start, kept, end, walk.weights, counts, len(layers.own), forward, loss, backward)
 
 
 def _made(walk: Walked, counts: tuple[int, ...], asked: str) -> int:
@@ -151,7 +154,7 @@ def _shifts(walk: Walked, outline: Outline) -> dict[int, tuple[int, ...]]:
     like, depth = outline.like, len(outline.walked)
     left = [0] * (depth + 1)
     for weight in walk.weights:
-        left[max(0, weight.place)] += weight.gradient
+        left[weight.place] += weight.gradient
     for layer, packed in walk.outlived.items():
         left[layer] += packed
     left[1:] = [gradients + stays for gradients, stays in zip(left[1:], walk.stays[1:], strict=True)]

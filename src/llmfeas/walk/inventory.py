@@ -23,7 +23,7 @@ class RankWeight:
     width: int
     """Bytes of an element."""
     place: int
-    """Layer i + 1; 0 outside the layers; -(i + 1) in an encoder before them."""
+    """Where it stands in the walk: layer i + 1, those of an encoder first; 0 outside the layers."""
     routed: bool
     """Belongs to routed experts."""
     trains: bool

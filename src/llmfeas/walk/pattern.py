@@ -69,6 +69,10 @@ def _kinds(
     return tuple(~kind if layer % architecture.own_layers < bare else kind for layer, kind in enumerate(found))
 
 
+BETWEEN = "between"
+"""The kind of what stands between the layers of an encoder and those that read what it made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
     """The layers of a stage that are worth a walk, and for which ones each of them stands."""
@@ -80,8 +84,13 @@ class Outline:
 
 
 def outline_of(setup: Setup, tail: int) -> Outline:
-    """The layers of a stage that are worth a walk, in each of its loops the same ones."""
-    kinds, held = layer_kinds(setup), setup.architecture.held_layers
+    """The layers of a stage that are worth a walk, in each of its loops the same ones.
+
+    Those of an encoder come first, and between them and the others what is like no layer.
+    """
+    kinds, held, reading = layer_kinds(setup), setup.architecture.held_layers, setup.reading
+    if reading is not None:
+        return outlined((*(("read", kind) for kind in layer_kinds(reading)), BETWEEN, *kinds), tail)
     if held < 2 or setup.first_layer % held or setup.depth % held:
         return outlined(tuple(kinds), tail)
     once = outlined(tuple(layer_kinds(setup, gradients=False)[:held]), tail)

@@ -7,24 +7,34 @@ from math import prod
 
 from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, sizes_at, with_experts
 from ..model.setup import Setup
-from ..record import replace
+from ..record import dataclass, replace
 from .inventory import RankWeight
 from .pattern import Outline, layer_kinds
 from .step import Walked, walked_step
 from .undominated import Places, undominated
 
-Layers = tuple[int, ...]
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The layers to walk."""
+
+    own: tuple[int, ...]
+    read: tuple[int, ...] = ()
+    """Those of the encoder."""
 
 
 def common_setup(setup: Setup, outline: Outline) -> tuple[Setup, Layers]:
     """The setup and the layers to walk that a stage has in common with stages whose layers run alike, and with
     ranks of any number of experts.
     """
-    layers = tuple(setup.span[place] for place in outline.walked)
+    read = 0 if setup.reading is None else setup.reading.depth
+    before = read + 1 if read else 0
+    layers = tuple(setup.span[place - before] for place in outline.walked if place >= before)
     recipe, experts = setup.recipe, setup.architecture.experts
     common = replace(setup, first_layer=0, layers=0, recipe=replace(recipe, rank_experts=0))
     kinds = layer_kinds(common)
-    alike = tuple(kinds.index(kinds[layer]) for layer in layers)
+    own = tuple(kinds.index(kinds[layer]) for layer in layers)
+    alike = Layers(own, tuple(place for place in outline.walked if place < read))
     if experts is None:
         return common, alike
     return replace(common, recipe=replace(common.recipe, rank_experts=EXPERTS)), alike
@@ -40,7 +50,7 @@ def experts_of(setup: Setup) -> int:
 def walked_layers(setup: Setup, layers: Layers) -> tuple[Walked, Places]:
     """Walk some layers of a setup: what was walked, and of its marks, which are large, those that can be a peak."""
     length = setup.recipe.length
-    walk = walked_step(setup, sizes_at(length) if length else SYMBOLIC, layers)
+    walk = walked_step(setup, sizes_at(length) if length else SYMBOLIC, layers.own, read=layers.read)
     return replace(walk, marks=[]), undominated(walk.marks)
 
 

@@ -13,6 +13,8 @@ from ..model.setup import Setup
 from ..record import dataclass
 from .inventory import RankWeight
 
+Some = Sequence[int] | None
+"""Some layers; None: all of them."""
 Mark = tuple[int, str, int]
 """Packed level, moment, place."""
 
@@ -60,12 +62,12 @@ def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
 
 
 def walked_step(
-    setup: Setup, sizes: Sizes, layers: Sequence[int] | None = None, ledger: Ledger | None = None
+    setup: Setup, sizes: Sizes, layers: Some = None, ledger: Ledger | None = None, read: Some = None
 ) -> Walked:
-    """Walk one step of these layers of the model, on this ledger; None: of all that the stage holds, on a new one."""
+    """Walk a step of these layers of the stage, on this ledger, and `read` of its encoder; None: all, on a new one."""
     recorder = _recorder(setup, sizes, ledger)
     context = Context(recorder, setup)
-    model = Decoder(context, setup.span if layers is None else layers)
+    model = Decoder(context, setup.span if layers is None else layers, read=read)
     ids = recorder.new(sizes.bs, 8)
     ledger = recorder.ledger
     start = ledger.start()
@@ -80,9 +82,8 @@ def walked_step(
     del loss
     recorder.named = None
     ledger.mark()
-    depth, reached = len(model.layers), ledger.level  # what needs no gradient is not entered
-    stays = [sum(held.size for at, held in set(recorder.held) if at == place) for place in range(depth + 1)]
-    recorder.held.clear()
+    depth, reached = len(model.built) - 1, ledger.level  # what needs no gradient is not entered
+    stays = _staying(recorder, depth)
     ledger.leave()
     return Walked(
         ledger.marks,
@@ -97,6 +98,13 @@ def walked_step(
         stays,
         ledger.made,
     )
+
+
+def _staying(recorder: Recorder, depth: int) -> list[int]:
+    """What each place leaves behind until the pass has ended, which lets go of it now."""
+    stays = [sum(held.size for at, held in set(recorder.held) if at == place) for place in range(depth + 1)]
+    recorder.held.clear()
+    return stays
 
 
 def _outlived(storages: Iterable[Storage]) -> int:

@@ -1,0 +1,111 @@
+"""The recipe of a walk: types and switches of the step that a scenario asks for, none that its program ignores."""
+
+from __future__ import annotations
+
+from ..adapters import ADAPTERS
+from ..catalog.device import FULL_PRECISION, NARROW, is_mixed
+from ..catalog.implementation import Implementation
+from ..catalog.parts import Dropout
+from ..model.setup import Recipe
+from ..scenario import Scenario
+from ..workload.kernels import has_host, multiplies_integers, runs_fused, runs_public_code, runs_wide
+from ..workload.parameters import bare_layers, lifts_input
+from .loss_program import loss_program
+from .training_layout import Layout, holds_inputs, reference_of
+from .written import filled_tokens
+
+
+def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Recipe:
+    """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
+    a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
+    eager, adapted = _is_eager(scenario, traits), kind is not None
+    width, fp8 = _base_bytes(scenario, layout), precision in NARROW and layout.scheme.narrow_inputs
+    loss, drops = loss_program(scenario, traits), _dropped(scenario, traits)
+    return Recipe(
+        weight_bytes=4 if runs_wide(scenario) else width,
+        unpacked_bytes=width,
+        autocast=is_mixed(precision) and not layout.pure and not (adapted and traits.adapters != "written"),
+        fp8=fp8,
+        adapters=0 if kind is None else scenario.lora_rank if kind.pairs else 1,
+        kind=kind or ADAPTERS["lora"],
+        virtual_tokens=0 if kind is None else scenario.virtual_tokens,
+        adapt_mlp=scenario.lora_targets == "all-linear",
+        bare_layers=bare_layers(scenario),
+        input_gradients=lifts_input(scenario),
+        eager=eager,
+        single=eager and scenario.sequences_together == 1,
+        checkpointing=layout.checkpointing,
+        **drops,
+        windowed=_is_windowed(scenario),
+        filled=0 if traits.recurrence == "kernel" else filled_tokens(scenario),
+        tp=scenario.tp,
+        expert_tp=scenario.expert_tp,
+        sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
+        rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
+        quantized=scenario.method == "qlora",
+        integers=multiplies_integers(scenario),
+        narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
+        # Only where tiles or masks are: what nothing sees would have the same step walked again for each backend.
+        folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in WITH_TRITON,
+        wide_masks=any(drops.values()) and scenario.device.backend == "cpu" and runs_public_code(scenario),
+        narrow_activations=fp8 and traits.narrow_activations,
+        offloads=scenario.offload == "activations" and has_host(scenario),
+        holds_inputs=holds_inputs(scenario, layout),
+        loss=loss,
+        reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
+    )
+
+
+def _base_bytes(scenario: Scenario, layout: Layout) -> int:
+    """Bytes of a weight as products find it, before autocast."""
+    full, mixed = scenario.precision in FULL_PRECISION, is_mixed(scenario.precision)
+    sixteen = scenario.adapter_kind is not None and scenario.base_dtype != "fp32"
+    return 2 if not full and (sixteen or not mixed or layout.pure) else 4
+
+
+def _is_eager(scenario: Scenario, traits: Implementation) -> bool:
+    """Whether attention is written out: PyTorch's fused kernel for CPUs takes no dropout (sdp_utils_cpp.cpp)."""
+    unfused = scenario.device.backend == "cpu" and _drops_attention(scenario, traits)
+    return scenario.attention == "eager" or traits.eager_only or unfused
+
+
+def _dropped(scenario: Scenario, traits: Implementation) -> dict[str, bool]:
+    """Where dropout is at work: switches of the recipe."""
+    asked, rates = scenario.dropout, scenario.model.architecture.dropout
+    return {
+        "adapter_dropout": scenario.adapter_kind is not None and scenario.lora_dropout > 0,
+        "drop_embedding": traits.drops_embedding and _drops(asked, rates, rates.embedding),
+        "drop_attention": _drops_attention(scenario, traits),
+        "drop_residual": traits.drops_residual and _drops(asked, rates, rates.residual),
+    }
+
+
+def _drops_attention(scenario: Scenario, traits: Implementation) -> bool:
+    rates = scenario.model.architecture.dropout
+    return traits.drops_attention and _drops(scenario.dropout, rates, rates.attention)
+
+
+def _is_windowed(scenario: Scenario) -> bool:
+    """Whether the sequence reaches the window of code that masks it."""
+    window = scenario.model.architecture.window
+    reaches = window is not None and scenario.rank_tokens >= window.size
+    return reaches and not runs_fused(scenario)
+
+
+def _divides(scenario: Scenario, traits: Implementation) -> bool:
+    """Whether tensor-parallel ranks can divide the stream: evenly, and adapters with it."""
+    plain = scenario.adapter_kind is not None and traits.adapters != "parallel"
+    return not plain and scenario.model.architecture.hidden % scenario.tp == 0
+
+
+TILE = "tile"
+"""In the names of losses that run in tiles."""
+WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
+"""Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
+
+
+def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
+    """Whether a place drops: as published unless another rate is asked for, which replaces all rates."""
+    if asked is None or asked in (rates.embedding, rates.attention, rates.residual):
+        return published > 0 and asked != 0
+    return asked > 0
