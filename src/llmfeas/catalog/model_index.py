@@ -16,7 +16,6 @@ from .model_names import (
     distance,
     family_words,
     first_letters,
-    held,
     is_size,
     parameters,
     repository,
@@ -25,6 +24,7 @@ from .model_names import (
     typed,
     version_of,
 )
+from .names_inside import held, held_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,31 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
 
 def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
     inside = [(len(name.needed), key) for name, key in index.names if held(asked, name)]
+    inside = inside or [
+        (len(name.needed), key)
+        for name, key in index.names
+        if held_apart(asked, name, index.families, index.vocabulary - SAME)
+    ]
     if not inside:
         return None, ()
     longest = max(inside)[0]
     keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
+    if len(keys) == 1 and not asked.sizes and _is_sold_smaller(index, asked, keys[0]):
+        return None, ()
     return (keys[0], keys) if len(keys) == 1 else (None, ())
+
+
+def _is_sold_smaller(index: ModelIndex, asked: TypedName, key: str) -> bool:
+    """Whether others with the words of a name without a size have one: `DeepSeek-R1-Medical` may be made of those."""
+    own = [
+        name.needed for name, owner in index.names if owner == key and asked.needed[: len(name.needed)] == name.needed
+    ]
+    return any(
+        owner != key and name.sizes and name.needed[: len(words)] == words and is_size(name.needed[len(words)])
+        for words in own
+        for name, owner in index.names
+        if len(name.needed) > len(words)
+    )
 
 
 def _of_another_family(index: ModelIndex, asked: TypedName, found: TypedName) -> bool:
