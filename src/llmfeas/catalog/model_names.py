@@ -27,7 +27,7 @@ _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}")
 _ENDINGS: Final = (".gguf", ".safetensors", ".bin")
 _FILE_BEHIND: Final = re.compile(r"(.+):([^:/]+)\.gguf")
 """A repository and one of its files: the first says which model, the second in which format."""
-_DECIMAL: Final = re.compile(r"(?<=\d)_(?=\d(?![\d.]*[bmt](?![a-z])))")
+_DECIMAL: Final = re.compile(r"(?<=\d)_(?:__)?(?=\d(?![\d.]*[bmt](?![a-z])))")
 _WORD: Final = re.compile(
     r"\d+x\d+(?:\.\d+)?[bmt]?(?![a-z0-9])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
     r"|\d+(?:\.\d+)?[bmtk](?![a-z0-9])|[a-z]+|\d+(?:\.\d+)?"

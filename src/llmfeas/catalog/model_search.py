@@ -100,7 +100,7 @@ def _as_named(model: Model, wanted: str, context: int) -> Model:
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
     """The id that a name means, and all that it may mean: as it is written, else with a slip or two mended."""
-    from .model_index import chosen
+    from .model_index import adds_version, chosen
     from .model_names import dotted, lacks_family, repository, typed, unabbreviated, with_points
     from .served_names import hyphenated, spellings
 
@@ -114,7 +114,7 @@ def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -
         (dotted(hyphenated(text)), text, with_points(text), *spellings(text), unabbreviated(text))
     ):
         key, ids = chosen(known, typed(spelled))
-        if key and "/" in text and lacks_family(key, asked):
+        if key and "/" in text and (lacks_family(key, asked) or adds_version(known, key, asked)):
             return None, ()
         if key or ids:
             return key, ids
