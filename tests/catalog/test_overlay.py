@@ -290,3 +290,17 @@ def test_names_of_what_there_is_not_are_faults(text: str, says: str, tmp_path: P
 def test_an_offer_may_be_of_a_device_of_another_overlay(tmp_path: Path) -> None:
     device, offer = "devices:\n- {id: mine-card, extends: rtx-4090}\n", f"offers:\n- {OFFER}, device: mine-card}}\n"
     assert overlaid(tmp_path, offer, device).offers["mine"].device == "mine-card"
+
+
+def test_an_entry_that_cannot_be_used_is_said_of_where_others_are_asked_for(tmp_path: Path) -> None:
+    wrong = (
+        "models:\n- {id: mine, name: Mine, family: llama-3, context: 9, dtype: bfloat16, architecture: {layers: -1}}\n"
+    )
+    found = overlaid(tmp_path, wrong)
+    told = [
+        note.message for note in resolution({"model": "gpt2", "device": "t4"}, found).warnings if note.code == "overlay"
+    ]
+    assert any("is left out: " in message and "overlay0.yaml:2" in message for message in told)
+    assert all(
+        "is left out" not in note.message for note in resolution({"model": "gpt2", "device": "t4"}, catalog()).warnings
+    )

@@ -9,9 +9,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from ..record import dataclass, replace
-from ..units import GIB, MIB
+from ..units import GB, GIB, MIB
 from .search import Index, Tokens, choice, core_of, holds, index_of, joined, tokens_of
-from .typed import FILLERS, SIZE_SLACK, SPACED, Reading
+from .typed import DECIMAL_SLACK, FILLERS, SIZE_SLACK, SPACED, Reading
 
 if TYPE_CHECKING:
     from .store import Catalog, Records
@@ -157,6 +157,13 @@ def _of_another_series(key: str, text: str) -> bool:
     return any(one in words and other in own and one not in own for one, other in _APART)
 
 
+def is_larger(key: str, text: str) -> bool:
+    """Whether a text has the name of a chip and behind it a word that makes it a larger one: an M6 Pro is no M6."""
+    words, own = tokens_of(text), tokens_of(key)
+    at = place(words, own) if own[0] == "m" else None
+    return at is not None and words[at + len(own) : at + len(own) + 1] in (("pro",), ("max",), ("ultra",))
+
+
 def _is_sibling(key: str, text: str, devices: Records[Any]) -> bool:
     """Whether every name of a device has a word that makes it another card than the one asked for."""
     words = set(tokens_of(text))
@@ -203,4 +210,10 @@ def size_gib(devices: Records[Any], key: str, sizes: Sequence[float]) -> float |
         return sizes[0]
     reported = float(str(devices.peek(key, "memory_reported_mib") or 0)) * MIB / GIB
     own = float(str(devices.peek(key, "memory_gib") or 0))
-    return 0.0 if any(abs(size / one - 1) < SIZE_SLACK for size in sizes for one in (own, reported) if one) else None
+    sold = any(
+        abs(size / one - 1) < SIZE_SLACK or abs(size * GB / GIB / one - 1) < DECIMAL_SLACK
+        for size in sizes
+        for one in (own, reported)
+        if one
+    )
+    return 0.0 if sold else None

@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..record import dataclass, replace
 from ..text import printable
 from .beside import names_a_computer
-from .device_names import Named, is_anothers, machines, named, of_its_maker, of_size, place, size_gib
+from .device_names import Named, is_anothers, is_larger, machines, named, of_its_maker, of_size, place, size_gib
 from .search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
 from .store import data_file, data_folder
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
@@ -157,6 +157,8 @@ def _settled(text: str, reading: Reading, found: Named, whose: str | None, catal
         chosen = chosen if chosen in ids else ids[0] if len(ids) == 1 else None
     if chosen is None:
         raise ambiguous("device", text, ids)
+    if is_larger(chosen, reading.text):
+        raise unknown(index_of(devices), "device", text, [chosen])
     own = index_of(devices).exact.get(joined(tokens_of(reading.text))) == chosen
     memory = size_gib(devices, chosen, reading.sizes_gib) if reading.sizes_gib else _least(reading, chosen, devices)
     count = reading.count if found.each == 1 else found.each * (reading.count or 1)

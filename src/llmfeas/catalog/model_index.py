@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ..record import dataclass
 from .model_names import (
@@ -16,7 +16,6 @@ from .model_names import (
     distance,
     family_words,
     first_letters,
-    held,
     is_size,
     parameters,
     repository,
@@ -25,6 +24,10 @@ from .model_names import (
     typed,
     version_of,
 )
+from .names_inside import held, held_apart
+
+_BASE: Final = "base"
+"""What most names say of how a model was trained, and some of how large it is (`whisper-base`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,14 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories)
 
 
+def adds_version(index: ModelIndex, key: str, asked: TypedName) -> bool:
+    """Whether every name of a model that has the words asked for has a version beyond them: `Qwen2-Audio`."""
+    names = [name for name, owner in index.names if owner == key and set(asked.needed) <= set(name.needed)]
+    if any(word.lstrip("v")[:1].isdigit() for word in asked.needed if not is_size(word)):
+        return False
+    return bool(names) and all(version_of(name)[0] for name in names)
+
+
 def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
     """The id that a name means, and all that it may mean; None where nothing, or several, may be meant."""
     for effective in (False, True):
@@ -76,6 +87,9 @@ def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, 
             break
     else:
         return _base_inside(index, asked)
+    named = {key for key, (_, name) in near.items() if _BASE in {*asked.optional} & {*name.optional}}
+    if len(named) == 1 and near[next(iter(named))][1].needed == asked.needed:
+        return next(iter(named)), tuple(near)
     default = (asked.tagged and index.tags.get(asked.needed)) or index.defaults.get(asked.needed)
     ids = tuple(near)
     if default is not None and (default in near or not revisions(asked.optional)):
@@ -118,11 +132,31 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
 
 def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
     inside = [(len(name.needed), key) for name, key in index.names if held(asked, name)]
+    inside = inside or [
+        (len(name.needed), key)
+        for name, key in index.names
+        if held_apart(asked, name, index.families, index.vocabulary - SAME)
+    ]
     if not inside:
         return None, ()
     longest = max(inside)[0]
     keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
+    if len(keys) == 1 and not asked.sizes and _is_sold_smaller(index, asked, keys[0]):
+        return None, ()
     return (keys[0], keys) if len(keys) == 1 else (None, ())
+
+
+def _is_sold_smaller(index: ModelIndex, asked: TypedName, key: str) -> bool:
+    """Whether others with the words of a name without a size have one: `DeepSeek-R1-Medical` may be made of those."""
+    own = [
+        name.needed for name, owner in index.names if owner == key and asked.needed[: len(name.needed)] == name.needed
+    ]
+    return any(
+        owner != key and name.sizes and name.needed[: len(words)] == words and is_size(name.needed[len(words)])
+        for words in own
+        for name, owner in index.names
+        if len(name.needed) > len(words)
+    )
 
 
 def _of_another_family(index: ModelIndex, asked: TypedName, found: TypedName) -> bool:

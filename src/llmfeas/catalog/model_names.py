@@ -25,25 +25,30 @@ Words = tuple[str, ...]
 LONGEST: Final = 200
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}")
 _ENDINGS: Final = (".gguf", ".safetensors", ".bin")
-_DECIMAL: Final = re.compile(r"(?<=\d)_(?=\d(?![\d.]*[bmt](?![a-z])))")
+_FILE_BEHIND: Final = re.compile(r"(.+):([^:/]+)\.gguf")
+"""A repository and one of its files: the first says which model, the second in which format."""
+_DECIMAL: Final = re.compile(r"(?<=\d)_(?:__)?(?=\d(?![\d.]*[bmt](?![a-z])))")
 _WORD: Final = re.compile(
     r"\d+x\d+(?:\.\d+)?[bmt]?(?![a-z0-9])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
     r"|\d+(?:\.\d+)?[bmtk](?![a-z0-9])|[a-z]+|\d+(?:\.\d+)?"
 )
-_SPELLED: Final = {"distil": "distill", "distilled": "distill"}
+DISTILLED: Final = "distill"
+_SPELLED: Final = {"distil": DISTILLED, "distilled": DISTILLED}
 _SIZE: Final = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmt]")
-_PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
+PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
 _NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
 _DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])?|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
 _SAME_WORDS: Final = """
     instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i
-    abliterated heretic ud dwq uncensored quantized dynamic cloud exp model the community exl2 exl3 exl bpw meta
-    crack derisked obliterated optiq quark mtp mtplx optimized speed bare serve
-    facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid bytedance arcee moonshot
-    moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae cohere coherelabs"""
+    abliterated heretic derestricted decensored ud dwq uncensored quantized dynamic cloud exp model the
+    community exl2 exl3 exl bpw meta crack derisked onnx hybrid npu obliterated optiq quark mtp mtplx optimized
+    speed bare serve facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid
+    bytedance arcee moonshot moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae
+    cohere coherelabs"""
 SAME: Final = frozenset(_SAME_WORDS.split())
 """Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
-_GENERIC_WORDS: Final = """large small mini base medium xl tiny flash air pro max plus nano super ultra micro"""
+_GENERIC_WORDS: Final = """large small mini base medium xl tiny flash air pro max plus nano super ultra micro
+    turbo lite"""
 GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 """Words that many families use: sharing one makes no kinship."""
 MOST_VERSION: Final = 20.0
@@ -54,7 +59,8 @@ CONTEXT_SLACK: Final = 1.05
 """Between what people call a context and the power of two that it is: `128k` for 131072, `1m` for 1048576."""
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
 _WITH_MORE: Final = (
-    "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech internvl ovis ultravox llava"
+    "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech voice image video internvl ovis ultravox"
+    " llava"
 )
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
 _MADE_OF: Final = "t"
@@ -90,9 +96,9 @@ def parameters(text: str) -> float:
 
 
 _LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com)/|library/")
-_GLUED: Final = re.compile(r"(?<=[a-z])([1-9])([1-9])(?![\w.])")
+_GLUED: Final = re.compile(r"(?:(?<=[a-z])|(?<=[a-z]-)(?=\d\d-\d+b))([1-9])([1-9])(?![\w.])")
 _REVISION: Final = re.compile(r"(?<![a-z0-9])v0(?=\d(?![\w.]))")
-_UNDER: Final = re.compile(r"(?<=[_-]\d)_(?=\d[bmt](?![a-z0-9]))")
+_UNDER: Final = re.compile(r"(?<=[_-]\d)_(?=\d[bmt](?![a-z0-9]))|(?<=[_-]\d\d)_(?=\d[bmt](?![a-z0-9]))")
 
 
 def dotted(text: str) -> str:
@@ -101,8 +107,22 @@ def dotted(text: str) -> str:
 
 
 def with_points(text: str) -> str:
-    """The text with a point in a size that is written with an underscore: `internlm2-chat-1_8b`."""
+    """The text with a point in a size that is written with an underscore: `internlm2-chat-1_8b`, `solar-10_7b`."""
     return _UNDER.sub(".", text[:LONGEST].lower())
+
+
+_ABBREVIATED: Final = (
+    (re.compile(r"(?<![a-z0-9])l([23](?:\.[0-3])?)(?=-)"), r"llama-\1"),
+    (re.compile(r"(?<![a-z0-9])l3([123])(?=-)"), r"llama-3.\1"),
+    (re.compile(r"(?<![a-z0-9])mn(?=-)"), "mistral-nemo"),
+    (re.compile(r"(?<![a-z0-9])ms(3\.[12])(?=-)"), r"mistral-small-\1"),
+)
+"""What those who merge models call the ones that they start from."""
+
+
+def unabbreviated(text: str) -> str:
+    """The text with the names of families in place of what those who merge write: `L3.1-70B-Hanami`."""
+    return functools.reduce(lambda name, rule: rule[0].sub(rule[1], name), _ABBREVIATED, text[:LONGEST].lower())
 
 
 def repository(text: str) -> str:
@@ -114,11 +134,13 @@ def repository(text: str) -> str:
 def typed(text: str) -> TypedName:
     """What a name says. Of a repository or path only the last part counts."""
     plain = _SHARD.sub("", text[:LONGEST].lower().strip())
-    for ending in _ENDINGS:
-        plain = plain.removesuffix(ending)
+    if not _FILE_BEHIND.fullmatch(plain):
+        for ending in _ENDINGS:
+            plain = plain.removesuffix(ending)
     tagged = _LIBRARY.match(plain) is not None or (":" in plain and "/" not in plain)
     plain = plain.rsplit("/", 1)[-1]
-    plain, wanted = without_format(plain)
+    of_file = _FILE_BEHIND.fullmatch(plain)
+    plain, wanted = without_format(f"{of_file[1]}:{without_format(of_file[2])[1] or 'gguf'}" if of_file else plain)
     words = _words(_REVISION.sub("v0.", _DECIMAL.sub(".", plain)))
     needed, optional = _parted(words)
     return TypedName(needed, optional, wanted, tagged)
@@ -192,6 +214,8 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False, coun
         taken = next((word for word in left if left[word] and agree(wanted, word)), None)
         if taken is None and wanted.isdigit() and before[:1].isdigit() and left[f"{wanted}b"]:
             taken = f"{wanted}b"  # behind a version a number is a size
+        if taken is None and wanted[0].isdigit() and (before, f"v{wanted}") in pairwise(name.needed):
+            taken = f"v{wanted}"  # `deepseek 3.2`
         before = wanted
         if taken is None and effective and is_size(wanted) and left[f"e{wanted}"]:
             taken = f"e{wanted}"
@@ -200,7 +224,7 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False, coun
         if taken is None:
             return None
         left[taken] -= 1
-    beyond = sum(0.1 if _PART.fullmatch(word) else 1.0 for word in name.needed for _ in range(min(1, left[word])))
+    beyond = sum(0.1 if PART.fullmatch(word) else 1.0 for word in name.needed for _ in range(min(1, left[word])))
     optional = set(asked.optional) ^ set(name.optional)
     return beyond + 0.01 * len(optional) + 0.5 * (first_letters(asked) != first_letters(name))
 
@@ -215,7 +239,12 @@ def _other_version(asked: Words, name: Words) -> bool:
     for word, version in pairwise(asked):
         if word.isalpha() and _NUMBER.fullmatch(version):
             theirs = [after for before, after in pairwise(name) if before == word and _NUMBER.fullmatch(after)]
-            if theirs and version not in theirs and not any(is_size(size) and agree(version, size) for size in name):
+            theirs = [each.lstrip("v") for each in theirs]
+            if (
+                theirs
+                and version.lstrip("v") not in theirs
+                and not any(is_size(size) and agree(version, size) for size in name)
+            ):
                 return True
     return False
 
@@ -251,20 +280,19 @@ def version_of(name: TypedName) -> tuple[tuple[float, ...], Words]:
     return tuple(float(number.lstrip("v")) for number in numbers), rest
 
 
-def held(asked: TypedName, name: TypedName) -> bool:
-    """Whether the name asked for holds a whole model's name, and no size that is not that model's.
-
-    So is `Dolphin3.0-Llama3.1-8B` made of Llama 3.1 8B, and `GLM-4.5-Air-REAP-82B` of no model that is known.
-    """
-    inner = name.needed
-    if not name.sizes or not set(asked.sizes) <= set(name.sizes) or (OTHER & set(asked.needed)) - set(inner):
-        return False
-    return any(asked.needed[i : i + len(inner)] == inner for i in range(len(asked.needed) - len(inner) + 1))
-
-
 def lacks(key: str, asked: TypedName) -> bool:
     """Whether a model is less than the one asked for is or drafts for: no answer to its name, and no hint."""
     return bool((OTHER & set(asked.needed)) - set(typed(key).needed))
+
+
+def lacks_family(key: str, asked: TypedName) -> bool:
+    """Whether somebody's repository names no family at all, and a letter that is no model's own: `you/s1-mini`."""
+    own = first_letters(asked)
+    return (
+        len(own) == 1
+        and not family_words(tuple(w for w in asked.needed if len(w) > 1))
+        and own != first_letters(typed(key))
+    )
 
 
 def kindred(asked: Words, name: Words) -> bool:

@@ -100,8 +100,8 @@ def _as_named(model: Model, wanted: str, context: int) -> Model:
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
     """The id that a name means, and all that it may mean: as it is written, else with a slip or two mended."""
-    from .model_index import chosen
-    from .model_names import dotted, repository, typed, with_points
+    from .model_index import adds_version, chosen
+    from .model_names import dotted, lacks_family, repository, typed, unabbreviated, with_points
     from .served_names import hyphenated, spellings
 
     if exact and not asked.format and not asked.tagged:
@@ -110,10 +110,14 @@ def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -
     if published is not None:
         return published, ()
     # `3-3-70b` is a version first, and `p` or a region only where the name as it stands means nothing
-    for spelled in dict.fromkeys((dotted(hyphenated(text)), text, with_points(text), *spellings(text))):
-        found = chosen(known, typed(spelled))
-        if any(found):
-            return found
+    for spelled in dict.fromkeys(
+        (dotted(hyphenated(text)), text, with_points(text), *spellings(text), unabbreviated(text))
+    ):
+        key, ids = chosen(known, typed(spelled))
+        if key and "/" in text and (lacks_family(key, asked) or adds_version(known, key, asked)):
+            return None, ()
+        if key or ids:
+            return key, ids
     words = mended((*asked.needed, *asked.optional), known.vocabulary) if not _without_answer(text) else ()
     key, ids = chosen(known, typed(" ".join(words))) if words else (None, ())
     return key, ids if key else ()

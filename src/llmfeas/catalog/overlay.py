@@ -200,10 +200,16 @@ class OverlaidCatalog(Catalog):
         """The files laid over the catalog, in the order in which they apply."""
         return tuple(overlay.path for overlay in self.overlays)
 
-    @property
-    def changed_by(self) -> tuple[Path, ...]:
-        """Those of them that say anything."""
-        return tuple(overlay.path for overlay in self.overlays if any(overlay.data.values()))
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Which of them say anything, and that entries cannot be used: the first of those."""
+        paths = (overlay.path for overlay in self.overlays if any(overlay.data.values()))
+        changed = tuple(f"the catalog is changed by {printable(path, 120)}" for path in paths)
+        if not self._faulty:
+            return changed
+        first, more = printable(self._faulty[0].message, 240), len(self._faulty) - 1
+        found = f"{first}; and {more} more" if more else first
+        return (*changed, f"an entry of one's own is left out: {found} (llmfeas catalog check)")
 
     @cached_property
     def tables(self) -> Tables:
@@ -226,8 +232,12 @@ class OverlaidCatalog(Catalog):
 
                     yield from number_problems(name, self.raw(name), overlay.document, (name,))
 
-    def problems(self) -> Iterator[DataError]:
-        """Check every entry that an overlay adds or changes, and the numbers that it changes."""
+    @cached_property
+    def _faulty(self) -> tuple[DataError, ...]:
+        """What is wrong with entries that overlays add or change: the first fault of each, which cannot be used."""
+        return tuple(self._entry_problems())
+
+    def _entry_problems(self) -> Iterator[DataError]:
         for records in (self.devices, self.offers, self.models, self.backends, self.engines):
             assert isinstance(records, OverlaidRecords)
             for key in records.overlaid():
@@ -235,6 +245,10 @@ class OverlaidCatalog(Catalog):
                     records[key]
                 except DataError as error:
                     yield error
+
+    def problems(self) -> Iterator[DataError]:
+        """Check every entry that an overlay adds or changes, and the numbers that it changes."""
+        yield from self._faulty
         wrong = [*self._base_problems(), *self._number_problems()]
         yield from wrong or self._dangling_names()
 

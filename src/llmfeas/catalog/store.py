@@ -280,8 +280,8 @@ class Catalog:
         return ()
 
     @property
-    def changed_by(self) -> tuple[Path, ...]:
-        """Those of them that say anything."""
+    def remarks(self) -> tuple[str, ...]:
+        """What answers say of the files laid over the catalog."""
         return ()
 
     def _file(self, name: str, *, needed: bool = True) -> DataFile:

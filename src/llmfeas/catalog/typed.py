@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..record import dataclass
+from .rented_names import rented
 
 COUNT_WORDS: Final = {
     "single": 1, "one": 1, "dual": 2, "two": 2, "twin": 2, "double": 2, "triple": 3, "three": 3, "quad": 4, "four": 4,
@@ -21,12 +22,15 @@ LARGEST_BARE_GIB: Final = 512
 """`16g` is memory, the `5600g` of a processor is none."""
 SIZE_SLACK: Final = 0.07
 """Between the memory that a name says and the catalog's: a card of 192 GB is sold with 180 GiB, a T4 shows 15."""
+DECIMAL_SLACK: Final = 0.01
+"""The same where the name means decimal gigabytes: 288 GB are 268 GiB."""
 _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card cards graphics vram ram memory unified
     edition founders fe oc gaming modded modified desktop machine box rig system pc node instance vm version used new
     mit von und der die das ein eine karte grafikkarte grafikkarten speicher avec de et une la le carte cartes graphique
     graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
     inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung
-    air mini studio gmktec beelink minisforum nuc series nvgpu serverless pod secure community"""
+    air mini studio gmktec beelink minisforum nuc series nvgpu serverless pod secure community asrock maxsun sparkle
+    sapphire powercolor xfx pny palit inno3d galax gunnir onix gddr6 gddr6x gddr7"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
@@ -65,6 +69,8 @@ _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
 INCHED: Final = frozenset(("macbook", "imac", "laptop", "notebook"))
 """Words with which a number in front may be the inches of a screen."""
 SPACED: Final = re.compile(r"[\s,;:()/_]+")
+_AROUND: Final = re.compile(r"\bvf$|^nvidia-smi:\s*|(?<=\bxeon) 6(?= \d{4}[ep])|\s+with nvlink$", re.IGNORECASE)
+"""What stands around a name and is none: a virtual function of a card, what people copy with it, a series twice."""
 _PLURAL: Final = re.compile(r"([0-9])s")
 
 
@@ -83,6 +89,7 @@ class Reading:
 
 def readings(text: str) -> Iterator[Reading]:
     """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
+    text = _AROUND.sub(" ", text).strip()
     text = _MAX_Q.sub("max-q", _DRIVER.sub(" ", _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text))))
     yield from _sized(text, None)
     worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
@@ -98,6 +105,9 @@ def readings(text: str) -> Iterator[Reading]:
         yield Reading(front[2], int(front[1]), whole=True)
     if behind:
         yield from _sized(behind[1], int(behind[2]))
+    machine = rented(text)
+    if machine:
+        yield from _sized(*machine)
     bare = _BARE.fullmatch(text)
     if bare:
         for reading in readings(bare[1]):

@@ -291,3 +291,15 @@ def _hy(config: Config) -> Encoder:
     rows = (config.count("max_image_size", "tokens") // config.count("patch_size", "few")) ** 2
     found = patches(config, width) + rows * width + 2 * width + blocks(layers, width, ffn)
     return Encoder(found + linear(square * width, out) + linear(out, out) + out, width)
+
+
+@counted
+def _turning_both_ways(config: Config) -> Encoder:
+    """Inkling 2's: positions turn along both sides of the image and stand in a table too; each layer has two scales."""
+    layers, width, ffn = sizes_of(config)
+    patch = 3 * side_of(config, "patch_size") ** 2 * width
+    table = config.count("posemb_grid_size") ** 2 * width + 2 * width + 2 * width
+    merged = width * config.count("spatial_merge_size", "few") ** 2
+    inner, out = config.count("projection_hidden_dim"), config.count("text_hidden_size")
+    stack = blocks(layers, width, ffn, extra=2 * width)
+    return Encoder(patch + table + stack + merged * inner + inner * out, out)

@@ -94,6 +94,45 @@ def _older_conformer(config: Config) -> Encoder:
     return _conformer(config, "conf_", "sscp_conv_channel_size")
 
 
+@counted
+def _blocked_conformer(config: Config) -> Encoder:
+    """Granite Speech's conformer: attention within blocks, a way out to letters in the middle and back."""
+    layers, width = config.count("num_layers", "layers"), config.count("hidden_dim")
+    head = config.count("dim_head")
+    inner, ffn = config.count("num_heads", "heads") * head, width * config.count("feedforward_mult", "few")
+    wide, kernel = width * config.count("conv_expansion_factor", "few"), config.count("conv_kernel_size", "few")
+    feed = 2 * width + linear(width, ffn) + linear(ffn, width)
+    attention = 2 * width + 3 * width * inner + linear(inner, width) + (2 * config.count("max_pos_emb") + 1) * head
+    convolution = 2 * width + linear(width, 2 * wide) + kernel * wide + 2 * wide + linear(wide, width)
+    letters = config.count("output_dim")
+    ways = linear(config.count("input_dim"), width) + linear(width, letters) + linear(letters, width)
+    joined = config.raw("cat_hidden_layers")
+    out = width * (1 + (len(joined) if isinstance(joined, list) else 0))
+    return Encoder(ways + layers * (2 * feed + attention + convolution + 2 * width), out)
+
+
+@counted
+def _memorizing(config: Config) -> Encoder:
+    """Fun-ASR's: bands of several frames side by side, attention beside a filter over time in each layer."""
+    layers, width, ffn = _sizes(config)
+    more = config.count("num_mel_bins") * config.count("num_stacked_frames", "few") - width
+    filters = layers * width * config.count("fsmn_kernel_size", "few")
+    return Encoder(blocks(layers, width, ffn) + filters + 3 * width * more + 2 * more + 4 * width, width)
+
+
+@counted
+def _waves(config: Config) -> Encoder:
+    """wav2vec's: convolutions over the wave itself, positions by one over its neighbours (Omnilingual ASR)."""
+    layers, width, ffn = _sizes(config)
+    widths, kernels = config.numbers("conv_dim", 16) or (512,) * 7, config.numbers("conv_kernel", 16) or ()
+    kernels = kernels or (10, 3, 3, 3, 3, 2, 2)
+    inputs = (1, *widths[:-1])
+    stem = sum(a * b * kernel + 3 * b for a, b, kernel in zip(inputs, widths, kernels, strict=False))
+    stem += 2 * widths[-1] + linear(widths[-1], width)
+    near = config.count("num_conv_pos_embeddings") * width // config.count("num_conv_pos_embedding_groups")
+    return Encoder(stem + (near + 1) * width + blocks(layers, width, ffn) + 2 * width, width)
+
+
 _BANDS: Final = 128
 """Bands of Gemma's sounds, which two convolutions halve twice."""
 

@@ -10,7 +10,7 @@ from ..catalog.records import merged
 from ..catalog.store import data_file, data_folder
 from . import hf_sight, hf_sound  # noqa: F401 - importing them marks what counts
 from .config_file import Config
-from .tower_parts import COUNTS, Encoder, linear
+from .tower_parts import COUNTS, Encoder, blocks, linear
 
 Projector = Callable[..., int]
 """Elements between an encoder and a language model: of the whole configuration, the encoder's, the encoder as it was
@@ -227,6 +227,67 @@ def _normed_one(whole: Config, section: Config, encoder: Encoder, hidden: int) -
     return linear(encoder.width, hidden) + 2 * hidden
 
 
+@projector
+def _perceived(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """A gated product into the stream's width, then latents that look at it, layer by layer (Idefics 2)."""
+    usual = {"resampler_n_latents": 64, "resampler_depth": 3, "resampler_n_heads": 16, "resampler_head_dim": 96}
+    said = whole.nested("perceiver_config") or Config(whole.file, {}, {}, "perceiver_config.")
+    known = said.with_defaults({**usual, "num_key_value_heads": 4})
+    head = known.count("resampler_head_dim")
+    queries = known.count("resampler_n_heads", "heads") * head
+    keys = known.count("num_key_value_heads", "heads") * head
+    text = (whole.nested("text_config") or whole).with_defaults({"intermediate_size": 14336})
+    inner = text.count("intermediate_size")
+    looks = 2 * hidden * (queries + keys) + 3 * hidden * 4 * hidden + 3 * hidden
+    gate = 2 * encoder.width * inner + inner * hidden
+    return gate + (known.count("resampler_n_latents", "tokens") + 1) * hidden + known.count("resampler_depth") * looks
+
+
+@projector
+def _joined_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Frames side by side through two products and a norm (MOSS Transcribe)."""
+    wide = encoder.width * (whole.optional_count("audio_merge_size", "few") or 4)
+    return linear(wide, hidden) + linear(hidden, hidden) + 2 * hidden
+
+
+@projector
+def _stacked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Two products, then layers of attention of their own (Fun-ASR)."""
+    said = whole.nested("adaptor_config") or Config(whole.file, {}, {}, "adaptor_config.")
+    known = said.with_defaults({"num_hidden_layers": 2, "intermediate_size": 256, "projector_hidden_size": 2048})
+    inner, layers = known.count("projector_hidden_size"), known.count("num_hidden_layers", "layers")
+    stack = blocks(layers, hidden, known.count("intermediate_size"))
+    return linear(encoder.width, inner) + linear(inner, hidden) + stack
+
+
+@projector
+def _two_routes(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Squares of patches, coarse ones and fine ones, with those of layers that are named through mergers of their own,
+    then a product between norms (Granite Docling).
+    """
+    known = section.with_defaults({"scale_factor": 4, "use_fine_route": True, "out_hidden_size": hidden})
+    out, side = known.count("out_hidden_size"), known.count("scale_factor", "few")
+    layers = section.raw("deepstack_visual_indexes")
+    deep = len(layers) if isinstance(layers, list) else 3
+    wides = [encoder.width * side**2, *([encoder.width * side] if known.flag("use_fine_route") else [])]
+    merger = sum(2 * wide + linear(wide, out) + linear(out, out) for wide in wides)
+    return 2 * encoder.width + sum(wides) * out + deep * merger + out * out + 4 * out
+
+
+@projector
+def _asked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Queries of a BERT that looks at frames in every n-th layer, then a product (Granite Speech)."""
+    usual = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "cross_attention_frequency": 2}
+    said = whole.nested("projector_config") or Config(whole.file, {}, {}, "projector_config.")
+    known = said.with_defaults({**usual, "encoder_hidden_size": 1408})
+    width, ffn, seen = (known.count(name) for name in ("hidden_size", "intermediate_size", "encoder_hidden_size"))
+    layers, every = known.count("num_hidden_layers", "layers"), known.count("cross_attention_frequency", "layers")
+    looks = 2 * linear(width, width) + 2 * linear(seen, width) + 2 * width
+    window = whole.optional_count("window_size") or 15
+    queries = window // (whole.optional_count("downsample_rate", "few") or 5) * width
+    return queries + 2 * width + blocks(layers, width, ffn) + -(-layers // every) * looks + linear(width, hidden)
+
+
 _SIZES: Final = ("hidden_size", "intermediate_size", "num_hidden_layers", "patch_size", "image_size")
 
 
@@ -259,6 +320,8 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
         DataError: a size is missing or wrong.
     """
     row, found = table()["beside"].get(whole.text("model_type")), 0
+    if row is not None and "within" in row:
+        whole = whole.nested(row["within"]) or whole
     if row is not None and row.get("patches"):
         known = whole.with_defaults({"patch_size": 30, "num_channels": 3})
         return (known.count("patch_size") ** 2 * known.count("num_channels", "few") + 1) * hidden
@@ -268,7 +331,7 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
     implied = implied and (whole.nested("text_config") is not None or not row.get("nested", True))
     for key, place, way in (("vision_config", "vision", "see"), ("audio_config", "audio", "hear")):
         usual = row.get(place) if row is not None else None
-        section = whole.nested(key)
+        section = whole.nested(row["at"] if row is not None and place == "audio" and "at" in row else key)
         if section is None and not (implied and usual):
             continue
         kind = _kind_in(section, usual)

@@ -20,7 +20,6 @@ from ..options import BY_NAME, OF_A_JOB, TRAINING
 from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, Origin, Scenario
-from ..text import printable
 from ..units import digits
 from ..workload.parameters import parameters
 from . import engine as engines
@@ -292,8 +291,8 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     may mean nothing to the task, or decide it. It raises what `resolution` does.
     """
     draft = Draft(dict(zip(items[::2], items[1::2], strict=True)), dict(recorded))
-    for path in catalog.changed_by:
-        draft.warn("overlay", f"the catalog is changed by {printable(path, 120)}")
+    for remark in catalog.remarks:
+        draft.warn("overlay", remark)
     model = _in_context(draft, _model(draft, catalog), catalog)
     hardware = hardware_named(draft.given["device"], catalog)
     settle_task(draft, asked, hardware.device, catalog)
