@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmfeas.catalog.store import catalog
+from llmfeas.feasibility.core import estimate
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 
@@ -65,3 +66,33 @@ def test_names_are_those_of_its_library(name: str, model: str, quant: str) -> No
 def test_other_engines_take_a_bare_name_for_the_model_of_that_name() -> None:
     asked = {"model": "qwen3-coder", "device": "8xh200", "task": "inference", "engine": "vllm"}
     assert resolution(asked, catalog()).scenario.model.id == "qwen3-coder-480b-a35b"
+
+
+@pytest.mark.parametrize(
+    ("device", "more", "engine"),
+    [
+        ("rx-6700xt", {}, "ollama-vulkan"),  # gfx1031, which its ROCm build does not name
+        ("rx-580", {}, "ollama-vulkan"),
+        ("arc-b580", {}, "ollama-vulkan"),
+        ("rx-5700xt", {}, "ollama"),
+        ("rx-7900xtx", {}, "ollama"),
+        ("rx-6700xt", {"engine_version": "0.15.4"}, "ollama-2025"),
+    ],
+)
+def test_cards_that_its_rocm_build_does_not_name_run_by_vulkan(
+    device: str, more: dict[str, object], engine: str
+) -> None:
+    found = settled(device=device, **more)
+    assert found.engine == engine
+    assert (found.engine_record.serving.speed.backend == "vulkan") is (engine == "ollama-vulkan")
+
+
+def test_what_rocm_lacks_is_no_reason_against_vulkan() -> None:
+    def reasons(device: str, engine: str) -> list[str]:
+        found = estimate(resolution({**ASKED, "device": device, "engine": engine}, catalog()))
+        assert found.verdict.status == "feasible" or engine == "llama.cpp"
+        return [reason.message for reason in found.verdict.reasons]
+
+    assert any("HSA_OVERRIDE_GFX_VERSION" in reason for reason in reasons("rx-6700xt", "llama.cpp"))
+    assert not any("ROCm" in reason or "HSA" in reason for reason in reasons("rx-6700xt", "ollama"))
+    assert not any("ROCm" in reason for reason in reasons("rx-580", "ollama"))

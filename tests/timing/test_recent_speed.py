@@ -195,3 +195,36 @@ def test_transformers_4_repeats_keys_for_each_head(model: str, prompt: int, publ
     four, five = (timed(model, "a100-sxm-80gb", transformers=each, **asked) for each in ("4", "5"))
     assert four.output_tokens_per_second.expected == pytest.approx(published, rel=0.4)
     assert (five.output_tokens_per_second.expected > 1.3 * four.output_tokens_per_second.expected) == (prompt > 1)
+
+
+@pytest.mark.parametrize(
+    ("device", "quant", "faster"),
+    [
+        ("b200", "nvfp4", True),
+        ("mi355x", "mxfp4", True),
+        ("b200", "mxfp4", False),  # beside activations of 8 or 16 bits
+        ("h200", "nvfp4a16", False),
+    ],
+)
+def test_products_run_in_the_format_of_the_weights_where_the_device_has_units(
+    device: str, quant: str, faster: bool
+) -> None:
+    def work(format_: str) -> float:
+        asked = {"engine": "vllm", "prompt": 512, "context": 1024, "concurrency": 4000}
+        parts = timed("llama-3.3-70b", device, quant=format_, **asked).decode_parts
+        return parts["compute"] + parts["weights"] + parts["cache"]
+
+    assert (work(quant) < work("none") / 2) is faster
+
+
+def test_choosing_what_to_read_costs_launches_in_servers() -> None:
+    def fixed(model: str, engine: str) -> float:
+        return timed(model, "8xh200", engine=engine, prompt=1024, context=1025).decode_parts["fixed"]
+
+    assert fixed("deepseek-v3.2", "vllm") > 1.3 * fixed("deepseek-v3", "vllm")
+
+
+def test_graphics_of_a_processor_launch_later_than_a_card() -> None:
+    asked = {"engine": "llama.cpp-vulkan", "quant": "q4_k_m", "prompt": 0, "context": 128}
+    card, apu = (timed("qwen3-4b", device, **asked).decode_parts["fixed"] for device in ("rx-9070xt", "strix-halo"))
+    assert apu > card

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Literal, NamedTuple
 
 from ..record import dataclass, field
@@ -78,6 +78,21 @@ class Support:
     note: str = ""
     sources: tuple[str, ...] = ()
     unverified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """Another build of an engine, which it runs by itself on some devices."""
+
+    __pydantic_config__: ClassVar = STRICT
+    engine: Identifier
+    when: Condition
+
+
+def built_for(engine: str, builds: Iterable[Build], device: Device) -> str:
+    """The engine that a name means on a device: itself, or the first of its builds that is for such devices."""
+    traits = traits_of(device)
+    return next((build.engine for build in builds if build.when.holds(traits)), engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

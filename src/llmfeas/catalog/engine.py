@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 from ..adapters import LoraKind
 from ..record import dataclass, field
 from .architecture import Architecture
-from .backend import WORKS, Backend, Support, named_support, traits_of, unending
+from .backend import WORKS, Backend, Build, Support, named_support, traits_of, unending
 from .device import BackendId, Device
 from .implementation import Implementations
 from .quantization import Format
@@ -257,6 +257,8 @@ class Engine:
     """Release -> the engine that those before it are."""
     released: Mapping[str, Identifier] = field(default_factory=dict)
     """Date -> the release that came out then, where a release changes an answer; the oldest first."""
+    builds: tuple[Build, ...] = ()
+    """The engines that its name means on some devices, of which it runs another build; the first that holds counts."""
     divided: Identifier = ""
     """The engine that its name means where layers, experts or tensors of them are divided over devices."""
     trains_as: Identifier = ""
@@ -351,7 +353,7 @@ class Engine:
         return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
 
 
-OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "divided", "trains_as")
+OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "builds", "divided", "trains_as")
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")

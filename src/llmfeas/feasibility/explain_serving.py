@@ -263,19 +263,17 @@ class _Decode:
             number("layers", self.sums.layers, "", "model"),
         ]
         layers, loop = "layers", ""
-        if self.sums.moe_layers:
-            factor = number("expert_factor", self.rates.moe_factor, "", EFFICIENCY)
-            inputs += [factor, number("expert_layers", self.sums.moe_layers, "", "model")]
-            layers += " + (expert_factor - 1) * expert_layers"
-        latent = latent_layers(self.scenario, self.sums)
         looped, each = looped_experts(self.scenario, self.sums)
-        if latent:
-            inputs += [number("latent_factor", self.rates.latent_factor, "", EFFICIENCY), number("latent", latent)]
-            layers += " + (latent_factor - 1) * latent"
-        if self.sums.recurrent_layers:
-            recurrent = number("recurrent", self.sums.recurrent_layers, "", "model")
-            inputs += [number("recurrent_factor", self.rates.recurrent_factor, "", EFFICIENCY), recurrent]
-            layers += " + (recurrent_factor - 1) * recurrent"
+        kinds = (
+            ("expert_factor", self.rates.moe_factor, "expert_layers", self.sums.moe_layers),
+            ("latent_factor", self.rates.latent_factor, "latent", latent_layers(self.scenario, self.sums)),
+            ("recurrent_factor", self.rates.recurrent_factor, "recurrent", self.sums.recurrent_layers),
+            ("sparse_factor", self.rates.sparse_factor, "sparse", self.sums.picking_blocks),
+        )
+        for factor, times, which, count in kinds:
+            if count and times != 1:
+                inputs += [number(factor, times, "", EFFICIENCY), number(which, count, "", "model")]
+                layers += f" + ({factor} - 1) * {which}"
         if looped:
             inputs += [number("experts", looped, "", "model"), number("expert_seconds", each, "s", EFFICIENCY)]
             loop = " + experts * expert_seconds"

@@ -118,6 +118,11 @@ class Sums:
     """Parameters by the tensor, as they are held."""
 
     @property
+    def picking_blocks(self) -> int:
+        """Attention blocks that read what an indexer picks."""
+        return sum(span.blocks for span in self.spans if span.chosen is not None)
+
+    @property
     def routed_active(self) -> float:
         """Weights of the routed experts that one token meets."""
         return self.routed_weights * self.experts_per_token / self.experts if self.experts else 0.0

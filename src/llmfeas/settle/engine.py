@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import chain
 
 from ..catalog.architecture import Model
-from ..catalog.backend import Backend, default_engine, traits_of
+from ..catalog.backend import Backend, built_for, default_engine, traits_of
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import Joined
@@ -54,7 +54,8 @@ def settle_engine(draft: Draft, model: Model, catalog: Catalog) -> Engine:
     if default is None:
         default = _engine_of_use(draft, model, catalog)
     named = _where_divided(draft, engine_named(draft.settle("engine", default, "backend"), catalog), catalog)
-    named = _of_release(draft, named, catalog)
+    known = catalog.tables.engine(_of_release(draft, named, catalog))
+    named = built_for(known.id, known.builds, device)
     draft.values["engine"] = named
     engine = catalog.tables.engine(named)
     _known(draft, engine, catalog)

@@ -18,7 +18,7 @@ from ..catalog.engine import ServingSpeed
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
-from ..units import GB, TERA
+from ..units import GB
 from ..workload.kernels import loops_over_experts
 from ..workload.serving import answer_tokens, cached_value_bytes, peers, writers
 from .host import (
@@ -33,7 +33,7 @@ from .host import (
 )
 from .links import device_links
 from .paths import Path, inference_path
-from .rates import peak_flop_per_s, product_flop_per_s
+from .rates import dot_products_per_s, product_flop_per_s, served_flop_per_s
 from .spread import exchanged_seconds, exchanges, rank_weights_bytes, summed_over_copy
 
 SHARP = 3
@@ -67,6 +67,8 @@ class DecodeRates:
     """On the fixed cost of a layer with latent attention."""
     recurrent_factor: float
     """On that of a layer with a recurrent state."""
+    sparse_factor: float
+    """On that of a layer whose attention reads what an indexer picks."""
     reduce_seconds: float
     """An all-reduce of one token between two devices."""
     reduce_more: float
@@ -81,8 +83,9 @@ class DecodeRates:
 def _fixed_name(efficiency: Efficiency, device: Device, path: Path) -> str:
     of_build, of_family = f"decode.fixed.{path.fixed}", f"decode.fixed.{path.family}"
     drivers = f"{path.backend}-{device.backend}"
+    named = f"{of_build}.{path.backend}.{device.kind}", f"{of_build}.{path.backend}", of_build
     return efficiency.first(
-        *(f"{of_family}.{drivers}", f"{of_build}.{path.backend}", of_build, f"{of_family}.{path.backend}", of_family),
+        *(f"{of_family}.{drivers}", *named, f"{of_family}.{path.backend}", of_family),
         *(f"{of_family}.cuda", "decode.fixed.eager"),
     )
 
@@ -123,18 +126,8 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
     if not path.unpacks:
         return 0.0
     if path.backend == "cpu":
-        return _dot_products_per_s(device) * efficiency.value("decode.unpack_cpu")
+        return dot_products_per_s(device) * efficiency.value("decode.unpack_cpu")
     return device.integer_op_per_s * efficiency.value("decode.unpack")
-
-
-VECTOR_INT8 = 4
-"""8-bit operations beside one of fp32 at most in vectors; matrix units have more, and single tokens do not use them."""
-
-
-def _dot_products_per_s(device: Device) -> float:
-    """8-bit operations a second of a processor's vectors: packed weights are multiplied in 8 bits."""
-    fp32, int8 = device.fp32_flop_per_s, (device.tflop_per_s.int8 or 0.0) * TERA
-    return max(fp32, min(int8, VECTOR_INT8 * fp32))
 
 
 @lru_cache(maxsize=4096)
@@ -154,7 +147,7 @@ def decode_rates(
     links = device_links(efficiency, device, device.devices_per_node, None)
     fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
     link = "decode.link.nvlink" if fast else "decode.link.pcie"
-    peak = peak_flop_per_s(device, "fp8-mixed") if quant == "fp8" else product_flop_per_s(device, precision)
+    peak = served_flop_per_s(device, quant) or product_flop_per_s(device, precision)
     parameters = efficiency.parameters
     return DecodeRates(
         read=read,
@@ -168,6 +161,7 @@ def decode_rates(
         moe_factor=value(efficiency.first(f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
         recurrent_factor=value(efficiency.first(f"decode.fixed_recurrent.{path.family}", "decode.fixed_recurrent")),
+        sparse_factor=efficiency.factor(f"decode.fixed_sparse.{path.family}"),
         reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
         reduce_more=value(efficiency.first(f"{link}_more.{path.fixed}", f"{link}_more.{path.family}", f"{link}_more")),
         sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
@@ -284,7 +278,8 @@ def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
     latent = (rates.latent_factor - 1) * latent_layers(scenario, sums)
     looped, each = looped_experts(scenario, sums)
     recurrent = (rates.recurrent_factor - 1) * sums.recurrent_layers
-    return rates.layer_seconds * (sums.layers + experts + latent + recurrent) + looped * each
+    sparse = (rates.sparse_factor - 1) * sums.picking_blocks
+    return rates.layer_seconds * (sums.layers + experts + latent + recurrent + sparse) + looped * each
 
 
 def decode_parts(scenario: Scenario, tokens: float, sequences: float, busy: float | None = None) -> dict[str, float]:

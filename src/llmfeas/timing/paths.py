@@ -51,6 +51,6 @@ def _bandwidth_class(device: Device, family: str, backend: str) -> str:
         return backend
     if device.is_unified:
         return "unified"
-    if backend == "cuda" and device.kind == "datacenter":
-        return "cuda-datacenter"
+    if backend in ("cuda", "rocm") and device.kind == "datacenter":
+        return f"{backend}-datacenter"
     return backend if backend in ("cuda", "rocm") else "other"

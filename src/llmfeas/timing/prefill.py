@@ -22,7 +22,7 @@ from ..workload.serving import peers, pool_of, widest_pass_tokens
 from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
-from .rates import peak_flop_per_s, product_flop_per_s
+from .rates import product_flop_per_s, served_flop_per_s
 from .spread import rank_weights_bytes
 
 BATCH_TOKENS = 512
@@ -50,10 +50,6 @@ class PrefillRates:
     layer_seconds: float
     path: str
     priors: int
-
-
-NARROW_PRODUCTS = {"fp8": "fp8-mixed", "nvfp4": "nvfp4-mixed"}
-"""Formats whose weights servers multiply as they are, where the device can, and the precision of those products."""
 
 
 def _llama_cuda_rate(
@@ -95,9 +91,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
             scale *= _cpu_format(efficiency, path.products, quant)
             return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
         return half * value("prefill.cpu"), "prefill.cpu"
-    if path.family in ("server", "compiled") and quant in NARROW_PRODUCTS:
-        gain = efficiency.factor(f"prefill.server.{quant}")
-        return peak_flop_per_s(device, NARROW_PRODUCTS[quant]) * value("prefill.server") * gain, "prefill.server"
+    if path.family in ("server", "compiled") and (narrow := served_flop_per_s(device, quant)):
+        return narrow * value("prefill.server") * efficiency.factor(f"prefill.server.{quant}"), "prefill.server"
     if path.family == "compiled":
         tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"

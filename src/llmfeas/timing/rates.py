@@ -30,6 +30,32 @@ def product_flop_per_s(device: Device, precision: str) -> float:
     return device.train_flop_per_s(precision) if precision in FULL_PRECISION else device.peak16_flop_per_s
 
 
+SERVED_PRODUCTS: Mapping[str, str] = {"fp8": "fp8-mixed", "nvfp4": "nvfp4-mixed", "mxfp4": "nvfp4-mixed"}
+"""Formats whose weights servers multiply as they are, and the precision of those products."""
+ACTIVATED_IN_4_BITS = ("rocm",)
+"""Backends whose servers write activations in mxfp4 beside such weights; elsewhere these meet 8 or 16 bits."""
+
+
+def served_flop_per_s(device: Device, quant: str) -> float | None:
+    """Dense peak of a server's products in a format of stored weights, FLOP/s; None: they are in 16 bits or wider."""
+    in_4_bits = quant in ("nvfp4", "mxfp4")
+    if quant not in SERVED_PRODUCTS or (in_4_bits and device.tflop_per_s.fp4 is None):
+        return None
+    if quant == "mxfp4" and device.backend not in ACTIVATED_IN_4_BITS:
+        return None
+    return peak_flop_per_s(device, SERVED_PRODUCTS[quant])
+
+
+VECTOR_INT8 = 4
+"""8-bit operations beside one of fp32 at most in vectors; matrix units have more, and single tokens do not use them."""
+
+
+def dot_products_per_s(device: Device) -> float:
+    """8-bit operations a second of a processor's vectors: packed weights are multiplied in 8 bits."""
+    fp32, int8 = device.fp32_flop_per_s, (device.tflop_per_s.int8 or 0.0) * TERA
+    return max(fp32, min(int8, VECTOR_INT8 * fp32))
+
+
 BEST_SHARE = 0.95
 """No product beats this share of its peak, whatever the shares of device and engine multiply to."""
 
