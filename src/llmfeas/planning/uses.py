@@ -161,8 +161,8 @@ def _formats(plain: Estimate) -> Iterator[dict[str, object]]:
         return
     formats = scenario.tables.quantization
     now = formats.encoded_bits(scenario.quant)[0]
-    for bits in USUAL_BITS:
-        for quant in FORMATS[bits]:
+    for width in USUAL_BITS:
+        for quant in FORMATS[width]:
             if formats.encoded_bits(quant)[0] < now:
                 yield {"quant": quant}
 
