@@ -64,9 +64,9 @@ def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 
 
 def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield more main memory beside a device that has its own."""
+    """Yield more main memory beside a device that has its own; a machine that is lent is as it is."""
     scenario = estimate.scenario
-    if not scenario.device.has_host_memory:
+    if not scenario.device.has_host_memory and scenario.offer is None:
         for size in RAM_GIB[: MOST_SERVING if scenario.task == "inference" else MOST_TRAINING]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
                 text = f"{size} GiB of main memory in the machine"

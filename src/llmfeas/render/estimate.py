@@ -363,6 +363,7 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
     A rung of few bits has room for more sequences at once, and may need more for them than one above it.
     """
     items = []
+    server = _server(ladder, inputs)
     for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
         size = glued(format_bytes(rung["peak_bytes"])) if rung.get("peak_bytes") is not None else ""
         on_host = rung.get("host_bytes", 0.0) * _devices_of_machine(inputs)
@@ -371,11 +372,20 @@ def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
         size = {"unsupported": glued("not supported"), "tight": size + glued(" (tight)")}.get(rung["status"], size)
         size += glued(AGAINST.get(rung.get("because") or "", ""))
         own, batch = inputs["micro_batch"]["value"], rung.get("micro_batch") or 0
-        if batch > (own or 1) and rung["status"] in ("feasible", "tight"):
-            size += glued(f" (micro-batch {batch})")
+        if rung["status"] in ("feasible", "tight"):
+            size += glued(f" (micro-batch {batch})") if batch and batch != (own or 1) else ""
+            other = rung["task"] == "inference" and rung.get("engine") not in (None, server)
+            size += glued(f" ({printable(rung['engine'], 40)})") if other else ""
         label = glued(f"{printable(rung['label'], 40)} ")
         items.append((Phrase(label), judged(rung["status"]), Phrase(glued(" ") + size)))
     return Topic(label="Also here", items=tuple(items)) if items else None
+
+
+def _server(ladder: list[Json], inputs: Json) -> object:
+    """The engine that serves where nothing else is said: that of the question, else that of the first such rung."""
+    if inputs["task"]["value"] == "inference":
+        return inputs["engine"]["value"]
+    return next((rung.get("engine") for rung in ladder if rung["task"] == "inference"), None)
 
 
 NOTHING_NEAR = "no one or two changes do; 'llmfeas plan' looks further"
