@@ -130,6 +130,7 @@ def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
         "adapters",
         "micro_batch",
         "because",
+        "engine",
     } == set(rungs[0].to_dict())
 
 
