@@ -21,7 +21,7 @@ CELLS: Final = 1 << 24
 NEAR, MOST_STEPS = 1e-11, 100
 """Share of that width below which a step is the last one, and steps that are taken at most."""
 FAR: Final = 100.0
-"""What stands for a wait that grows without end, as a multiple of the expected one or, if that is less, of one."""
+"""Where a wait that grows without end is drawn, as a multiple of the expected one or, if that is less, of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,6 @@ class Range(Published):
     def around(cls, expected: float, factor: float) -> Range:
         """Spread a positive figure by a factor to both sides (`factor >= 1`)."""
         return cls(expected / factor, expected, expected * factor)
-
-    @property
-    def has_no_end(self) -> bool:
-        """Whether the high end stands for a wait that grows and grows."""
-        return self.high >= FAR * max(1.0, self.expected)
 
     def scaled(self, factor: float) -> Range:
         """Multiply by a non-negative number."""
@@ -95,6 +90,22 @@ class Range(Published):
 
 Logs = tuple[float, float, float]
 """The logarithm of what is expected, and how far the ends are from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Published):
+    """A range whose high end may be none: as slow as that it grows and grows."""
+
+    low: float
+    expected: float
+    high: float | None
+    """Null: no end."""
+
+    @property
+    def shown(self) -> Range:
+        """The range with a far end in place of none, to compare and to draw."""
+        high = FAR * max(1.0, self.expected) if self.high is None else self.high
+        return Range(self.low, self.expected, high)
 
 
 def _passed_at(parts: Sequence[tuple[float, Logs]], below: float, value: float, low: float, high: float) -> float:

@@ -47,7 +47,7 @@ def test_no_shorter_context_is_offered_to_who_asked_for_none() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"model": "qwen3-8b", "device": "rtx-4090", "task": "inference"},
+        {"model": "qwen3-8b", "device": "rtx-4090", "task": "inference", "quant": "q4_k_m"},
         {"model": "llama-3.3-70b", "device": "rtx-4090", "task": "inference", "gpu_layers": 20},
         {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain"},
     ],
@@ -67,3 +67,21 @@ def test_a_pipeline_that_waits_is_told_to_interleave() -> None:
     assert found.total_seconds and quicker.total_seconds
     assert quicker.total_seconds.expected < found.total_seconds.expected / 1.3
     assert not answer({**asked, "interleave": 2}).faster
+
+
+DESKS = [("ryzen-7-5800x", "q4_k_m"), ("strix-halo", "q4_k_m"), ("m4-max-40c", "mlx-4bit"), ("rtx-4090", "q4_k_m")]
+
+
+@pytest.mark.parametrize(("device", "usual"), DESKS, ids=[device for device, _ in DESKS])
+def test_who_names_no_format_sees_the_one_that_most_people_run_there(device: str, usual: str) -> None:
+    request = {"model": "llama-3.1-8b", "device": device}
+    found = answer({**request, "task": "inference"}, catalog(), ladder=False)
+    assert found.verdict.status == "feasible" and found.scenario.quant == "none"
+    assert found.faster is not ABSENT
+    (way,) = found.faster
+    asked = bare_answer({**request, "task": "inference", **way.changes}, catalog())
+    assert dict(way.changes) == {"quant": usual} and asked.speed.expected == way.decode_tokens_per_second
+    uses = answer(request, catalog(), ladder=False).uses
+    assert uses is not ABSENT
+    lighter = next(use for use in uses if use.label == "chat, 4 bits")
+    assert lighter.decode_tokens_per_second == way.decode_tokens_per_second

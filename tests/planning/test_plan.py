@@ -328,3 +328,8 @@ def test_a_pretraining_that_a_desk_cannot_do_rents_machines_and_stays_one(model:
     first = plan(asked, catalog()).ways[0].estimate
     assert first.scenario.task == "pretrain" and first.scenario.tokens == 2e12
     assert first.scenario.device.kind == "datacenter" and first.scenario.num_devices >= devices
+
+
+def test_nobody_adds_memory_to_a_machine_that_is_lent() -> None:
+    found = plan({"model": "llama-3-70b", "device": "kaggle-2xt4", "task": "qlora"}, catalog())
+    assert found.ways and all("host_memory" not in way.settings for way in found.ways)

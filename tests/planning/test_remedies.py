@@ -130,6 +130,7 @@ def test_every_ladder_has_at_least_six_rungs(model: str, device: str) -> None:
         "adapters",
         "micro_batch",
         "because",
+        "engine",
     } == set(rungs[0].to_dict())
 
 
@@ -228,3 +229,13 @@ def test_other_counts_learn_from_steps_of_the_same_answers_or_say_so() -> None:
     assert more
     for each in more:
         assert each.changes.get("global_batch") == 8 or "more answers than 8" in each.message
+
+
+def test_another_device_is_an_accelerator_and_the_cheapest_to_rent_of_those_that_hurt_alike() -> None:
+    """Nobody goes from a graphics card to plain processors, or to an older and dearer card for its memory alone."""
+    for model, device, task in (("qwen3-8b", "m4", "grpo"), ("llama-3.3-70b", "arc-b580", "grpo")):
+        ways = answer({"model": model, "device": device, "task": task}).remedies or ()
+        devices = [catalog().devices[str(way.changes["device"])] for way in ways if "device" in way.changes]
+        assert devices and all(each.kind != "cpu" for each in devices)
+    ways = answer({"model": "llama-3.2-1b", "device": "kaggle-2xt4", "task": "grpo"}).remedies or ()
+    assert [way.changes["device"] for way in ways if "device" in way.changes] == ["a100-sxm-40gb"]

@@ -71,3 +71,17 @@ def test_targets_that_nothing_reaches_are_said() -> None:
     assert found.answer == {"device": None} and "no priced device does it" in found.notes
     with pytest.raises(UsageError, match="has no users"):
         solved("cheapest", {**SERVED, "task": "lora", "rate": 1}, catalog())
+
+
+def test_cards_of_strangers_and_virtual_machines_of_one_card_are_no_cluster() -> None:
+    """Only machines of one network train or run one model together."""
+    training: dict[str, object] = {"model": "gpt2-xl", "tokens": "10B", "deadline": "7d", "task": "pretrain"}
+    ranked = solved("cheapest", training, catalog()).answer["ranked"]
+    assert isinstance(ranked, list)
+    for row in ranked:
+        device = catalog().devices[catalog().offers[row["device"]].device if "-1x-" in row["device"] else row["device"]]
+        apart = row["kind"] == "marketplace" or "-1x-" in row["device"]
+        assert row["num_devices"] <= (device.devices_per_node if apart else 512)
+    with_one = {**training, "device": "lambda-1x-gh200"}
+    found = solved("cheapest", with_one, catalog()).answer
+    assert found.get("num_devices", 1) == 1

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from llmfeas import settle
 from llmfeas.errors import UsageError
-from llmfeas.planning.answer import bare_answer
+from llmfeas.planning.answer import answer, bare_answer
+from llmfeas.render.estimate import report
 from llmfeas.render.estimate_line import estimate_line
+from llmfeas.render.table import rendered
 
 MODELS = ("gpt2", "llama-3-8b", "mixtral-8x7b", "gpt-oss-20b", "phi-3-mini", "qwen3-next-80b-a3b", "gemma-2-9b")
 DEVICES = ("rtx-4090", "gtx-1060-6gb", "m2-ultra", "8xh100-sxm", "4xmi300x", "kaggle-2xt4", "tpu-v5e")
@@ -91,3 +93,11 @@ def test_a_file_is_read_again_for_each_request(tmp_path: Any) -> None:
         source.write_text(json.dumps({**config, "n_layer": count}), encoding="utf-8")
         layers.append(bare_answer(request).scenario.model.architecture.layers)
     assert layers == [2, 3]
+
+
+def test_a_rung_that_another_engine_serves_says_which() -> None:
+    """On a T4 vLLM serves 16 and 4 bits, llama.cpp 8: sizes of two engines do not compare."""
+    found = answer({"model": "llama-3.1-8b", "device": "kaggle-2xt4", "task": "inference"}).to_dict()
+    others = {rung["engine"] for rung in found["result"]["ladder"] if rung["task"] == "inference"} - {"vllm"}
+    screen = " ".join(rendered(report(found), 100).split())
+    assert others and all(f"({engine})" in screen for engine in others)

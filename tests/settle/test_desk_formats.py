@@ -146,10 +146,16 @@ def test_main_memory_that_is_too_small_is_what_does_not_fit() -> None:
 def test_servers_run_what_is_published() -> None:
     assert served("llama-3-70b", "h100-sxm").scenario.quant == "none"
     assert served("deepseek-v3", "8xh200").scenario.quant == "fp8"
-    assert served("qwen2.5-7b", "rtx-4060", concurrency=2, engine="vllm").scenario.quant == "none"
+    assert served("qwen2.5-7b", "h100-sxm", concurrency=2, engine="vllm").scenario.quant == "none"
 
 
-def test_an_engine_that_would_have_been_taken_runs_the_same_format_where_it_is_said() -> None:
+@pytest.mark.parametrize("more", [{}, {"concurrency": 16}, {"max_num_seqs": 16}, {"gpu_memory_utilization": 0.85}])
+def test_a_server_at_a_desk_runs_the_same_format_whatever_else_is_said(more: dict[str, object]) -> None:
+    found = served("qwen2.5-7b", "rtx-4060", engine="vllm", **more)
+    assert (found.scenario.quant, found.scenario.origins["quant"]) == ("awq-int4", "derived")
+
+
+def test_an_engine_that_would_have_been_taken_answers_the_same_where_it_is_said() -> None:
     found = served("qwen2.5-7b", "rtx-4060", concurrency=16)
     assert found.scenario.quant == "awq-int4"
     assert (

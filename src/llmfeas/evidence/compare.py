@@ -195,7 +195,8 @@ def _waits(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
     for kind, name, place in WAITS:
         value = getattr(measured, f"{name}_{place}")
         if value is not None:
-            yield kind, f"{name}_{place}", value, getattr(getattr(load, name), place) or endless, None
+            wait = getattr(getattr(load, name), place)
+            yield kind, f"{name}_{place}", value, wait.shown if wait else endless, None
 
 
 def _both(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:

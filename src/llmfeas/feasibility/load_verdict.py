@@ -57,7 +57,8 @@ def load_verdict(
         return "overloaded", (_overloaded(scenario, load), *(note for note in notes if note.code == "tpot-missed"))
     if missed:
         return "missed", notes
-    risky = [_risky(target, load) for target in targets if (p95 := target.of(load).p95) and p95.high > target.seconds]
+    waits = ((target, target.of(load).p95) for target in targets)
+    risky = [_risky(target, load) for target, p95 in waits if p95 and p95.shown.high > target.seconds]
     if _may_pile_up(scenario, load):
         risky.insert(0, _overloaded(scenario, load, slow=True))
     return ("tight", tuple(risky)) if risky else ("ok", ())
@@ -96,15 +97,16 @@ def _best(scenario: Scenario, target: Target) -> Range:
     alone = served_load(replace(scenario, rate=None, requests=None, concurrency=1))
     found = target.of(alone).p95
     assert found is not None
-    return found
+    return found.shown
 
 
 def _risky(target: Target, load: ServedLoad) -> Note:
     found = target.of(load).p95
     assert found is not None
-    worst = "ever later" if found.has_no_end else format_duration(found.high)
-    text = (
-        f"95 % of requests get {target.what} within {format_duration(found.expected)}, at worst {worst}, "
-        f"of the {format_duration(target.seconds)} of {target.name}"
-    )
+    text = f"95 % of requests get {target.what} within {format_duration(found.expected)}"
+    allowed = f"of the {format_duration(target.seconds)} of {target.name}"
+    if found.high is None:
+        text += f", {allowed}; at worst requests come faster than they are finished, and wait ever longer"
+    else:
+        text += f", at worst {format_duration(found.high)}, {allowed}"
     return Note(f"{target.code.removesuffix('-missed')}-tight", text)

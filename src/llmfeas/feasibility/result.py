@@ -10,7 +10,7 @@ from ..contract import Note as Note
 from ..memory.peak import Memory
 from ..memory.serving_room import ServingRoom
 from ..objectives import Task
-from ..ranges import Range
+from ..ranges import Range, Wait
 from ..record import dataclass
 from ..scenario import Scenario
 from ..timing.inference import InferenceTime
@@ -33,8 +33,8 @@ LoadVerdict = Literal["ok", "tight", "missed", "overloaded", "not_asked"]
 class Percentiles(Published):
     """What half of the requests, and what 19 of 20, stay below; null where that grows without end."""
 
-    p50: Range | None
-    p95: Range | None
+    p50: Wait | None
+    p95: Wait | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class ServedLoad(Published):
     output_tokens_per_second: Range
     requests_per_second: Range
     """Requests that are finished."""
-    waiting: Range | None
+    waiting: Wait | None
     """Requests that wait to be let in, on average; null where they grow without end."""
     running: Range
     """Requests that are worked on at once, on average."""
@@ -172,6 +172,8 @@ class Rung(Published):
     """Sequences of a training that a device takes at once: the smaller a rung, the more of them may fit."""
     because: Added[Literal["impractical", "over_deadline", "over_budget"] | None] = None
     """What stands against a job that memory has room for."""
+    engine: Added[str | None] = None
+    """The software that runs it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..load.targets import Targets
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
 from ..memory.usable import usable_bytes
-from ..ranges import FAR, Range
+from ..ranges import Range, Wait
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..timing.decode import passes_at_once
@@ -202,13 +202,12 @@ def _no_more(found: Range, best: float) -> Range:
     return found.at_most(max(best, found.expected))
 
 
-def _finite(one: float, expected: float, other: float, width: float = 1.0, least: float = 0.0) -> Range | None:
-    """The same where the expected value is finite; an end that is not counts as far away; none is below `least`."""
+def _finite(one: float, expected: float, other: float, width: float = 1.0, least: float = 0.0) -> Wait | None:
+    """The same where the expected value is finite; an end that is not is none; none is below `least`."""
     if not math.isfinite(expected):
         return None
-    far = FAR * max(1.0, expected)
-    found = _range(one if math.isfinite(one) else far, expected, other if math.isfinite(other) else far, width)
-    return found.at_least(min(least, expected))
+    found = _range(one, expected, other, width).at_least(min(least, expected))
+    return Wait(found.low, found.expected, found.high if math.isfinite(found.high) else None)
 
 
 def arrivals_of(scenario: Scenario) -> Arrivals:

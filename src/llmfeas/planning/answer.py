@@ -46,7 +46,7 @@ def answer(
     explain: bool = False,
 ) -> Estimate:
     """Answer a request, by default with the ladder, and with remedies where it is not feasible as asked, and with
-    faster ways where the host has to help.
+    faster ways where the host has to help, the weights are heavier than most people's, or a pipeline waits.
 
     Of a request that says no task `uses` say what the machine does, unless its settings are those of a server.
 
@@ -87,11 +87,13 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
         from .faster import fuller_pipelines
 
         return replace(result, faster=tuple(fuller_pipelines(said, result, catalog)))
-    from .faster import faster_ways, leaves_on_host
+    from .faster import faster_ways, leaves_on_host, lighter_weights, reads_heavy_weights
 
-    return (
-        replace(result, faster=tuple(faster_ways(said, result, catalog))) if leaves_on_host(result.scenario) else result
-    )
+    if leaves_on_host(result.scenario):
+        return replace(result, faster=tuple(faster_ways(said, result, catalog)))
+    if reads_heavy_weights(result.scenario) and result.scenario.model.architecture.writes:
+        return replace(result, faster=tuple(lighter_weights(said, result, catalog)) or ABSENT)
+    return result
 
 
 def memory_sizes(request: Mapping[str, object], estimated: Estimate, beside: Asked) -> Iterator[MemorySize]:

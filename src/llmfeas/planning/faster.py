@@ -1,5 +1,5 @@
 """What stands below an answer that is slow for want of it: the nearest ways to keep on the device what was left on the
-host, and to wait less in a pipeline.
+host, to read lighter weights, and to wait less in a pipeline.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import combinations, product
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate, Remedy
 from ..scenario import Scenario
+from ..settle.formats import FEWER, bits
 from .axes import axes_of
 from .change import Axis, Changes
 from .search import Search, Way
@@ -40,6 +41,27 @@ def faster_ways(request: Mapping[str, object], estimated: Estimate, catalog: Cat
         if ways:
             return [way.remedy for way in worth_showing(ways)[:SHOWN]]
     return []
+
+
+def reads_heavy_weights(scenario: Scenario) -> bool:
+    """Whether one that chats alone at a desk named no format, and most people there run a smaller one."""
+    serving = scenario.engine_record.serving
+    if scenario.is_training or scenario.has_load or scenario.was_given("quant") or scenario.stored is not None:
+        return False
+    formats = scenario.tables.quantization
+    return serving.automatic and bits(formats, scenario.quant) * FEWER > bits(formats, serving.usual[-1])
+
+
+def lighter_weights(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
+    """The smallest usual format of the engine, where it surely fits and writes much faster; none where it does not."""
+    search = Search(request, estimated.scenario, catalog)
+    search.wanted = ("feasible",)
+    usual = estimated.scenario.engine_record.serving.usual[-1]
+    axes = [axis for axis in axes_of(estimated, catalog) if axis.name == "quant"]
+    changes = [change for axis in axes for change in axis.alternatives if change.settings.get("quant") == usual]
+    ways = filter(None, (search.way((change,)) for change in changes))
+    gaining = (way for way in ways if way.estimate.speed.expected >= GAIN * estimated.speed.expected)
+    return [way.remedy for way in gaining][:1]
 
 
 def fuller_pipelines(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:

@@ -64,9 +64,9 @@ def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
 
 
 def host_memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield more main memory beside a device that has its own."""
+    """Yield more main memory beside a device that has its own; a machine that is lent is as it is."""
     scenario = estimate.scenario
-    if not scenario.device.has_host_memory:
+    if not scenario.device.has_host_memory and scenario.offer is None:
         for size in RAM_GIB[: MOST_SERVING if scenario.task == "inference" else MOST_TRAINING]:
             if size * GIB > scenario.host_memory_bytes * LARGER:
                 text = f"{size} GiB of main memory in the machine"
@@ -123,12 +123,13 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield other devices, none much older: a few of the same backend and kind, of that backend some that are
     well-known or let by somebody, and well-known ones of others.
 
-    Where memory is the problem they have more of it: what is enough alone by the smallest step, what is not from the
-    largest down; else the fastest come first.
+    Where time, money or a load is the problem the fastest come first; else they have more memory: what is enough alone
+    by the smallest step, what is not from the largest down.
     """
     own = estimate.scenario.device
-    short = estimate.memory.verdict == "exceeds"
-    needed = estimate.memory.peak_bytes.expected if short else 0.0
+    exceeds = estimate.memory.verdict == "exceeds"
+    short = exceeds or not _is_late(estimate)
+    needed = estimate.memory.peak_bytes.expected if exceeds else 0.0
     able, rented = list(_candidates(catalog, own, estimate.scenario.memory_bytes if short else 0.0)), let(catalog)
     if short:
         able.sort(key=lambda one: _step(one, needed, rented))
@@ -145,6 +146,13 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         text = f"another device: {catalog.devices.peek(one.id, 'name')}"
         settings, far = {"device": one.id, **kept}, _farness(one, rented)
         yield change(scenario, "other-device", settings, text, more=far, alone=OWN)
+
+
+def _is_late(estimate: Estimate) -> bool:
+    """Whether more speed or less cost would help."""
+    verdict = estimate.verdict
+    late = verdict.time in ("over_deadline", "impractical") or verdict.budget == "over_budget"
+    return late or verdict.load not in ("not_asked", "ok")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +180,8 @@ ASKED_OF_ALL = (
 @lru_cache(maxsize=64)
 def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[_Candidate, ...]:
     """Representative devices, like ones, and those of the same backend that somebody lets: of those that are not much
-    older, have more memory and published rates. Processors that stand for no class are not even read.
+    older, have more memory and published rates. Nobody goes from an accelerator to plain processors, and those that
+    stand for no class are not even read.
     """
     found = []
     devices, rented, oldest = catalog.devices, let(catalog), _year(own.released) - GENERATION_YEARS
@@ -182,6 +191,8 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[
     )
     for name in names:
         same, kind = backend(name) == own.backend, kind_of(name) == own.kind
+        if kind_of(name) == "cpu" and own.kind != "cpu":
+            continue
         if not (representative(name) or (same and (kind or name in rented))):
             continue
         if name == own.id or _year(released(name)) < oldest or assumption(name):

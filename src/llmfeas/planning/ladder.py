@@ -121,4 +121,5 @@ def _rung(label: str, found: Estimate) -> Rung:
         adapters=scenario.adapters,
         micro_batch=scenario.micro_batch if scenario.is_training else None,
         because=_against(found.verdict),
+        engine=scenario.engine,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import TYPE_CHECKING
@@ -226,6 +227,16 @@ def _milder(search: Search, way: Way, axis: Axis) -> Way:
     return way
 
 
+def _dearness(way: Way) -> tuple[float, bool, float, float]:
+    """Order ways that take other hardware: of those that hurt alike first runs whose speed somebody measured, then what
+    costs least an hour, then the least memory.
+    """
+    scenario, price = way.estimate.scenario, way.estimate.cost.price
+    hourly = math.inf if price is None else price.usd_per_device_hour * scenario.num_devices
+    unmeasured = any(note.code == "unmeasured-speed" for note in way.estimate.warnings)
+    return way.pain, unmeasured, hourly, scenario.memory_bytes
+
+
 def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend: str | None) -> list[Way]:
     """The least painful ways that take one alternative of each axis of a group, on `backend` if that is named.
 
@@ -247,5 +258,5 @@ def _least_painful(search: Search, groups: Iterable[Group], wanted: int, backend
         worked = search.way(changes) if hopeful.get(group, True) else None
         if worked is not None and backend in (None, worked.estimate.scenario.device.backend):
             best.append(search.refined(worked))
-            best = apart(sorted(best, key=lambda way: (way.pain, way.estimate.scenario.memory_bytes)))[:wanted]
+            best = apart(sorted(best, key=_dearness))[:wanted]
     return best

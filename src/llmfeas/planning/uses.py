@@ -11,10 +11,13 @@ from ..memory.floor import rank_floor_bytes
 from ..memory.usable import usable_bytes
 from ..objectives import Task
 from ..options import BY_NAME
+from ..settle.formats import bits
 from .asked import Asked
 from .change import Source
+from .faster import reads_heavy_weights
 from .hardware import host_memory_changes, memory_changes
 from .recipe_changes import engine_changes
+from .selection import GAIN
 from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
@@ -70,6 +73,20 @@ def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -
             changes, best = _best(asked, found, beside)
             named = _named(label, estimated.scenario.model)
             yield _use(named, changes, best, _part({**asked, **changes}, best, beside))
+            if label == "chat":
+                yield from _lighter(label, asked, changes, best, beside)
+
+
+def _lighter(label: str, asked: Settings, changes: Settings, best: Estimate, beside: Asked) -> Iterator[Use]:
+    """Yield the same in the smallest usual format, which most people run there, where that is much faster."""
+    if not (best.verdict.status == "feasible" and reads_heavy_weights(best.scenario)):
+        return
+    lighter = {**changes, "quant": best.scenario.engine_record.serving.usual[-1]}
+    found = _trial({**asked, **lighter}, best, beside)
+    if found is None or found.verdict.status != "feasible" or found.speed.expected < GAIN * best.speed.expected:
+        return
+    width = round(bits(found.scenario.tables.quantization, found.scenario.quant))
+    yield _use(f"{label}, {width} bits", lighter, found, None)
 
 
 def _named(label: str, model: Model) -> str:
@@ -144,8 +161,8 @@ def _formats(plain: Estimate) -> Iterator[dict[str, object]]:
         return
     formats = scenario.tables.quantization
     now = formats.encoded_bits(scenario.quant)[0]
-    for bits in USUAL_BITS:
-        for quant in FORMATS[bits]:
+    for width in USUAL_BITS:
+        for quant in FORMATS[width]:
             if formats.encoded_bits(quant)[0] < now:
                 yield {"quant": quant}
 

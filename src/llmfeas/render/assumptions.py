@@ -135,7 +135,8 @@ def _inference(value: Any) -> Iterator[str]:
     if value("context"):
         yield f"room for {value('context')} tokens ({value('kv_dtype')})"
     if value("prompt"):
-        yield f"prompt of {value('prompt')} tokens"
+        apart = value("context") and value("prompt") > value("context")  # only an encoder has room of its own
+        yield f"an encoder that reads {value('prompt')} positions" if apart else f"prompt of {value('prompt')} tokens"
     if value("rate") or value("requests"):
         yield f"answers of {value('output')} tokens"
     if value("disaggregate"):

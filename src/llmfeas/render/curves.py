@@ -130,7 +130,7 @@ def _at_once(request: Mapping[str, object], found: Estimate, catalog: Catalog, s
         yield _speed(answers, asked, sheet)
     loads = [(count, one.under_load()) for count, one in answers if one.under_load is not None]
     waits = [
-        (count, load.output_tokens_per_second.expected, load.ttft_seconds.p50, load.ttft_seconds.p95)
+        (count, load.output_tokens_per_second.expected, load.ttft_seconds.p50.shown, load.ttft_seconds.p95.shown)
         for count, load in loads
         if load.ttft_seconds.p50 is not None and load.ttft_seconds.p95 is not None
     ]

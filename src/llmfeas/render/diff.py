@@ -8,7 +8,7 @@ from typing import Any
 
 from ..options import BY_NAME
 from ..text import printable
-from ..units import digits, format_bytes, format_duration, format_energy, format_percent, format_usd
+from ..units import digits, format_bytes, format_duration, format_energy, format_flop, format_percent, format_usd
 from .report import Column, Phrase, Report, Table, Topic, glued
 from .words import setting
 
@@ -35,6 +35,10 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "budget": format_usd,
     "tokens_per_second_per_sequence": lambda value: f"{digits(value, 4)} tokens/s",
     "tokens_per_second": lambda value: f"{digits(value, 4)} tokens/s",
+    "rule_of_thumb": lambda value: f"{format_flop(value)} FLOP",
+    "model": lambda value: f"{format_flop(value)} FLOP",
+    "hardware": lambda value: f"{format_flop(value)} FLOP",
+    "forward_per_token": lambda value: f"{format_flop(value)} FLOP",
     "requests_per_second": lambda value: f"{digits(value, 4)} requests/s",
 }
 """How a figure is written, by the end of its name."""

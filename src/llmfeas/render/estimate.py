@@ -20,6 +20,7 @@ from ..units import (
     format_usd,
 )
 from .assumptions import assumptions, context
+from .ladder import devices_of_machine, ladder_topic
 from .load import load_topics
 from .long_run import failure_topics
 from .report import Bar, Heading, Phrase, Report, Topic, glued, lines_of
@@ -29,7 +30,6 @@ from .words import (
     LIMITS,
     MOMENTS,
     figure,
-    judged,
     rate,
     sentence,
     verdict_words,
@@ -62,7 +62,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         *failure_topics(result.get("long_run")),
         *load_topics(inputs, result),
         *_cost(result["cost"], inputs),
-        None if uses else _ladder(result["ladder"], inputs),
+        None if uses else ladder_topic(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
         ways_topic("To go faster", result.get("faster", [])) if ways else None,
         _machine(result.get("memory_sizes"), told=not uses),
@@ -110,17 +110,11 @@ def _memory(inputs: Json, memory: Json) -> Topic:
     if memory.get("parts"):
         lines = [_on_part(part) for part in memory["parts"]]
     if memory["host_bytes"]:
-        on_host = memory["host_bytes"] * _devices_of_machine(inputs)
+        on_host = memory["host_bytes"] * devices_of_machine(inputs)
         lines.append(f"and {glued(format_bytes(on_host))} of the computer's main memory")
     worst = " of the fullest device" if memory.get("parts") else ""
     lines.append(f"at the peak{worst}, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
     return Topic(label="Memory", paragraphs=lines_of(lines), bars=_components(memory))
-
-
-def _devices_of_machine(inputs: Json) -> int:
-    """Devices that share a host; the contract has the host's bytes for one of them."""
-    node = (inputs.get("devices_per_node") or {}).get("value") or 1
-    return max(1, min(int(inputs["num_devices"]["value"]), int(node)))
 
 
 def _on_part(part: Json) -> str:
@@ -340,42 +334,6 @@ def _machine(sizes: list[Json] | None, *, told: bool = True) -> Topic | None:
     fits = f"It works from {works[0]} GiB on" if works else "None of them is enough"
     rest = f"{text} {fits}; --memory says which it is." if told else f"{text} --memory says which it is."
     return Topic(label="Machine", paragraphs=((Phrase(rest),),))
-
-
-def _is_asked(rung: Json, inputs: Json) -> bool:
-    """Whether a rung is what was asked: then the answer above says it, with the settings that were given."""
-    task, quant, adapters = (inputs.get(name, {}).get("value") for name in ("task", "quant", "adapters"))
-    same = rung["task"] == task and rung.get("adapters") == adapters
-    return bool(same and (task in ("pretrain", "finetune", "lora") or rung["quant"] == quant))
-
-
-SEEN_HOST_BYTES = 2 * GIB
-"""Look-up tables that lie in main memory are no more than that."""
-
-
-AGAINST = {"impractical": " (years)", "over_deadline": " (too late)", "over_budget": " (too dear)"}
-"""What stands against a rung that memory has room for."""
-
-
-def _ladder(ladder: list[Json], inputs: Json) -> Topic | None:
-    """What else can be done here; rungs take defaults where the question may have said otherwise.
-
-    A rung of few bits has room for more sequences at once, and may need more for them than one above it.
-    """
-    items = []
-    for rung in (rung for rung in ladder if not _is_asked(rung, inputs)):
-        size = glued(format_bytes(rung["peak_bytes"])) if rung.get("peak_bytes") is not None else ""
-        on_host = rung.get("host_bytes", 0.0) * _devices_of_machine(inputs)
-        if on_host >= SEEN_HOST_BYTES:
-            size += f" and {glued(format_bytes(on_host) + ' of main memory')}"
-        size = {"unsupported": glued("not supported"), "tight": size + glued(" (tight)")}.get(rung["status"], size)
-        size += glued(AGAINST.get(rung.get("because") or "", ""))
-        own, batch = inputs["micro_batch"]["value"], rung.get("micro_batch") or 0
-        if batch > (own or 1) and rung["status"] in ("feasible", "tight"):
-            size += glued(f" (micro-batch {batch})")
-        label = glued(f"{printable(rung['label'], 40)} ")
-        items.append((Phrase(label), judged(rung["status"]), Phrase(glued(" ") + size)))
-    return Topic(label="Also here", items=tuple(items)) if items else None
 
 
 NOTHING_NEAR = "no one or two changes do; 'llmfeas plan' looks further"

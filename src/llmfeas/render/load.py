@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..ranges import Range
 from ..units import digits, format_duration
 from .report import Topic, glued, lines_of
 from .words import figure, rate
@@ -47,13 +46,9 @@ def _waits(inputs: Json, load: Json) -> Iterator[str]:
 
 def _wait(found: Json) -> str:
     """A RANGE of waits, whose high end may stand for none."""
-    if not _range(found).has_no_end:
+    if found["high"] is not None:
         return figure(found, format_duration)
     return glued(f"{format_duration(found['expected'])} (from {format_duration(found['low'])}, no end)")
-
-
-def _range(found: Json) -> Range:
-    return Range(found["low"], found["expected"], found["high"])
 
 
 def _target(inputs: Json, name: str, most: Json) -> str:
@@ -67,7 +62,7 @@ def _target(inputs: Json, name: str, most: Json) -> str:
 def _throughput(load: Json) -> str:
     requests = glued(f"{figure(load['requests_per_second'], digits)} requests/s")
     first = load["ttft_seconds"]["p95"]
-    slow = "; no end: as slow as that, requests come faster" if first is not None and _range(first).has_no_end else ""
+    slow = "; no end: as slow as that, requests come faster" if first is not None and first["high"] is None else ""
     return f"writes {rate(load['output_tokens_per_second'])} for all, finishes {requests}{slow}"
 
 

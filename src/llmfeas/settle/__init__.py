@@ -221,8 +221,7 @@ def _as_chosen(
             continue
         if all(getattr(found.scenario, name) == given[name] for name in chosen):
             origins: dict[str, Origin] = dict.fromkeys(chosen, "given")
-            notes = tuple(note for note in found.warnings if note.code != engines.FOR_MANY or "engine" not in chosen)
-            return replace(found, scenario=found.scenario.with_batch({}, origins), warnings=notes)
+            return replace(found, scenario=found.scenario.with_batch({}, origins))
     return None
 
 

@@ -30,11 +30,10 @@ def _place_is_open(draft: Draft) -> bool:
 
 
 def _format_is_open(scenario: Scenario, draft: Draft) -> bool:
-    """Whether nobody named a format, and the engine's people take the best usual one that fits: those of a desk, and
-    who has a server there for its users, without having named it.
+    """Whether nobody named a format, and people take the best usual one that fits: on every machine but those of a
+    data center, where only engines that choose by themselves do.
     """
-    desk = scenario.device.kind != "datacenter" and not draft.was_given("engine")
-    automatic = scenario.engine_record.serving.automatic or desk
+    automatic = scenario.engine_record.serving.automatic or scenario.device.kind != "datacenter"
     return automatic and not draft.was_given("quant") and scenario.stored is None
 
 

@@ -23,8 +23,7 @@ def left_out(
 
     `is_open`: whether a layout is still to be chosen.
     """
-    # on a desk a server's engine decides over the format too
-    names: tuple[str, ...] = PLACES if scenario.device.kind == "datacenter" else ("engine", *PLACES)
+    names: tuple[str, ...] = PLACES
     if scenario.is_training:
         names = SPREAD if scenario.num_devices > 1 and is_open else ()
     said = [name for name in names if name in given and recorded.get(name, "given") == "given"]

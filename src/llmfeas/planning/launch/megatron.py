@@ -181,7 +181,7 @@ def write(scenario: Scenario) -> Launch:
     )
     notes = ["run it in a copy of the Megatron-LM repository; data and checkpoints are in its own formats"]
     if architecture.positions == "rope":
-        notes.append("set --rotary-base (10000 by default) as the model's configuration has it")
+        notes.append("add --rotary-base with the rope_theta of the model's config.json where that is not 10000")
     if scenario.method == "finetune":
         notes.append(f"convert the weights and put their folder in place of {CHECKPOINT}")
     return Launch((), line, (*notes, *training_notes(scenario), *nodes_note(nodes)))

@@ -15,7 +15,7 @@ from ...record import dataclass
 from ...settle import hardware_named, resolution
 from .answer import FEASIBLE, Answer, Request, estimated, is_late, without
 from .fleet import asks_for_load
-from .market import SHOWN, cheapest_offers, lent_whole, priced
+from .market import SHOWN, cheapest_offers, in_one_network, lent_whole, priced
 from .rented import cheapest_server
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -106,7 +106,7 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
     """Device, count and provider that cost least within the deadline, over all prices that the catalog knows.
 
     An hour of each device is paid at least. A device or a count that is given is kept. Cards of desktops and
-    workstations come by the machine, unless asked.
+    workstations, and those of marketplaces, come by the machine, unless a count is said.
 
     Raises:
         UsageError: without a deadline for training, or with a price.
@@ -163,9 +163,10 @@ def _bids(request: Request, catalog: Catalog, late: list[Estimate] | None = None
     count = request.get("num_devices") or (hardware.count if hardware else None)
     counts = COUNTS if count is None else (int(str(count)),)
     for device in [hardware.device] if hardware else priced(catalog):
-        prices = current(device)
-        if prices and not (hardware and hardware.offer):
-            rented = counts if hardware or count or device.kind == "datacenter" else _in_one_machine(device)
+        if hardware and hardware.offer:
+            continue
+        for prices, together in _by_network(device):
+            rented = counts if together or count else _in_one_machine(device)
             yield from _rented({**base, "device": device.id}, prices, rented, catalog, late)
     for offer in cheapest_offers(catalog, hardware.device.id if hardware else None):
         lent = [number for number in _lent_together(offer, catalog) if counts is COUNTS or number in counts]
@@ -176,6 +177,15 @@ def _lent_together(offer: Offer, catalog: Catalog) -> tuple[int, ...]:
     """The counts of devices that an offer comes in: paid whole machines by the machine, others alone."""
     whole = lent_whole(offer, catalog)
     return tuple(count for count in COUNTS if count % offer.count == 0) if whole else (offer.count,)
+
+
+def _by_network(device: Device) -> Iterator[tuple[tuple[Price, ...], bool]]:
+    """Yield the prices of a device at which its machines come in one network, and those at which they do not."""
+    prices = current(device)
+    for together in (True, False):
+        some = tuple(price for price in prices if in_one_network(device, price) is together)
+        if some:
+            yield some, together
 
 
 def _in_one_machine(device: Device) -> tuple[int, ...]:

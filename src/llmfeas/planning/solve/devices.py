@@ -75,7 +75,9 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     last = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)}
     text = f"not even {before} devices work"
     result = estimated({**request, "num_devices": before}, catalog)
-    if result is not None and result.memory.verdict == "exceeds":
+    if result is not None and result.verdict.time == "over_deadline":
+        text += ": more time, or what 'llmfeas plan' names, has to change"
+    elif result is not None and result.memory.verdict == "exceeds":
         text += ": what each holds at once is not divided among them; 'llmfeas plan' names what else could change"
     return Answer("min-devices", {"num_devices": None}, None, last, (text,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...catalog.device import Device, Offer
+from ...catalog.device import Device, Offer, Price
 from ...catalog.store import Catalog
 
 SHOWN = 8
@@ -34,6 +34,16 @@ def cheapest_offers(catalog: Catalog, device: str | None) -> Iterable[Offer]:
 
 
 def lent_whole(offer: Offer, catalog: Catalog) -> bool:
-    """Whether an offer is of whole machines of a data centre, which work together."""
+    """Whether an offer is of whole machines of a data centre, which work together: those of one device are virtual
+    machines without such a network.
+    """
     device = catalog.devices[offer.device]
-    return offer.tier == "paid" and device.kind == "datacenter" and offer.count >= device.devices_per_node
+    whole = offer.count > 1 and offer.count >= device.devices_per_node
+    return offer.tier == "paid" and device.kind == "datacenter" and whole
+
+
+def in_one_network(device: Device, price: Price) -> bool:
+    """Whether machines with a device come together at a price: not cards of desks, nor what strangers let by the card
+    in a marketplace.
+    """
+    return device.kind == "datacenter" and price.kind != "marketplace"

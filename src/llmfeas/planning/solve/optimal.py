@@ -99,7 +99,9 @@ def optimal(request: Request, catalog: Catalog) -> Answer:
     }
     count = min(flop / 6 / probe.parameters.active, available or math.inf) if limited is None else limited.tokens
     at = estimate(resolution({**request, "model": model, "tokens": count * (1 - 1e-9)}, catalog))
-    return Answer("optimal", answer, at, None, (f"speed of {probe.scenario.model.name}", *notes))
+    return Answer(
+        "optimal", answer, at, None, (f"the speed is that of {probe.scenario.model.name}, the nearest in size", *notes)
+    )
 
 
 def _binding(

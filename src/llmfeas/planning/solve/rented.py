@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from ...catalog.device import Device, Offer
+from ...catalog.device import Offer
 from ...catalog.hardware import Hardware
 from ...catalog.prices import current
 from ...catalog.store import Catalog
@@ -15,7 +15,7 @@ from ...units import HOUR
 from .answer import Answer, Request, outcome, without
 from .fleet import layout_of, served
 from .lots import MOST, Fleet, Fleets, Lot
-from .market import SHOWN, cheapest_offers, lent_whole, priced
+from .market import SHOWN, cheapest_offers, in_one_network, lent_whole, priced
 
 LOOKED_AT = (
     "looked at: every dated price and paid machine of the catalog, tensor-parallel sizes of powers of two within a "
@@ -93,7 +93,7 @@ def _lots(hardware: Hardware | None, count: int | None, catalog: Catalog) -> Ite
                     device=device.id,
                     settings={"device": device.id, "price": price.usd_per_hour},
                     usd_per_device_hour=price.usd_per_hour,
-                    within=_within(device),
+                    within=MOST if in_one_network(device, price) else device.devices_per_node,
                     count=count,
                 )
                 yield lot, RentalTerms(price.provider, price.kind, price.as_of)
@@ -114,8 +114,3 @@ def _lent(offer: Offer, count: int | None, catalog: Catalog) -> Lot:
         within=MOST if lent_whole(offer, catalog) else offer.count,
         count=count,
     )
-
-
-def _within(device: Device) -> int:
-    """Devices of one copy of the model: cards of desktops and workstations have no network of their own."""
-    return MOST if device.kind == "datacenter" else device.devices_per_node
