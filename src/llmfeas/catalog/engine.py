@@ -69,6 +69,8 @@ class TrainingOverhead:
     sharded_bytes: PositiveOrZero = 0.0
     whole_buckets: bool = False
     """Buckets are made in full size, however little is trained."""
+    grows: Fraction = 0.0
+    """Share of the free memory that the allocator takes where routed experts lie on several devices."""
     log_spread: Fraction = 0.2
     sharded_log_spread: Fraction = 0.2
     adapters_log_spread: Fraction | None = None
