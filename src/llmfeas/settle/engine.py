@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain
+from typing import Final
 
 from ..catalog.architecture import Model
 from ..catalog.backend import Backend, default_engine, traits_of
@@ -293,11 +294,16 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
     return next((engine.id for engine in catalog.engines.values() if able(engine)), None)
 
 
-def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str:
+SINK_KERNELS: Final = frozenset({"9.0", "10.0", "10.3", "gfx942", "gfx950"})
+"""Targets of kernels with sinks that public code takes where it is told to: FlashAttention 3 of vLLM, 4, and AITER's
+(transformers 5.24, models/gpt_oss: _compatible_flash_implementations)."""
+
+
+def eager_reason(model: Model, engine: Engine, device: Device, task: str, *, asked: bool) -> str:
     """Say why fused attention does not run, by the engine's own kernels or by the model's public code; empty: it does.
 
     The flash kernels of training frameworks need the generation that brought bf16 (Dao 2023: Ampere and newer); some
-    bring another kernel for older cards.
+    bring another kernel for older cards. With sinks public code runs fused where it is `asked` to and a kernel is known.
     """
     architecture = model.architecture
     if engine.fused:
@@ -308,5 +314,6 @@ def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str
             and not engine.training.fused_without_bf16
         )
         return f"{engine.name}'s fused attention does not run on {device.name}" if old else ""
-    plain = not architecture.softcap and not architecture.sinks and architecture.positions != "relative-xl"
+    sinks = architecture.sinks and not (asked and device.target in SINK_KERNELS)
+    plain = not architecture.softcap and not sinks and architecture.positions != "relative-xl"
     return "" if plain else f"{model.name} refuses fused attention in its public code"
