@@ -50,7 +50,8 @@ class Scheme:
     """Up to ZeRO 2 a rank's gradients are joined in one copy before the optimizer's step, and that is widened."""
     whole_gradients: bool = False
     """Gradients live in one buffer from the start."""
-    sequence_parallel: bool = False
+    sequence_parallel: bool | None = None
+    """Tensor-parallel ranks divide the residual stream too; None: where fused kernels run (torchtitan, MaxText)."""
     compiled: bool = False
     """A compiler lays out the step: 16-bit weights live where they are used, and there are no buckets."""
     remakes_latents: bool = False

@@ -50,8 +50,8 @@ def _layout(
     if checkpointing == "selective" and scheme.whole_gradients:
         # Korthikanti 2022: only scores and softmax are run again; the flash kernel keeps none.
         checkpointing = "core" if eager else "latents" if latent and scheme.remakes_latents else "none"
-    # torchtitan and MaxText divide the stream too, as what runs fused does.
-    return Layout(scheme, pure, sharded, (scheme.sequence_parallel or fused) and tp > 1, checkpointing)
+    spreads = fused if scheme.sequence_parallel is None else scheme.sequence_parallel
+    return Layout(scheme, pure, sharded, spreads and tp > 1, checkpointing)
 
 
 def layout_of(scenario: Scenario) -> Layout:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain
-from typing import Final
 
 from ..catalog.architecture import Model
 from ..catalog.backend import Backend, default_engine, traits_of
@@ -294,9 +293,12 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
     return next((engine.id for engine in catalog.engines.values() if able(engine)), None)
 
 
-SINK_KERNELS: Final = frozenset({"9.0", "10.0", "10.3", "gfx942", "gfx950"})
-"""Targets of kernels with sinks that public code takes where it is told to: FlashAttention 3 of vLLM, 4, and AITER's
-(transformers 5.24, models/gpt_oss: _compatible_flash_implementations)."""
+def _has_sink_kernels(device: Device) -> bool:
+    """Whether public code has a fused kernel with sinks there, which it takes where it is told to: of vLLM, FlashAttention
+    4, AITER (transformers 5.24, models/gpt_oss: _compatible_flash_implementations). Axolotl's examples run the first on
+    cards of 48 GB, so from Ampere on.
+    """
+    return device.target in ("gfx942", "gfx950") or (device.backend == "cuda" and device.tflop_per_s.bf16 is not None)
 
 
 def eager_reason(model: Model, engine: Engine, device: Device, task: str, *, asked: bool) -> str:
@@ -314,6 +316,6 @@ def eager_reason(model: Model, engine: Engine, device: Device, task: str, *, ask
             and not engine.training.fused_without_bf16
         )
         return f"{engine.name}'s fused attention does not run on {device.name}" if old else ""
-    sinks = architecture.sinks and not (asked and device.target in SINK_KERNELS)
+    sinks = architecture.sinks and not (asked and _has_sink_kernels(device))
     plain = not architecture.softcap and not sinks and architecture.positions != "relative-xl"
     return "" if plain else f"{model.name} refuses fused attention in its public code"
