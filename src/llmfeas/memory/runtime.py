@@ -69,10 +69,10 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     """The bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
 
     What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
-    fills the memory, and only what cannot be given back exceeds it; so does what it grows by. The low end is negative where software may keep
-    less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of
-    left-out groups. Sources: data/engines.yaml, runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html
-    (cached blocks are freed before an allocation fails).
+    fills the memory, and only what cannot be given back exceeds it; so does what it grows by. The low end is negative
+    where software may keep less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak,
+    sigma the spread of left-out groups. Sources: data/engines.yaml, runtime.yaml;
+    https://docs.pytorch.org/docs/stable/notes/cuda.html (cached blocks are freed before an allocation fails).
     """
     return on_device(scenario, anywhere(scenario, components))
 
