@@ -29,12 +29,14 @@ from llmfeas.memory.inference import inference_memory
 from llmfeas.memory.runtime import (
     context_bytes,
     divided_bytes,
+    growth_of,
     inference_overhead,
     is_sharded,
     overhead_of,
     training_overhead,
 )
 from llmfeas.memory.training import training_memory
+from llmfeas.memory.usable import usable_bytes
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 
@@ -67,6 +69,9 @@ class Peak:
     divided_bytes: float
     """What ranks divide among them and have under way at once; 0 where nothing is sharded."""
     overheads: Overheads
+    growth: float = 0.0
+    """Share of what is free of the usable bytes that the allocator comes to hold."""
+    usable_bytes: float = 0.0
 
     def log_ratio(self, overheads: Overheads) -> float:
         """The log of measured over computed, the latter as its source measures it."""
@@ -77,6 +82,7 @@ class Peak:
         computed = sum(self.components.values()) + fixed
         computed += 0.0 if self.kind == "allocated" else allocator
         computed += self.context_bytes if self.kind == "device" else 0.0
+        computed += 0.0 if self.kind == "allocated" else self.growth * max(self.usable_bytes - computed, 0.0)
         return log(self.measured_bytes / computed)
 
 
@@ -113,6 +119,8 @@ def _peak(measurement: Measurement, scenario: Scenario) -> Peak:
         components=components,
         context_bytes=context_bytes(scenario),
         divided_bytes=divided_bytes(scenario) if scenario.is_training else 0.0,
+        growth=growth_of(scenario) if scenario.is_training else 0.0,
+        usable_bytes=usable_bytes(scenario),
         overheads=overheads,
     )
 

@@ -146,3 +146,37 @@ def test_the_automatic_micro_batch_leaves_the_allocator_its_room() -> None:
             found = estimate(resolution({"model": model, "device": device, "task": "finetune"}, catalog()))
             full = found.memory.peak_bytes.expected == found.memory.usable_bytes
             assert not full or found.scenario.micro_batch == 1, (model, device)
+
+
+SPREAD: dict[str, Any] = {
+    "model": "qwen3-30b-a3b",
+    "task": "lora",
+    "engine": "megatron-swift",
+    "num_devices": 4,
+    "tp": 1,
+    "pp": 1,
+    "ep": 4,
+    "seq_len": 8192,
+    "global_batch": 16,
+    "checkpointing": "full",
+}
+
+
+def spread(**changes: Any) -> Memory:
+    return estimate(resolution({**SPREAD, **changes}, catalog())).memory
+
+
+def test_an_allocator_grows_where_experts_get_another_number_of_rows_each_time() -> None:
+    """It takes a share of what is free, less than all: no run is refused for it, and more room is filled with more."""
+    small, large = spread(device="a100-sxm-80gb"), spread(device="h200")
+    more = large.usable_bytes - small.usable_bytes
+    grown = large.peak_bytes.expected - small.peak_bytes.expected
+    assert grown == pytest.approx(0.3 * more, rel=0.01)
+    assert max(small.peak_bytes.high - small.usable_bytes, large.peak_bytes.high - large.usable_bytes) < 0
+    assert large.peak_bytes.low == pytest.approx(small.peak_bytes.low)
+
+
+@pytest.mark.parametrize("changes", [{"ep": 1, "tp": 4}, {"engine": "megatron-balanced"}])
+def test_it_does_not_where_their_rows_are_as_many_each_time(changes: dict[str, Any]) -> None:
+    small, large = (spread(device=device, **changes) for device in ("h100-sxm", "h200"))
+    assert large.peak_bytes.expected == pytest.approx(small.peak_bytes.expected, rel=0.01)

@@ -55,6 +55,21 @@ def test_sequence_parallelism_divides_what_tensor_parallelism_leaves_whole() -> 
     assert alone / 4 < whole < alone
 
 
+def test_sequence_parallelism_divides_what_is_kept_to_run_layers_again() -> None:
+    """Megatron-LM takes both together; Megatron-DeepSpeed was forked before there was any."""
+
+    def kept(engine: str, tp: int) -> float:
+        layers = (
+            found(checkpointing="full", zero=1, engine=engine, tp=tp, seq_len=length).components["activations_bytes"]
+            for length in (4096, 8192)
+        )
+        less, more = layers
+        return more - less
+
+    assert kept("megatron", 4) < kept("megatron", 1) / 3
+    assert kept("megatron-deepspeed", 4) > kept("megatron-deepspeed", 1) / 2
+
+
 ADAPTED: dict[str, Any] = {"task": "lora", "lora_rank": 16, "checkpointing": "none", "zero": 1}
 
 

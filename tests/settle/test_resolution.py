@@ -129,6 +129,7 @@ def test_origins_tell_what_was_given() -> None:
         ({"model": "llama-2-7b", "seq_len": 8192}, "beyond-context"),
         ({"model": "llama-2-7b", "task": "inference", "context": 100000}, "beyond-context"),
         ({"model": "gemma-2-9b", "device": "h100-sxm", "attention": "flash"}, "eager-only"),
+        ({"model": "gpt-oss-20b", "task": "lora", "device": "t4", "attention": "flash"}, "eager-only"),
         ({"device": "t4", "precision": "bf16-mixed"}, "no-bf16"),
         ({"device": "A100"}, "device-variant"),
         ({"task": "inference", "quant": "int8", "engine": "llama.cpp"}, "int8-is-q8_0"),
@@ -490,3 +491,11 @@ def test_a_frozen_base_in_nvfp4_is_one_that_an_engine_has_kernels_of_its_own_for
     with pytest.raises(UsageError, match="nvfp4 contradicts --task qlora") as caught:
         resolution({**asked, "engine": "pytorch"}, catalog())
     assert "with such a base: --engine axolotl" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("device", ["l40s", "h100-sxm", "b200", "mi300x"])
+def test_code_with_sinks_runs_fused_where_it_is_told_to(device: str) -> None:
+    asked = {"model": "gpt-oss-20b", "task": "lora", "device": device, "engine": "pytorch"}
+    assert settled(**asked).scenario.attention == "eager"
+    told = settled(**asked, attention="flash")
+    assert told.scenario.attention == "flash" and "eager-only" not in codes(told)

@@ -16,7 +16,7 @@ from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from llmfeas.timing.launches import launches_of
 from llmfeas.timing.rates import flash_of, rates_of
-from llmfeas.timing.step import host_seconds, step_parts
+from llmfeas.timing.step import host_seconds, sharpness, step_parts
 from llmfeas.timing.training import training_time
 from llmfeas.timing.work import work_of
 from llmfeas.workload.kernels import widens_experts
@@ -114,6 +114,25 @@ def test_public_code_of_today_runs_the_maker_s_attention_where_it_prefers_that()
     assert flash_of(settled(engine="unsloth")) != "vendor"
     assert flash_of(settled(engine="torchtitan", task="pretrain", device="b200")) == "vendor"
     assert flash_of(settled(engine="torchtitan-2024", task="pretrain")) != "vendor"
+
+
+def test_a_host_that_reads_no_counts_of_tokens_runs_beside_the_kernels_of_experts() -> None:
+    """One whose experts run one after the other, or lie on other devices, waits for them."""
+
+    def exponent(**asked: Any) -> float:
+        found = settled(**{"model": "qwen3-30b-a3b", "lora_targets": "attention", "micro_batch": 4, **asked})
+        rates = rates_of(found)
+        return sharpness(found, rates, work_of(found, rates.tuned))
+
+    dense = exponent(model="llama-3.1-8b")
+    assert exponent(transformers="5") == dense
+    loops, sent = exponent(transformers="4"), exponent(num_devices=8, engine="megatron", tp=1, pp=1, ep=8)
+    assert loops == sent < dense
+
+
+def test_a_kernel_with_sinks_is_the_maker_s() -> None:
+    asked = {"model": "gpt-oss-20b", "transformers": "5", "device": "b200"}
+    assert flash_of(settled(**asked, attention="flash")) == "vendor" != flash_of(settled(**asked))
 
 
 def test_a_step_of_pairs_has_the_tokens_of_both() -> None:

@@ -50,7 +50,8 @@ class Scheme:
     """Up to ZeRO 2 a rank's gradients are joined in one copy before the optimizer's step, and that is widened."""
     whole_gradients: bool = False
     """Gradients live in one buffer from the start."""
-    sequence_parallel: bool = False
+    sequence_parallel: bool | None = None
+    """Tensor-parallel ranks divide the residual stream too; None: where fused kernels run (torchtitan, MaxText)."""
     compiled: bool = False
     """A compiler lays out the step: 16-bit weights live where they are used, and there are no buckets."""
     remakes_latents: bool = False
@@ -69,6 +70,8 @@ class TrainingOverhead:
     sharded_bytes: PositiveOrZero = 0.0
     whole_buckets: bool = False
     """Buckets are made in full size, however little is trained."""
+    grows: Fraction = 0.0
+    """Share of the free memory that the allocator takes where routed experts lie on several devices."""
     log_spread: Fraction = 0.2
     sharded_log_spread: Fraction = 0.2
     adapters_log_spread: Fraction | None = None

@@ -6,7 +6,15 @@ import math
 from collections.abc import Iterator
 
 from ..memory.peak import Memory
-from ..memory.runtime import bucket_bytes, context_bytes, divided_bytes, moving_bytes, overhead_of, own_memory
+from ..memory.runtime import (
+    bucket_bytes,
+    context_bytes,
+    divided_bytes,
+    growth_of,
+    moving_bytes,
+    overhead_of,
+    own_memory,
+)
 from ..memory.serving_room import counted_graph_bytes
 from ..memory.training import training_memory
 from ..scenario import Scenario
@@ -23,7 +31,7 @@ def runtime_formula(scenario: Scenario, memory: Memory) -> tuple[str, tuple[Term
     """What adds up to the bytes that are no tensors; a remainder where something else was taken into account."""
     value = memory.components["runtime_bytes"]
     if scenario.is_training:
-        summands = list(_of_training(scenario))
+        summands = list(_of_training(scenario, memory))
     else:
         summands = list(_of_server(scenario, value) if pool_of(scenario) else _of_inference(scenario, memory))
     formula = " + ".join(each for each, _ in summands)
@@ -36,7 +44,7 @@ def runtime_formula(scenario: Scenario, memory: Memory) -> tuple[str, tuple[Term
     return f"{formula} - given_back", (*inputs, number("given_back", -more, "bytes", "derived"))
 
 
-def _of_training(scenario: Scenario) -> Summands:
+def _of_training(scenario: Scenario, memory: Memory) -> Summands:
     overhead = overhead_of(scenario)
     yield "context", (number("context", context_bytes(scenario), "bytes", RUNTIME),)
     if overhead.fixed_bytes:
@@ -46,6 +54,10 @@ def _of_training(scenario: Scenario) -> Summands:
     if overhead.gaps:
         moving = moving_bytes(training_memory(scenario).components)
         yield "gaps * moving", (number("gaps", overhead.gaps, "", ENGINES), number("moving", moving, "bytes"))
+    if share := growth_of(scenario):
+        # Of what is free without it: (usable - all) = (1 - share) free.
+        free = max(memory.usable_bytes - sum(memory.components.values()), 0.0) / (1.0 - share)
+        yield "grows * free", (number("grows", share, "", ENGINES), number("free", free, "bytes"))
 
 
 def _of_inference(scenario: Scenario, memory: Memory) -> Summands:

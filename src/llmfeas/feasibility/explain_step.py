@@ -238,7 +238,7 @@ class _Step:
             self.steps,
             number("device_seconds", self._seconds(DEVICE), "s", "derived"),
             number("host_seconds", host, "s", EFFICIENCY),
-            number("sharpness", sharpness(self.rates, self.work), "", EFFICIENCY),
+            number("sharpness", sharpness(scenario, self.rates, self.work), "", EFFICIENCY),
         )
         both = "(device_seconds ** sharpness + host_seconds ** sharpness) ** (1 / sharpness)"
         formula = f"micro_steps * ({both} - device_seconds)"

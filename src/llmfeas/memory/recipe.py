@@ -66,7 +66,9 @@ def _base_bytes(scenario: Scenario, layout: Layout) -> int:
 def _is_eager(scenario: Scenario, traits: Implementation) -> bool:
     """Whether attention is written out: PyTorch's fused kernel for CPUs takes no dropout (sdp_utils_cpp.cpp)."""
     unfused = scenario.device.backend == "cpu" and _drops_attention(scenario, traits)
-    return scenario.attention == "eager" or traits.eager_only or unfused
+    # Code with sinks runs fused kernels where it is told to, which the scenario says.
+    alone = traits.eager_only and not scenario.model.architecture.sinks
+    return scenario.attention == "eager" or alone or unfused
 
 
 def _dropped(scenario: Scenario, traits: Implementation) -> dict[str, bool]:
@@ -87,9 +89,10 @@ def _drops_attention(scenario: Scenario, traits: Implementation) -> bool:
 
 def _is_windowed(scenario: Scenario) -> bool:
     """Whether the sequence reaches the window of code that masks it."""
-    window = scenario.model.architecture.window
-    reaches = window is not None and scenario.rank_tokens >= window.size
-    return reaches and not runs_fused(scenario)
+    a = scenario.model.architecture
+    reaches = a.window is not None and scenario.rank_tokens >= a.window.size
+    # Kernels with sinks are told the window.
+    return reaches and not runs_fused(scenario) and not (a.sinks and scenario.attention == "flash")
 
 
 def _divides(scenario: Scenario, traits: Implementation) -> bool:

@@ -69,10 +69,10 @@ def runtime_memory(scenario: Scenario, components: Mapping[str, float]) -> Range
     """The bytes beyond tensors with their range: added to the tensors it holds 80 % of measured peaks.
 
     What an allocator holds beyond tensors it gives back before it fails: a peak that is too large by no more than that
-    fills the memory, and only what cannot be given back exceeds it. The low end is negative where software may keep
-    less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak, sigma the spread of
-    left-out groups. Sources: data/engines.yaml, runtime.yaml; https://docs.pytorch.org/docs/stable/notes/cuda.html
-    (cached blocks are freed before an allocation fails).
+    fills the memory, and only what cannot be given back exceeds it; so does what it grows by. The low end is negative
+    where software may keep less than the tensors that were counted. Width: exp(1.28 sigma) to both sides of the peak,
+    sigma the spread of left-out groups. Sources: data/engines.yaml, runtime.yaml;
+    https://docs.pytorch.org/docs/stable/notes/cuda.html (cached blocks are freed before an allocation fails).
     """
     return on_device(scenario, anywhere(scenario, components))
 
@@ -98,7 +98,19 @@ def on_device(scenario: Scenario, peak: Anywhere) -> Range:
         expected, width = expected * own.factor, own.width
     usable = usable_bytes(scenario)
     squeezed = expected if expected <= usable else max(usable, expected - allocator)
-    return Range(squeezed / width - tensors, squeezed - tensors, expected * width - tensors)
+    grown = growth_of(scenario) * max(usable - squeezed, 0.0)
+    high = max(expected * width, squeezed + 2 * grown)
+    return Range(squeezed / width - tensors, squeezed + grown - tensors, high - tensors)
+
+
+def growth_of(scenario: Scenario) -> float:
+    """Share of the free memory that the allocator comes to hold, and gives back before it fails: routed experts on
+    several devices get another number of rows each time, for which no block that it holds may be large enough. Beside
+    a server there is none to take.
+    """
+    alone = scenario.objective is None or not scenario.objective.rollouts
+    varies = scenario.is_training and scenario.ep > 1 and not scenario.engine_record.training.balanced
+    return overhead_of(scenario).grows if varies and alone else 0.0
 
 
 def own_memory(scenario: Scenario) -> Own | None:

@@ -50,9 +50,7 @@ def _layout(
     if checkpointing == "selective" and scheme.whole_gradients:
         # Korthikanti 2022: only scores and softmax are run again; the flash kernel keeps none.
         checkpointing = "core" if eager else "latents" if latent and scheme.remakes_latents else "none"
-    # In Megatron sequence parallelism came to replace running whole blocks again, and is not used with it; torchtitan
-    # and MaxText divide the stream in any case.
-    spreads = checkpointing != "full" if scheme.sequence_parallel else fused
+    spreads = fused if scheme.sequence_parallel is None else scheme.sequence_parallel
     return Layout(scheme, pure, sharded, spreads and tp > 1, checkpointing)
 
 

@@ -305,7 +305,7 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     backend = catalog.backends[draft.values["device"].backend]
     recipe.settle_precision(draft, model, draft.values["device"], engine)
     recipe.settle_formats(draft, model, engine, catalog)
-    recipe.settle_attention(draft, engines.eager_reason(model, engine, draft.values["device"], draft.values["task"]))
+    recipe.settle_attention(draft, engines.eager_reason(draft, model, engine))
     if engine.serving.asks_fused and not (draft.was_given("attention") or needs_fused(draft)):
         draft.override("attention", "eager", "backend")
     for name, default in (("mfu", None), ("tp", 1), ("pp", 1), ("interleave", 1), ("ep", 1), ("cp", 1)):

@@ -294,20 +294,29 @@ def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog
     return next((engine.id for engine in catalog.engines.values() if able(engine)), None)
 
 
-def eager_reason(model: Model, engine: Engine, device: Device, task: str) -> str:
+def _has_sink_kernels(device: Device) -> bool:
+    """Whether public code has a fused kernel with sinks there, which it takes where it is told to: of vLLM,
+    FlashAttention 4, AITER (transformers 5.24, models/gpt_oss: _compatible_flash_implementations). Axolotl's examples
+    run the first on cards of 48 GB, so from Ampere on.
+    """
+    return device.target in ("gfx942", "gfx950") or (device.backend == "cuda" and device.tflop_per_s.bf16 is not None)
+
+
+def eager_reason(draft: Draft, model: Model, engine: Engine) -> str:
     """Say why fused attention does not run, by the engine's own kernels or by the model's public code; empty: it does.
 
     The flash kernels of training frameworks need the generation that brought bf16 (Dao 2023: Ampere and newer); some
-    bring another kernel for older cards.
+    bring another kernel for older cards. With sinks public code runs fused where it is told to and a kernel is known.
     """
-    architecture = model.architecture
+    architecture, device = model.architecture, draft.values["device"]
     if engine.fused:
         old = (
-            task != "inference"
+            draft.values["task"] != "inference"
             and engine.training.kernels not in ("eager", "frameworks")
             and device.tflop_per_s.bf16 is None
             and not engine.training.fused_without_bf16
         )
         return f"{engine.name}'s fused attention does not run on {device.name}" if old else ""
-    plain = not architecture.softcap and not architecture.sinks and architecture.positions != "relative-xl"
+    told = draft.given.get("attention") == "flash" and _has_sink_kernels(device)
+    plain = not architecture.softcap and (told or not architecture.sinks) and architecture.positions != "relative-xl"
     return "" if plain else f"{model.name} refuses fused attention in its public code"

@@ -193,8 +193,11 @@ def flash_of(scenario: Scenario) -> str:
     """
     engine, device, tables = scenario.engine_record.training, scenario.device, scenario.tables
     tuning = scenario.method != "pretrain"
+    public = engine.runs_public_code(tables.implementations)
+    if tuning and public and scenario.model.architecture.sinks and scenario.attention == "flash":
+        return "vendor"  # the only kernels with sinks: FlashAttention 3 and 4, AITER's
     prefers = tuning and tables.efficiency.generation(device.generation, device.backend).vendor_attention
-    if prefers and scenario.transformers == "5" and engine.runs_public_code(tables.implementations):
+    if prefers and scenario.transformers == "5" and public:
         return "vendor"
     return engine.flash
 

@@ -74,7 +74,8 @@ def rollout_of(scenario: Scenario) -> Rollout | None:
     before = scenario.seq_len - length
     writing = _writing(scenario, together, length, before)
     time, sequences, prompt = inference_time(writing), sequences_per_replica(writing), float(before)
-    slower = _slowdown(scenario, writing) if writes_itself(scenario) else 1.0
+    pace = scenario.tables.efficiency.value("rollout.pace")
+    slower = _slowdown(scenario, writing) if writes_itself(scenario) else pace
     reading = least_prompt_seconds(writing, prompt * sequences, prompt) / (prompt * sequences)
     step = least_decode_seconds(writing, cached_tokens(writing), sequences)
     return Rollout(

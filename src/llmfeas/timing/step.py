@@ -60,9 +60,13 @@ def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharde
     return factor * launches + (factor * inside + unpacking) * work.stage / scenario.pp
 
 
-def sharpness(rates: TrainingRates, work: Work) -> float:
-    """Exponent of the soft maximum of device and host time."""
-    return rates.experts.sharpness if work.sums.experts else rates.sharpness
+def sharpness(scenario: Scenario, rates: TrainingRates, work: Work) -> float:
+    """Exponent of the soft maximum of device and host time: experts are waited for where a host reads how many tokens
+    each gets. Public code that groups their products does not, where no token travels (transformers 5,
+    integrations/moe.py: offsets stay on the device).
+    """
+    grouped = rates.eager and launched_singly(scenario) and not (work.spread or work.expert_calls)
+    return rates.experts.sharpness if work.sums.experts and not grouped else rates.sharpness
 
 
 def together(device: float, host: float, sharp: float) -> float:
@@ -267,7 +271,7 @@ def _step_parts(scenario: Scenario, _micro_batch: int, _global_batch: int) -> Ma
     }
     device = sum(parts.values())
     host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)
-    busy = together(device, host, sharpness(rates, work))
+    busy = together(device, host, sharpness(scenario, rates, work))
     parts["host"] = busy - device
     parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
     parts["expert_parallel"] = overlap * expert_parallel_seconds(scenario, work, links)
