@@ -177,10 +177,12 @@ def _positional(cls: Any) -> tuple[str, ...]:
 
 
 @cache
-def _copied(cls: Any) -> tuple[str, ...] | None:
+def _copied(record: Any) -> tuple[str, ...] | None:
     """The names of all fields where a record is nothing but their values; None where making one does more."""
-    every = cls.__record__
-    more = hasattr(cls, "__post_init__") or "__slots__" in vars(cls) or not all(each.init for each in every.values())
+    every = record.__record__
+    more = (
+        hasattr(record, "__post_init__") or "__slots__" in vars(record) or not all(each.init for each in every.values())
+    )
     return None if more else tuple(every)
 
 

@@ -11,7 +11,7 @@ from ..record import dataclass, field
 from .architecture import Architecture
 from .backend import WORKS, Backend, Build, Support, named_support, traits_of, unending
 from .device import BackendId, Device
-from .implementation import Implementations
+from .implementation import KINDS, Implementations
 from .quantization import Format
 from .records import LikeError
 from .serving_pool import ServingPool, Step
@@ -19,13 +19,6 @@ from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZ
 
 OLLAMA: Final = "ollama"
 DATE: Final = r"20\d\d(-[01]\d(-[0-3]\d)?)?"
-
-KINDS: Final[Mapping[str, Callable[[Architecture], bool]]] = {
-    "encoders": lambda each: each.encoder,
-    "encoder-decoders": lambda each: each.source is not None,
-    "text-encoder-decoders": lambda each: each.source is not None and not each.source.bands,
-}
-"""What an engine may lack as a whole, whatever public code runs it."""
 
 Style = Literal["plain", "tuned", "native"]
 """Framework code; fused and overlapping; the same without a framework."""

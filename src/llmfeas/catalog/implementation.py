@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, Literal
 
 from ..errors import DataError
 from ..record import dataclass, replace
+from .architecture import Architecture
 from .records import built
 from .types import STRICT, CountOrZero
 
@@ -36,6 +37,13 @@ LossKind = Literal[
 
 FUSED = "fused"
 """The entry of `kernels` that those of frameworks with a model of their own are like."""
+
+KINDS: Final[Mapping[str, Callable[[Architecture], bool]]] = {
+    "encoders": lambda each: each.encoder,
+    "encoder-decoders": lambda each: each.source is not None,
+    "text-encoder-decoders": lambda each: each.source is not None and not each.source.bands,
+}
+"""What an engine may lack as a whole, whatever public code runs it."""
 
 Fields = Mapping[str, Any]
 """A record as written."""
