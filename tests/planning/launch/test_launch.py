@@ -142,6 +142,22 @@ def test_a_recipe_with_ligers_kernels_turns_them_on(
     assert (settings[place] if place else settings).get(key, False) == patched
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("accelerate", "recipe.json"), ("trl", "sft.yaml"), ("axolotl", "axolotl.yaml")]
+)
+def test_fused_attention_with_sinks_names_a_kernel_that_has_them(name: str, file: str) -> None:
+    """PyTorch's own has none, and transformers refuses it for such a model."""
+    found = launched(name, model="gpt-oss-20b", device="h100-sxm", task="lora", attention="flash")
+    settings = contents(found)[file]
+    settings = settings["model"]["options"] if name == "accelerate" else settings
+    assert settings["attn_implementation"] == "kernels-community/vllm-flash-attn3"
+
+
+def test_a_program_without_a_word_for_that_kernel_refuses_it() -> None:
+    asked = {"model": "gpt-oss-20b", "device": "h100-sxm", "task": "lora", "attention": "flash"}
+    assert refused("llama-factory", **asked).code == "engine-cannot"
+
+
 def test_what_was_said_is_never_changed() -> None:
     assert refused("accelerate", model="mixtral-8x7b", device="8xh100-sxm", task="lora", ep=8).code == "engine-cannot"
 

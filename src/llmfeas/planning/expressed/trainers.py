@@ -84,6 +84,13 @@ def low_rank_objection(scenario: Scenario) -> Objection | None:
     return None
 
 
+def sinks_objection(scenario: Scenario) -> Objection | None:
+    """Object to fused attention with sinks, whose kernels a program has no word for."""
+    if scenario.attention == "flash" and scenario.model.architecture.sinks:
+        return Objection("attention", "it has no word for a kernel of attention with sinks", instead="eager")
+    return None
+
+
 def sound_objection(scenario: Scenario) -> Objection | None:
     """Object to what hears: the program reads texts."""
     source = scenario.model.architecture.source
@@ -234,7 +241,7 @@ def _llama_factory(scenario: Scenario) -> Objection | None:
     """Object to what it has no word for."""
     if scenario.offload == "all":
         return Objection("offload", "what it divides stays on the devices", instead="none")
-    return fsdp_objection(scenario)
+    return sinks_objection(scenario) or fsdp_objection(scenario)
 
 
 LLAMA_FACTORY = Expressible(

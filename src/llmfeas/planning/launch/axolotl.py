@@ -38,7 +38,7 @@ CUT: Mapping[str, object] = {
 
 def attention(scenario: Scenario) -> str:
     """Name the kernel; only flash attention's own divides a sequence."""
-    return "flash_attention_2" if scenario.cp > 1 else trainer.ATTENTION[scenario.attention]
+    return "flash_attention_2" if scenario.cp > 1 else trainer.attention(scenario)
 
 
 def data(scenario: Scenario) -> dict[str, object]:

@@ -102,7 +102,7 @@ def _keeps(scenario: Scenario) -> bool:
 
 
 def _options(scenario: Scenario, dtype: str) -> Mapping[str, object]:
-    return {"dtype": dtype, "attn_implementation": trainer.ATTENTION[scenario.attention]}
+    return {"dtype": dtype, "attn_implementation": trainer.attention(scenario)}
 
 
 def _lora(scenario: Scenario) -> Mapping[str, object] | None:

@@ -22,6 +22,8 @@ PROGRAM = "train.py"
 RECIPE = "recipe.json"
 
 ATTENTION = {"flash": "sdpa", "eager": "eager"}
+SINK_KERNELS = {"cuda": "kernels-community/vllm-flash-attn3", "rocm": "kernels-community/aiter-flash-attn"}
+"""Fused attention with sinks (transformers 5.24, models/gpt_oss: _compatible_flash_implementations)."""
 ATTENTION_NAMES = (
     "q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv_proj", "query_key_value", "dense", "c_attn", "c_proj",
     "Wqkv", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj",
@@ -207,6 +209,12 @@ PACKAGES = ("torch", "transformers{pin}", "accelerate", "datasets", "peft")
 """What the program on Trainer takes."""
 
 
+def attention(scenario: Scenario) -> str:
+    """Name the kernel of attention."""
+    fused = scenario.attention == "flash" and scenario.model.architecture.sinks
+    return SINK_KERNELS[scenario.device.backend] if fused else ATTENTION[scenario.attention]
+
+
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe of Trainer takes beyond transformers."""
     in_bits = scenario.quant in ("nf4", "int8") or (scenario.optimizer == "adamw-8bit" and not is_sharded(scenario))
@@ -214,6 +222,7 @@ def needs(scenario: Scenario) -> tuple[str, ...]:
         *(("bitsandbytes",) if in_bits else ()),
         *(("torchao",) if scenario.optimizer == "adamw-8bit" and is_sharded(scenario) else ()),
         *(("liger-kernel",) if runs_patched(scenario) else ()),
+        *(("kernels",) if attention(scenario) in SINK_KERNELS.values() else ()),
         *(("gptqmodel",) if scenario.quant in ("gptq-int4", "awq-int4") else ()),
     )
 
@@ -239,7 +248,7 @@ def recipe(scenario: Scenario, arguments: Mapping[str, object], dtype: str | Non
             "from_scratch": scenario.task == "pretrain",
             "options": {
                 "dtype": dtype or weights_dtype(scenario),
-                "attn_implementation": ATTENTION[scenario.attention],
+                "attn_implementation": attention(scenario),
             },
             "dropout": scenario.dropout,
         },

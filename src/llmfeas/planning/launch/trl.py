@@ -30,7 +30,7 @@ def config(scenario: Scenario) -> dict[str, object]:
     settings: dict[str, object] = {
         "model_name_or_path": model_name(scenario),
         "dtype": trainer.weights_dtype(scenario),
-        "attn_implementation": trainer.ATTENTION[scenario.attention],
+        "attn_implementation": trainer.attention(scenario),
         "dataset_name": DATASET,
         "use_liger_kernel": False,
         **trainer.training(scenario),
