@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "trainers": (
-        *("accelerate", "torchrun-fsdp", "trl", "axolotl", "deepspeed", "llama-factory", "sentence-transformers"),
+        "accelerate",
+        "torchrun-fsdp",
+        "trl",
+        "axolotl",
+        "deepspeed",
+        "llama-factory",
+        "sentence-transformers",
     ),
     "tuners": ("litgpt", "torchtune", "unsloth"),
     "frameworks": ("megatron", "maxtext"),
