@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from itertools import chain, groupby
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from ..record import dataclass, fields, replace
 
@@ -18,7 +18,7 @@ from .parts import (
 )
 # isort: on
 # fmt: on
-from .types import STRICT, Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive
+from .types import Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive, Strict
 
 QkNorm = Literal["none", "head", "full", "l2"]
 """`head`: one scale of head_dim for all heads, for q and for k; `full`: over all heads; `l2`: no weights."""
@@ -43,10 +43,9 @@ FeedForwardKind = Literal["dense", "experts", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerKind:
+class LayerKind(Strict):
     """What one layer holds, or so many equal ones in a row."""
 
-    __pydantic_config__: ClassVar = STRICT
     mixer: Mixer = "attention"
     feed_forward: FeedForwardKind = "dense"
     windowed: bool = False
@@ -84,13 +83,12 @@ def _kind(mixer: Mixer, feed_forward: FeedForwardKind, windowed: bool, rotates: 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Architecture:
+class Architecture(Strict):
     """A transformer of one stack: a decoder, or an encoder. Widths are in elements, `layers` counts its blocks.
 
     Equal architectures hash alike, and the hash is computed once: architectures are the key of every cache.
     """
 
-    __pydantic_config__: ClassVar = STRICT
     layers: Layers
     hidden: Count
     heads: Count
