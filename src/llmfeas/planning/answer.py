@@ -15,7 +15,6 @@ from ..scenario import Scenario
 from ..settle import resolution
 from ..units import GIB
 from .asked import Asked
-from .pipeline_changes import waits_in_pipeline
 
 
 def bare_answer(request: Mapping[str, object], catalog: Catalog | None = None) -> Estimate:
@@ -82,7 +81,7 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
 
         return replace(result, remedies=tuple(nearest_remedies(said, result, catalog)))
     if result.scenario.is_training:
-        if not waits_in_pipeline(result):
+        if not result.waits_in_pipeline:
             return result
         from .faster import fuller_pipelines
 

@@ -12,11 +12,10 @@ from ..record import replace
 from ..scenario import Scenario
 from .change import AUTO, Axis, Change, Source
 from .hardware import HARDWARE_SOURCES
-from .pipeline_changes import PIPELINE_SOURCES
-from .recipe_changes import RECIPE_SOURCES
+from .recipe_changes import TRAINING_SOURCES
 from .serving_changes import SERVING_SOURCES
 
-SOURCES: tuple[tuple[str, Source], ...] = (*PIPELINE_SOURCES, *RECIPE_SOURCES, *SERVING_SOURCES, *HARDWARE_SOURCES)
+SOURCES: tuple[tuple[str, Source], ...] = (*TRAINING_SOURCES, *SERVING_SOURCES, *HARDWARE_SOURCES)
 """What can change, the least painful first."""
 
 

@@ -32,7 +32,7 @@ def leaves_on_host(scenario: Scenario) -> bool:
 def faster_ways(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
     """The first ways, of one change or else of two, that surely leave nothing on the host and so write much faster."""
     search = Search(request, estimated.scenario, catalog)
-    search.wanted = ("feasible",)
+    search.surely = True
     # nobody is helped by a context shorter than the one that was taken for want of another
     asked = tuple(name for name in MILD if name != "context" or estimated.scenario.was_given("context"))
     axes = [axis for axis in axes_of(estimated, catalog) if axis.name in asked]
@@ -55,7 +55,7 @@ def reads_heavy_weights(scenario: Scenario) -> bool:
 def lighter_weights(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
     """The smallest usual format of the engine, where it surely fits and writes much faster; none where it does not."""
     search = Search(request, estimated.scenario, catalog)
-    search.wanted = ("feasible",)
+    search.surely = True
     usual = estimated.scenario.engine_record.serving.usual[-1]
     axes = [axis for axis in axes_of(estimated, catalog) if axis.name == "quant"]
     changes = [change for axis in axes for change in axis.alternatives if change.settings.get("quant") == usual]

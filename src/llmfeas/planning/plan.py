@@ -56,7 +56,7 @@ class Nearest(Published):
     def missing_seconds(self) -> float | None:
         """Seconds past the deadline, or past what is practical; None where time is no problem."""
         total = self.estimate.total_seconds
-        if total is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
+        if total is None or not self.estimate.verdict.takes_too_long:
             return None
         return total.expected - time_limit_seconds(self.estimate.scenario)
 

@@ -116,7 +116,7 @@ def _best(asked: Settings, plain: Estimate, beside: Asked) -> tuple[Settings, Es
     trials = _formats(plain) if plain.scenario.task == "inference" else _leaner(plain, beside)
     for changes in trials:
         found = _trial({**asked, **changes}, plain, beside)
-        if found is None or found.verdict.status not in ("feasible", "tight"):
+        if found is None or not found.verdict.works():
             continue
         if found.verdict.status == "feasible":
             return changes, found
@@ -178,7 +178,7 @@ def _part(asked: Settings, found: Estimate, beside: Asked) -> Settings | None:
         return None
     for change in source[1](found, beside.catalog):
         tried = beside.estimate({**asked, **change.settings})
-        if tried is not None and tried.verdict.status in ("feasible", "tight"):
+        if tried is not None and tried.verdict.works():
             return change.settings
     return None
 

@@ -20,7 +20,6 @@ from ...settle import Resolution, before_layout, resolution
 from ...timing.training import least_job_seconds
 from ..asked import REFUSALS
 
-FEASIBLE = ("feasible", "tight")
 Request = Mapping[str, object]
 
 
@@ -124,7 +123,7 @@ def works(result: Estimate | None, *, on_host: bool) -> bool:
     """Whether a request that was estimated works, be it tightly: on the device alone unless layers may lie on the host
     (`on_host`).
     """
-    return result is not None and result.verdict.status in FEASIBLE and (on_host or not spills(result))
+    return result is not None and result.verdict.works() and (on_host or not spills(result))
 
 
 def spills(result: Estimate) -> bool:
@@ -145,7 +144,7 @@ def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
     except LlmfeasError as error:
         return {"status": "refused", "because": error.message}
     reasons = why(result.verdict)
-    if result.verdict.status in FEASIBLE and spills(result):
+    if result.verdict.works() and spills(result):
         scenario, layers = result.scenario, result.scenario.model.architecture.layers
         reasons = f"only {scenario.gpu_layers} of {layers} layers stay on the device, the rest runs on the host"
         if scenario.gpu_layers is None:

@@ -13,7 +13,6 @@ from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
 from .answer import (
-    FEASIBLE,
     Answer,
     Request,
     estimated,
@@ -90,7 +89,7 @@ def _spared(request: Request, count: int, tried: Estimate, catalog: Catalog) -> 
 
 def _alone(result: Estimate | None) -> bool:
     """Whether devices work without a host that runs layers for them."""
-    return result is not None and result.verdict.status in FEASIBLE and not spills(result)
+    return result is not None and result.verdict.works() and not spills(result)
 
 
 def _between(request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog) -> Estimate:
