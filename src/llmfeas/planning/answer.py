@@ -86,9 +86,10 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
         from .faster import fuller_pipelines
 
         return replace(result, faster=tuple(fuller_pipelines(said, result, catalog)))
-    from .faster import faster_ways, leaves_on_host, lighter_weights, reads_heavy_weights
+    from ..workload.serving import spills
+    from .faster import faster_ways, lighter_weights, reads_heavy_weights
 
-    if leaves_on_host(result.scenario):
+    if spills(result.scenario):
         return replace(result, faster=tuple(faster_ways(said, result, catalog)))
     if reads_heavy_weights(result.scenario) and result.scenario.model.architecture.writes:
         return replace(result, faster=tuple(lighter_weights(said, result, catalog)) or ABSENT)

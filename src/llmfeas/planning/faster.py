@@ -11,6 +11,7 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate, Remedy
 from ..scenario import Scenario
 from ..settle.formats import FEWER, bits
+from ..workload.serving import spills
 from .axes import axes_of
 from .change import Axis, Changes
 from .search import Search, Way
@@ -21,12 +22,6 @@ WORTH = 1.05
 """So many times faster a pipeline has to be."""
 MILD = ("kv_dtype", "quant", "context")
 """Settings of one's own that make room without another machine."""
-
-
-def leaves_on_host(scenario: Scenario) -> bool:
-    """Whether the engine's own fit left layers or experts on the host, which nobody asked for."""
-    layers = scenario.gpu_layers is not None and not scenario.was_given("gpu_layers")
-    return not scenario.is_training and (layers or scenario.places_experts)
 
 
 def faster_ways(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
@@ -82,7 +77,7 @@ def _whole(search: Search, chosen: Sequence[Axis], estimated: Estimate) -> Itera
     """Yield the mildest way that takes an alternative of each axis and leaves nothing on the host."""
     for changes in product(*(axis.alternatives for axis in chosen)):
         way = search.way(changes)
-        if way is None or leaves_on_host(way.estimate.scenario) or _keeps_format(way, changes, estimated):
+        if way is None or spills(way.estimate.scenario) or _keeps_format(way, changes, estimated):
             continue
         if way.estimate.speed.expected >= GAIN * estimated.speed.expected:
             yield way

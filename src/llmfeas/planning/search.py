@@ -27,10 +27,10 @@ from ..record import dataclass
 from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, hardware_named
+from .asked import Asked
 from .bisection import largest
 from .change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
 from .serving_changes import host_pain, layers_change
-from .trials import Trials
 from .writable import is_written
 
 TIGHT = 0.9
@@ -162,7 +162,7 @@ class Search:
         self.surely = False
         """Whether only what surely does is a way: where what was asked may just do."""
         self.catalog = catalog
-        self.trials = Trials(request, catalog)
+        self.trials = Asked(catalog, request)
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
         self.work = 0
@@ -289,7 +289,7 @@ class Search:
                 self.note(changes, share)
                 return None
             self.work += RANGES_WORK
-        estimated = self.trials.estimate(settled)
+        estimated = self.trials.estimated(settled)
         ends = estimated.total_seconds is not None
         unpriced = ends and estimated.scenario.budget_usd is not None and estimated.cost.usd is None
         if unpriced and changes:
