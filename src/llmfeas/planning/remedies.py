@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
-from typing import TYPE_CHECKING
 
 from ..catalog.joined import Joined
 from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
-from ..scenario import Scenario
 from .axes import axes_of
 from .change import AUTO, Axis, Changes, tier_of, together
 from .change import change as make_change
 from .hardware import OWN, devices_text, rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
-
-if TYPE_CHECKING:
-    from .solve.lots import Fleet
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
@@ -104,10 +99,11 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
         return None
     if (found.count, found.copy) == (scenario.num_devices, scenario.tp * scenario.pp):
         return None  # the same devices in the same layout: another format alone is a way of its own
-    layout = {"num_devices": found.count, "tp": found.estimate.scenario.tp, "pp": found.estimate.scenario.pp}
+    chosen = found.estimate.scenario
+    layout = {"num_devices": found.count, "tp": chosen.tp, "pp": chosen.pp}
     settings: dict[str, object] = {"device": scenario.device.id, **layout}
     settings |= {
-        name: getattr(found.estimate.scenario, name) for name in ("quant", "engine") if _differs(name, found, scenario)
+        name: getattr(chosen, name) for name in ("quant", "engine") if getattr(chosen, name) != getattr(scenario, name)
     }
     copies = found.count // found.copy
     devices = devices_text(found.count, max(1, scenario.devices_per_node))
@@ -116,10 +112,6 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     changed = make_change(scenario, "more-devices", settings, text)
     settings = search.settings((changed,))
     return Way((changed,), settings, {**search.request, **settings}, found.estimate)
-
-
-def _differs(name: str, found: Fleet, scenario: Scenario) -> bool:
-    return bool(getattr(found.estimate.scenario, name) != getattr(scenario, name))
 
 
 def _of_tiers(axes: Iterable[Axis], tiers: Collection[int]) -> Iterator[Axis]:

@@ -59,17 +59,13 @@ def _length(scenario: Scenario, tokens: int) -> int:
 def write(scenario: Scenario) -> Launch:
     """Write the command; fine-tuning begins with the download of a checkpoint."""
     name = model_name(scenario)
-    program: list[Word] = ["litgpt", COMMANDS[scenario.task], name if scenario.task != "pretrain" else _short(name)]
+    configured = name.rpartition("/")[2] if scenario.task == "pretrain" else name
+    program: list[Word] = ["litgpt", COMMANDS[scenario.task], configured]
     nodes = nodes_of(scenario)
     line = command(program, *settings(scenario))
     if nodes.several:
         line = f'MASTER_ADDR="$MASTER_ADDR" NODE_RANK="$NODE_RANK" {line}'
     return Launch((), line, (*training_notes(scenario), *_tokenizer(scenario), *_local(scenario), *nodes_note(nodes)))
-
-
-def _short(name: str) -> str:
-    """The name of a configuration of its own: the repository without its owner."""
-    return name.rpartition("/")[2]
 
 
 def _tokenizer(scenario: Scenario) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def _tokens(scenario: Scenario) -> Mapping[str, object]:
 def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
     """What the program needs to know to train."""
     pairs = scenario.task == "rerank"
-    arguments, cached = trainer.training(scenario), not _keeps(scenario)
+    arguments, cached = trainer.training(scenario), not (scenario.objective is None or scenario.objective.kept)
     loss: dict[str, object] = {"class": BY_LABEL if pairs else CACHED if cached else RANKING}
     if cached:
         # a batch is as large as one likes, in parts of a micro-batch
@@ -95,10 +95,6 @@ def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
 
 def _columns(scenario: Scenario) -> list[str]:
     return [*PAIR, LABEL] if scenario.task == "rerank" else list(COLUMNS[: scenario.sequences_an_example])
-
-
-def _keeps(scenario: Scenario) -> bool:
-    return scenario.objective is None or scenario.objective.kept
 
 
 def _options(scenario: Scenario, dtype: str) -> Mapping[str, object]:

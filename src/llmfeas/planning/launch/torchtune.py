@@ -10,8 +10,8 @@ from ..expressed.tuners import (
     TORCHTUNE,
     TORCHTUNE_OPTIMIZERS,
     TORCHTUNE_PRECISIONS,
-    TORCHTUNE_SHIPPED,
     torchtune_kind,
+    torchtune_shipped,
 )
 from ..nodes import nodes_of
 from ..repositories import model_name, repository
@@ -58,7 +58,7 @@ def write(scenario: Scenario) -> Launch:
     program += [
         f"{method}_finetune_{'distributed' if several else 'single_device'}",
         "--config",
-        f"{TORCHTUNE_SHIPPED[scenario.model.id][0]}_{torchtune_kind(scenario)}",
+        f"{torchtune_shipped(scenario)['name']}_{torchtune_kind(scenario)}",
     ]
     laid = [[f"{name}={value}"] for name, value in settings(scenario)]
     return Launch((), command(program, *laid), (*training_notes(scenario), *_weights(scenario)))
