@@ -10,9 +10,9 @@ import recorded
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.machine import Machine, device_of, matched, this_hardware, this_machine
-from llmfeas.machine.adapters import parse_adapters, parse_intel_pci, parse_nvidia_proc
 from llmfeas.machine.amd import parse_amd_smi, parse_kfd, parse_rocm_smi
 from llmfeas.machine.apple import parse_apple
+from llmfeas.machine.cards import parse_adapters, parse_intel_pci, parse_nvidia_proc
 from llmfeas.machine.cpu import parse_cpuinfo, parse_dmidecode, parse_meminfo
 from llmfeas.machine.intel import parse_hl_smi, parse_xpu_smi
 from llmfeas.machine.nvidia import parse_nvidia_smi

@@ -12,8 +12,8 @@ from ..feasibility.result import Estimate, Remedy
 from ..scenario import Scenario
 from ..settle.formats import FEWER, bits
 from ..workload.serving import spills
-from .axes import axes_of
-from .change import Axis, Changes
+from .changes.axes import axes_of
+from .changes.change import Axis, Changes
 from .search import Search, Way
 from .selection import GAIN, worth_showing
 

@@ -11,7 +11,7 @@ from ..objectives import METHODS
 from ..options import BY_NAME
 from ..scenario import Scenario
 from .asked import Asked, Request
-from .serving_changes import common_format, width
+from .changes.serving import common_format, width
 
 GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine", "precision", "gpu_layers", "n_cpu_moe")
 """What a task may refuse."""

@@ -21,8 +21,8 @@ from ..scenario import Scenario
 from ..settle import resolution
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
-from .axes import axes_of
-from .change import Axis, tier_of, together
+from .changes.axes import axes_of
+from .changes.change import Axis, tier_of, together
 from .remedies import nearest_ways
 from .search import Search, Way
 from .selection import worth_showing

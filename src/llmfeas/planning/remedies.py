@@ -10,10 +10,10 @@ from ..catalog.joined import Joined
 from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
-from .axes import axes_of
-from .change import AUTO, Axis, Changes, tier_of, together
-from .change import change as make_change
-from .hardware import OWN, devices_text, rented_groups
+from .changes.axes import axes_of
+from .changes.change import AUTO, Axis, Changes, tier_of, together
+from .changes.change import change as make_change
+from .changes.hardware import OWN, devices_text, rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
 

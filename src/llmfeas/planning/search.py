@@ -29,8 +29,8 @@ from ..scenario import Scenario
 from ..settle import Resolution, hardware_named
 from .asked import Asked
 from .bisection import largest
-from .change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
-from .serving_changes import host_pain, layers_change
+from .changes.change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
+from .changes.serving import host_pain, layers_change
 from .writable import is_written
 
 TIGHT = 0.9

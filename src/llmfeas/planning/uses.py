@@ -13,12 +13,12 @@ from ..objectives import Task
 from ..options import BY_NAME
 from ..settle.formats import bits
 from .asked import Asked
-from .change import Source
+from .changes.change import Source
+from .changes.hardware import host_memory_changes, memory_changes
+from .changes.serving import FORMATS
+from .changes.training import engine_changes
 from .faster import reads_heavy_weights
-from .hardware import host_memory_changes, memory_changes
-from .recipe_changes import engine_changes
 from .selection import GAIN
-from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
 

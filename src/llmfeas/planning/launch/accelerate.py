@@ -9,7 +9,7 @@ from ..expressed.trainers import ACCELERATE, is_sharded
 from ..nodes import Nodes, nodes_of
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
-from .reading import module, read_recipe, words
+from .parsers import module, read_recipe, words
 from .shell import PORT, Variable, Word, command, nodes_note
 from .text import as_yaml
 

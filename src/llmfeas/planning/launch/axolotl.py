@@ -14,7 +14,7 @@ from ..repositories import model_name
 from . import torchrun_fsdp, trainer
 from .launcher import File, Launch, Launcher, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK
-from .reading import module, yaml_of
+from .parsers import module, yaml_of
 from .shell import Word, command, nodes_note
 from .text import as_yaml
 

@@ -9,7 +9,7 @@ from ..expressed.trainers import DEEPSPEED, DEEPSPEED_OPTIMIZERS, zero_stage
 from ..nodes import nodes_of
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
-from .reading import json_of, module, read_recipe
+from .parsers import json_of, module, read_recipe
 from .shell import PORT, Variable, Word, command, nodes_note
 from .text import as_json
 

@@ -10,7 +10,7 @@ from ..nodes import nodes_of
 from ..repositories import model_name, repository
 from .launcher import Launch, Launcher, Reader
 from .names import LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
-from .reading import parses
+from .parsers import parses
 from .shell import Word, command, flags, nodes_note
 
 COMMANDS = {"pretrain": "pretrain", "finetune": "finetune_full", "lora": "finetune_lora", "qlora": "finetune_lora"}

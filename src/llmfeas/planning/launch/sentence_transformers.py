@@ -17,7 +17,7 @@ from ..repositories import model_name
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, model_notes, training_notes
-from .reading import json_of, module
+from .parsers import json_of, module
 from .shell import command, nodes_note
 from .text import as_json
 from .torchrun_fsdp import processes

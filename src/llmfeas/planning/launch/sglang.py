@@ -14,7 +14,7 @@ from ..repositories import holds_format, model_name
 from . import drafts, pools
 from .launcher import Launch, Launcher, Reader
 from .names import pair_notes
-from .reading import commands, module
+from .parsers import commands, module
 from .shell import PORT, Variable, Word, command, flags, nodes_note, started
 from .vllm import weights_notes
 

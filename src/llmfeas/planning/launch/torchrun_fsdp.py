@@ -10,7 +10,7 @@ from ..expressed.trainers import TORCHRUN_FSDP, is_sharded
 from ..nodes import Nodes, nodes_of
 from . import accelerate, trainer
 from .launcher import Launch, Reader
-from .reading import module, read_recipe, words
+from .parsers import module, read_recipe, words
 from .shell import PORT, Variable, Word, command, nodes_note
 
 

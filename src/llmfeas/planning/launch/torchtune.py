@@ -17,7 +17,7 @@ from ..nodes import nodes_of
 from ..repositories import model_name, repository
 from .launcher import Launch, Launcher, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
-from .reading import told, words
+from .parsers import told, words
 from .shell import Word, command
 
 ATTENTION = "[q_proj,k_proj,v_proj,output_proj]"

@@ -15,7 +15,7 @@ from ..repositories import model_name, repository_of
 from . import accelerate, trainer
 from .launcher import File, Launch, Reader
 from .names import DATASET, LORA_ALPHA_PER_RANK
-from .reading import ANYWHERE, module, words, yaml_of
+from .parsers import ANYWHERE, module, words, yaml_of
 from .shell import command, nodes_note
 from .text import as_yaml
 

@@ -25,7 +25,7 @@ from ..repositories import holds_format, model_name
 from . import drafts, pools
 from .launcher import Launch, Launcher, Reader
 from .names import model_notes, pair_notes
-from .reading import commands, module
+from .parsers import commands, module
 from .shell import Variable, Word, command, flags, nodes_note, started
 
 TEMPLATES = "examples/pooling/score/template of vLLM"

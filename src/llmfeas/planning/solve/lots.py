@@ -33,8 +33,8 @@ from ...settle.layout import tensor_parallel_sizes
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ...workload.lengths import lengths_of
 from ..asked import REFUSALS
-from ..change import AUTO
-from ..serving_changes import quant_changes, shared_experts, width
+from ..changes.change import AUTO
+from ..changes.serving import quant_changes, shared_experts, width
 from .answer import Request, estimated, without
 
 MOST = 16384

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..catalog.backend import default_engine, support
-from ..catalog.store import Catalog
-from ..feasibility.load_verdict import is_followed
-from ..feasibility.result import Estimate
-from ..feasibility.verdict import SOFTWARE_ORDER
-from ..memory.inference import pads_experts
-from ..memory.rollouts import colocated_bytes
-from ..scenario import Scenario
-from ..settle.layout import tensor_parallel_sizes
-from ..workload.serving import peers, replicas, shares_memory
+from ...catalog.backend import default_engine, support
+from ...catalog.store import Catalog
+from ...feasibility.load_verdict import is_followed
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import SOFTWARE_ORDER
+from ...memory.inference import pads_experts
+from ...memory.rollouts import colocated_bytes
+from ...scenario import Scenario
+from ...settle.layout import tensor_parallel_sizes
+from ...workload.serving import peers, replicas, shares_memory
 from .change import AUTO, Change, Source, change
 
 FORMATS = {

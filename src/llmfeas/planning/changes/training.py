@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import floor, log10
 
-from ..catalog.backend import default_engine
-from ..catalog.device import FULL_PRECISION, NARROW
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..feasibility.verdict import IMPRACTICAL_SECONDS
-from ..optimizers import OPTIMIZERS
-from ..scenario import Scenario
-from ..settle.lengths import FINETUNE_TOKENS
-from ..units import format_bytes, format_count
-from ..workload.kernels import has_host, runs_public_code
+from ...catalog.backend import default_engine
+from ...catalog.device import FULL_PRECISION, NARROW
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import IMPRACTICAL_SECONDS
+from ...optimizers import OPTIMIZERS
+from ...scenario import Scenario
+from ...settle.lengths import FINETUNE_TOKENS
+from ...units import format_bytes, format_count
+from ...workload.kernels import has_host, runs_public_code
 from .change import AUTO, FULL, Change, Source, change
-from .placement_changes import (
+from .placement import (
     context_parallel_changes,
     interleave_changes,
     layout_changes,
     offload_changes,
     zero_changes,
 )
-from .serving_changes import writer_changes
+from .serving import writer_changes
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
 FACTORED = 3.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..record import replace
-from ..scenario import Scenario
-from ..settle.layout import PLACES_OF_ENDS
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...record import replace
+from ...scenario import Scenario
+from ...settle.layout import PLACES_OF_ENDS
+from ..expressed import expressed_by
+from ..writable import is_surely_written, is_written
 from .change import AUTO, FULL, Change, change
-from .expressed import expressed_by
-from .writable import is_surely_written, is_written
 
 MOST_CHUNKS = 8
 

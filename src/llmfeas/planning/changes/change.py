@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..record import dataclass
-from ..scenario import Scenario
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...record import dataclass
+from ...scenario import Scenario
 
 AUTO = "auto"
 """The value that means: as if nothing had been said."""

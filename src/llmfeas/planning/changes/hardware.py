@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
-from ..catalog.device import Device
-from ..catalog.joined import Joined
-from ..catalog.prices import let
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..record import dataclass
-from ..scenario import Scenario
-from ..units import GIB
+from ...catalog.device import Device
+from ...catalog.joined import Joined
+from ...catalog.prices import let
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...record import dataclass
+from ...scenario import Scenario
+from ...units import GIB
 from .change import AUTO, Axis, Change, Source, change
 
 LARGER = 1.001
