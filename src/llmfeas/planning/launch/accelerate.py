@@ -6,14 +6,15 @@ from pathlib import Path
 
 from ...scenario import Scenario
 from ..expressed.trainers import ACCELERATE, is_sharded
-from ..nodes import Nodes, nodes_of
+from ..nodes import nodes_of
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
 from .parsers import module, read_recipe, words
-from .shell import PORT, Variable, Word, command, nodes_note
+from .shell import command, meeting, nodes_note
 from .text import as_yaml
 
 CONFIG = "accelerate.yaml"
+MACHINES = ("--machine_rank", "--main_process_ip", "--main_process_port")
 DISTRIBUTED = {"cuda": "MULTI_GPU", "rocm": "MULTI_GPU", "xpu": "MULTI_XPU", "hpu": "MULTI_HPU"}
 MIXED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 
@@ -52,17 +53,6 @@ def config_file(scenario: Scenario) -> File:
     return File(CONFIG, as_yaml(config(scenario)))
 
 
-def machine_options(nodes: Nodes) -> list[list[Word]]:
-    """The options that tell one machine from the others; none for one machine."""
-    if not nodes.several:
-        return []
-    return [
-        ["--machine_rank", Variable("NODE_RANK")],
-        ["--main_process_ip", Variable("MASTER_ADDR")],
-        ["--main_process_port", PORT],
-    ]
-
-
 def write(scenario: Scenario) -> Launch:
     """Write accelerate's configuration, the recipe and the program."""
     nodes = nodes_of(scenario)
@@ -71,7 +61,7 @@ def write(scenario: Scenario) -> Launch:
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(
         ["accelerate", "launch", "--config_file", CONFIG],
-        *machine_options(nodes),
+        *meeting(nodes, *MACHINES),
         [trainer.PROGRAM, trainer.RECIPE],
     )
     files = (config_file(scenario), trainer.recipe(scenario, arguments), trainer.program())

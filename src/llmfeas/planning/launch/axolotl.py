@@ -13,7 +13,7 @@ from ..nodes import nodes_of
 from ..repositories import model_name
 from . import torchrun_fsdp, trainer
 from .launcher import File, Launch, Launcher, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK
+from .names import DATASET, low_rank
 from .parsers import module, yaml_of
 from .shell import Word, command, nodes_note
 from .text import as_yaml
@@ -65,9 +65,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
         "adapter": "qlora" if four_bits else "lora",
         "load_in_4bit": four_bits,
         "load_in_8bit": scenario.quant == "int8",
-        "lora_r": scenario.lora_rank,
-        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-        "lora_dropout": scenario.lora_dropout,
+        **low_rank(scenario),
         **{f"peft_{name}": value for name, value in trainer.LORA_KINDS[scenario.lora_kind].items()},
         **targets,
     }

@@ -9,7 +9,7 @@ from ..expressed.tuners import LITGPT, LITGPT_PRECISIONS, LITGPT_QUANTS
 from ..nodes import nodes_of
 from ..repositories import model_name, repository
 from .launcher import Launch, Launcher, Reader
-from .names import LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
+from .names import learning_rate, low_rank, steps, training_notes
 from .parsers import parses
 from .shell import Word, command, flags, nodes_note
 
@@ -22,9 +22,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     adapted = scenario.trains_adapters
     everything = scenario.lora_targets == "all-linear"
     lora = [
-        ("--lora_r", scenario.lora_rank),
-        ("--lora_alpha", LORA_ALPHA_PER_RANK * scenario.lora_rank),
-        ("--lora_dropout", scenario.lora_dropout),
+        *low_rank(scenario, "--lora_").items(),
         *((f"--lora_{name}", "true") for name in ("query", "key", "value", "projection")),
         ("--lora_mlp", "true" if everything else "false"),
     ]

@@ -16,7 +16,7 @@ from ..nodes import nodes_of
 from ..repositories import model_name
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_notes, training_notes
+from .names import DATASET, model_notes, training_notes
 from .parsers import json_of, module
 from .shell import command, nodes_note
 from .text import as_json
@@ -80,7 +80,7 @@ def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
     return {
         "model": {"name": model_name(scenario), "options": _options(scenario, trainer.weights_dtype(scenario))},
         "quantization": trainer.quantization(scenario),
-        "lora": _lora(scenario),
+        "lora": trainer.low_rank_pairs(scenario, _kind_of_task(scenario)) if scenario.trains_adapters else None,
         "loss": loss,
         "data": {
             "dataset": DATASET,
@@ -101,21 +101,10 @@ def _options(scenario: Scenario, dtype: str) -> Mapping[str, object]:
     return {"dtype": dtype, "attn_implementation": trainer.attention(scenario)}
 
 
-def _lora(scenario: Scenario) -> Mapping[str, object] | None:
-    if not scenario.trains_adapters:
-        return None
-    return {
-        "task_type": "FEATURE_EXTRACTION" if scenario.task == "embed" else _kind_of_task(scenario),
-        "r": scenario.lora_rank,
-        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-        "lora_dropout": scenario.lora_dropout,
-        **trainer.LORA_KINDS[scenario.lora_kind],
-        "target_modules": trainer.lora_targets(scenario),
-    }
-
-
 def _kind_of_task(scenario: Scenario) -> str:
-    """What peft calls a class with labels, and one that writes."""
+    """What peft calls a class that makes vectors, one with labels, and one that writes."""
+    if scenario.task == "embed":
+        return "FEATURE_EXTRACTION"
     return "CAUSAL_LM" if scenario.model.architecture.scores_by_tokens else "SEQ_CLS"
 
 

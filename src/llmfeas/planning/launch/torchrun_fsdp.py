@@ -11,7 +11,7 @@ from ..nodes import Nodes, nodes_of
 from . import accelerate, trainer
 from .launcher import Launch, Reader
 from .parsers import module, read_recipe, words
-from .shell import PORT, Variable, Word, command, nodes_note
+from .shell import Word, command, meeting, nodes_note
 
 
 def processes(nodes: Nodes) -> list[list[Word]]:
@@ -21,9 +21,7 @@ def processes(nodes: Nodes) -> list[list[Word]]:
     return [
         ["--nnodes", nodes.count],
         ["--nproc-per-node", nodes.devices],
-        ["--node-rank", Variable("NODE_RANK")],
-        ["--master-addr", Variable("MASTER_ADDR")],
-        ["--master-port", PORT],
+        *meeting(nodes, "--node-rank", "--master-addr", "--master-port"),
     ]
 
 

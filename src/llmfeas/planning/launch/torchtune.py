@@ -16,7 +16,7 @@ from ..expressed.tuners import (
 from ..nodes import nodes_of
 from ..repositories import model_name, repository
 from .launcher import Launch, Launcher, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
+from .names import DATASET, learning_rate, low_rank, steps, training_notes
 from .parsers import told, words
 from .shell import Word, command
 
@@ -43,9 +43,7 @@ def settings(scenario: Scenario) -> Iterator[tuple[str, object]]:
         return
     yield "model.lora_attn_modules", ATTENTION
     yield "model.apply_lora_to_mlp", scenario.lora_targets == "all-linear"
-    yield "model.lora_rank", scenario.lora_rank
-    yield "model.lora_alpha", LORA_ALPHA_PER_RANK * scenario.lora_rank
-    yield "model.lora_dropout", scenario.lora_dropout
+    yield from low_rank(scenario, "model.lora_", "rank").items()
 
 
 def write(scenario: Scenario) -> Launch:

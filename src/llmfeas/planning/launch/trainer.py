@@ -13,7 +13,7 @@ from ...workload.parameters import bare_layers
 from ..expressed.trainers import LOW_RANK, OPTIMIZERS, is_sharded
 from ..repositories import model_name
 from .launcher import File
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
+from .names import ALPHA_PER_RANK, DATASET, learning_rate, steps, training_notes
 from .text import as_json
 
 MASKED = 0.15
@@ -127,10 +127,15 @@ def lora(scenario: Scenario) -> dict[str, object] | None:
             "target_modules": [*KEYS_AND_VALUES, *inner],
             "feedforward_modules": inner,
         }
+    return low_rank_pairs(scenario, _task_type(scenario))
+
+
+def low_rank_pairs(scenario: Scenario, task: str | None) -> dict[str, object]:
+    """The arguments of LoraConfig for what a model does in peft's words."""
     return {
-        "task_type": _task_type(scenario),
+        "task_type": task,
         "r": scenario.lora_rank,
-        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
+        "lora_alpha": ALPHA_PER_RANK * scenario.lora_rank,
         "lora_dropout": scenario.lora_dropout,
         **LORA_KINDS[scenario.lora_kind],
         "target_modules": lora_targets(scenario),
