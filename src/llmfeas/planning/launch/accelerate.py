@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...scenario import Scenario
-from ..expressed.trainers import ACCELERATE, is_sharded
+from ..expressed.trainers import ACCELERATE, divided_by_fsdp
 from ..nodes import nodes_of
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
@@ -22,7 +22,7 @@ MIXED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 def config(scenario: Scenario) -> dict[str, object]:
     """Accelerate's configuration of one run, as `accelerate config` writes it."""
     nodes = nodes_of(scenario)
-    distributed = "FSDP" if is_sharded(scenario) else DISTRIBUTED.get(scenario.device.backend)
+    distributed = "FSDP" if divided_by_fsdp(scenario) else DISTRIBUTED.get(scenario.device.backend)
     settings: dict[str, object] = {
         "compute_environment": "LOCAL_MACHINE",
         "debug": False,
@@ -36,7 +36,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "same_network": True,
         "use_cpu": scenario.device.backend == "cpu",
     }
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         settings["fsdp_config"] = fsdp_config(scenario)
     return settings
 
@@ -57,7 +57,7 @@ def write(scenario: Scenario) -> Launch:
     """Write accelerate's configuration, the recipe and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(
         ["accelerate", "launch", "--config_file", CONFIG],

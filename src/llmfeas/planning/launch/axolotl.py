@@ -8,7 +8,7 @@ from pathlib import Path
 from ...scenario import Scenario
 from ...workload.kernels import kernels_of, runs_patched
 from ...workload.parameters import bare_layers
-from ..expressed.trainers import AXOLOTL, AXOLOTL_OPTIMIZERS, is_sharded
+from ..expressed.trainers import AXOLOTL, AXOLOTL_OPTIMIZERS, divided_by_fsdp
 from ..nodes import nodes_of
 from ..repositories import model_name
 from . import torchrun_fsdp, trainer
@@ -74,7 +74,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
 def layout(scenario: Scenario) -> dict[str, object]:
     """How the model is divided; nothing for one device."""
     settings: dict[str, object] = {}
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         sharding = trainer.fsdp(scenario)
         sharding["offload_params"] = sharding.pop("cpu_offload")
         settings["fsdp_version"] = sharding.pop("version")
@@ -90,7 +90,7 @@ def layout(scenario: Scenario) -> dict[str, object]:
 def config(scenario: Scenario) -> dict[str, object]:
     """Axolotl's configuration."""
     shared = trainer.training(scenario)
-    sharded = is_sharded(scenario)
+    sharded = divided_by_fsdp(scenario)
     settings: dict[str, object] = {
         "base_model": model_name(scenario),
         "sequence_len": scenario.seq_len,
@@ -122,7 +122,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe takes beyond Axolotl, which brings bitsandbytes and Liger."""
-    sharded_bits = scenario.optimizer == "adamw-8bit" and is_sharded(scenario)
+    sharded_bits = scenario.optimizer == "adamw-8bit" and divided_by_fsdp(scenario)
     return (*(("torchao",) if sharded_bits else ()), *(("ring-flash-attn",) if scenario.cp > 1 else ()))
 
 

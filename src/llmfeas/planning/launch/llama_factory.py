@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.kernels import runs_patched
-from ..expressed.trainers import LLAMA_FACTORY, is_sharded
+from ..expressed.trainers import LLAMA_FACTORY, divided_by_fsdp
 from ..nodes import nodes_of
 from ..repositories import model_name
 from . import accelerate, trainer
@@ -76,7 +76,7 @@ def write(scenario: Scenario) -> Launch:
     """Write LLaMA-Factory's configuration; where FSDP divides the model accelerate starts it."""
     nodes = nodes_of(scenario)
     files = [File(CONFIG, as_yaml(config(scenario)))]
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         files.append(File(accelerate.CONFIG, as_yaml(sharding(scenario))))
         line = command(
             ["accelerate", "launch", "--config_file", accelerate.CONFIG],

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...scenario import Scenario
 from ...workload.serving import longest_request, peers
 from ..expressed.expressible import drafted_by
-from ..expressed.servers import DTYPES, SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, replicas
+from ..expressed.servers import DTYPES, SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, server_copies
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import drafts, pools
@@ -24,7 +24,7 @@ SERVER = ("python", "-m", "sglang.launch_server")
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `python -m sglang.launch_server` behind the model's name."""
     published, tokens = holds_format(scenario), scenario.max_num_batched_tokens
-    nodes, copies, shared = nodes_of(scenario), replicas(scenario), peers(scenario)
+    nodes, copies, shared = nodes_of(scenario), server_copies(scenario), peers(scenario)
     same_cache = scenario.kv_dtype == scenario.precision
     return flags(
         [

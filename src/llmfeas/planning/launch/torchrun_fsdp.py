@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...record import replace
 from ...scenario import Scenario
-from ..expressed.trainers import TORCHRUN_FSDP, is_sharded
+from ..expressed.trainers import TORCHRUN_FSDP, divided_by_fsdp
 from ..nodes import Nodes, nodes_of
 from . import accelerate, trainer
 from .launcher import Launch, Reader
@@ -29,7 +29,7 @@ def write(scenario: Scenario) -> Launch:
     """Write the recipe with FSDP's settings, and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         arguments |= {"fsdp": True, "fsdp_config": trainer.fsdp(scenario)}
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(["torchrun"], *processes(nodes), [trainer.PROGRAM, trainer.RECIPE])

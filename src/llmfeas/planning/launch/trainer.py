@@ -10,7 +10,7 @@ from ...catalog.store import data_directory
 from ...scenario import Scenario
 from ...workload.kernels import runs_compiled, runs_patched
 from ...workload.parameters import bare_layers
-from ..expressed.trainers import LOW_RANK, OPTIMIZERS, is_sharded
+from ..expressed.trainers import LOW_RANK, OPTIMIZERS, divided_by_fsdp
 from ..repositories import model_name
 from .launcher import File
 from .names import ALPHA_PER_RANK, DATASET, learning_rate, steps, training_notes
@@ -162,7 +162,7 @@ def quantization(scenario: Scenario) -> dict[str, object] | None:
 
 def optimizer(scenario: Scenario) -> str:
     """Name the optimizer; bitsandbytes' 8-bit states cannot be divided by FSDP, torchao's can."""
-    if scenario.optimizer == "adamw-8bit" and is_sharded(scenario):
+    if scenario.optimizer == "adamw-8bit" and divided_by_fsdp(scenario):
         return "adamw_torch_8bit"
     return OPTIMIZERS.get(scenario.optimizer, "adamw_torch")
 
@@ -222,10 +222,12 @@ def attention(scenario: Scenario) -> str:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe of Trainer takes beyond transformers."""
-    in_bits = scenario.quant in ("nf4", "int8") or (scenario.optimizer == "adamw-8bit" and not is_sharded(scenario))
+    in_bits = scenario.quant in ("nf4", "int8") or (
+        scenario.optimizer == "adamw-8bit" and not divided_by_fsdp(scenario)
+    )
     return (
         *(("bitsandbytes",) if in_bits else ()),
-        *(("torchao",) if scenario.optimizer == "adamw-8bit" and is_sharded(scenario) else ()),
+        *(("torchao",) if scenario.optimizer == "adamw-8bit" and divided_by_fsdp(scenario) else ()),
         *(("liger-kernel",) if runs_patched(scenario) else ()),
         *(("kernels",) if attention(scenario) in SINK_KERNELS.values() else ()),
         *(("gptqmodel",) if scenario.quant in ("gptq-int4", "awq-int4") else ()),

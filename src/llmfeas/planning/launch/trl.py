@@ -9,7 +9,7 @@ from pathlib import Path
 from ...memory.rollouts import rollout_tp, writes_itself
 from ...record import replace
 from ...scenario import Scenario
-from ..expressed.trainers import TRL, TRL_COMMANDS, is_sharded
+from ..expressed.trainers import TRL, TRL_COMMANDS, divided_by_fsdp
 from ..nodes import nodes_of
 from ..repositories import model_name, repository_of
 from . import accelerate, trainer
@@ -43,7 +43,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= {"loss_type": LOSS_TYPES[scenario.loss]} if scenario.loss in LOSS_TYPES else {}
         settings |= _rollouts(scenario) if scenario.response_length else {}
         settings |= {"precompute_ref_log_probs": True} if scenario.reference == "precomputed" else {}
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         settings |= trainer.left_to_fsdp(scenario)
     if scenario.trains_adapters:
         settings |= {

@@ -18,7 +18,7 @@ from ..expressed.servers import (
     VLLM_CACHES,
     VLLM_METHODS,
     VLLM_ON_LOAD,
-    replicas,
+    server_copies,
 )
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
@@ -35,7 +35,7 @@ TEMPLATES = "examples/pooling/score/template of vLLM"
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `vllm serve` behind the model's name."""
     published = holds_format(scenario)
-    nodes, copies = nodes_of(scenario), replicas(scenario)
+    nodes, copies = nodes_of(scenario), server_copies(scenario)
     offloaded = None
     if scenario.offload == "all":
         offloaded = round(memory(scenario).memory.weights_file_bytes / (scenario.tp * scenario.pp) / GIB + 0.5)

@@ -99,7 +99,7 @@ def may_run(request: Request, catalog: Catalog) -> bool:
     return software_support(known.scenario, known.backend)[0] != "unsupported"
 
 
-def is_late(request: Request, catalog: Catalog) -> bool:
+def never_in_time(request: Request, catalog: Catalog) -> bool:
     """Whether software runs a training, and no layout of its devices ends in time."""
     return lateness(request, catalog) > 1.0
 

@@ -13,7 +13,7 @@ from ...feasibility.verdict import why
 from ...options import flag_of
 from ...record import dataclass
 from ...settle import hardware_named, resolution
-from .answer import Answer, Request, estimated, is_late, without
+from .answer import Answer, Request, estimated, never_in_time, without
 from .fleet import asks_for_load
 from .market import SHOWN, cheapest_offers, in_one_network, lent_whole, priced
 from .rented import cheapest_server
@@ -221,7 +221,7 @@ def _best_count(
         if late is None and works and count * least_usd > min(works)[0]:
             break
         asked = {**base, "num_devices": count}
-        result = None if late is None and is_late(asked, catalog) else estimated(asked, catalog)
+        result = None if late is None and never_in_time(asked, catalog) else estimated(asked, catalog)
         if result is None:
             continue
         if result.verdict.software == "unsupported":

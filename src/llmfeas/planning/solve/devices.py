@@ -17,8 +17,8 @@ from .answer import (
     Answer,
     Request,
     estimated,
-    is_late,
     lateness,
+    never_in_time,
     outcome,
     unless_refused,
 )
@@ -83,7 +83,7 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
 def _spared(request: Request, count: int, tried: Estimate, catalog: Catalog) -> bool:
     """Whether so many devices surely do not work, as another number did not."""
     held = memory_lower_bound({"num_devices": count}, tried.scenario)
-    return held > tried.memory.usable_bytes or is_late({**request, "num_devices": count}, catalog)
+    return held > tried.memory.usable_bytes or never_in_time({**request, "num_devices": count}, catalog)
 
 
 def _alone(result: Estimate | None) -> bool:
