@@ -17,6 +17,10 @@ REFUSALS = ("impossible-layout", "beyond-positions", "rank-beyond-matrix", "writ
 """Refusals that mean "not with this value, model or device", not "not at all"."""
 
 
+GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
+"""What a task may refuse: of a request without a task nobody knows which one it was meant for."""
+
+
 def skipped(refused: Sequence[UsageError], what: str) -> str:
     """Say how many of many cannot be asked, and why the first of them; `what` they are, in the plural."""
     first = refused[0].message.rstrip(".")

@@ -12,7 +12,7 @@ from ..memory.usable import usable_bytes
 from ..objectives import Task
 from ..options import BY_NAME
 from ..settle.formats import bits
-from .asked import Asked
+from .asked import GIVES_WAY, Asked
 from .changes.change import Source
 from .changes.hardware import host_memory_changes, memory_changes
 from .changes.serving import FORMATS
@@ -51,9 +51,6 @@ LEANER: tuple[Settings, ...] = (
 
 USUAL_BITS = (8, 6, 5, 4)
 """Widths of weights that people chat with, the best first."""
-
-GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
-"""What a task may refuse: of a request without a task nobody knows which one it was meant for."""
 
 
 def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -> Iterator[Use]:
