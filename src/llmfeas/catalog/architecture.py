@@ -40,6 +40,7 @@ name the field of the architecture that describes them.
 _WITHOUT_KEYS: Final = frozenset(("state_space", "memory_unit", "none"))
 
 FeedForwardKind = Literal["dense", "experts", "none"]
+Dtype = Literal["float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +373,7 @@ class Model:
     """Whether trained weights were published; not of the shapes that papers and benchmarks give."""
     aliases: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()  # names of a family (`qwen3`) that mean this one when nothing more is said
-    dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
+    dtype: Dtype = "bfloat16"
     """16-bit type (or fp32) of the published weights outside quantized tensors."""
     published_quant: str = "none"
     """Quantization of the published weights, a value of `--quant` (mxfp4 for gpt-oss, fp8 for DeepSeek-V3)."""

@@ -6,7 +6,7 @@ from ...catalog.architecture import Architecture
 from ...catalog.device import NARROW
 from ...catalog.store import built_in
 from ...model.build import build
-from ...scenario import Scenario
+from ...scenario import UNGUIDED, Scenario
 from ...workload.stages import stages
 from .expressible import Expressible, Objection
 
@@ -151,7 +151,7 @@ def _maxtext(scenario: Scenario) -> Objection | None:
 
 MAXTEXT = Expressible(
     id="maxtext",
-    tasks=("pretrain", "finetune", "lora", "qlora"),
+    tasks=UNGUIDED,
     backends=frozenset({"tpu", "cuda"}),
     choices={
         "precision": ("fp32", "bf16-mixed", "bf16", "fp8-mixed"),

@@ -6,6 +6,7 @@ from ...scenario import Scenario
 from ...workload.serving import peers
 from ..nodes import nodes_of
 from .expressible import (
+    DTYPES,
     ONE_COPY,
     PAIRS_BY_LABEL,
     READS_ALONE,
@@ -15,8 +16,6 @@ from .expressible import (
     drafted_by,
 )
 
-DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Types in the words of vLLM and SGLang."""
 IN_CHECKPOINT = (
     *("awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "mxfp4", "mxfp8", "nvfp4", "w8a8-int8"),
 )

@@ -9,7 +9,7 @@ from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import adapts_experts, runs_patched
 from ...workload.parameters import bare_layers
 from ..nodes import nodes_of
-from .expressible import READS_ALONE, WHOLE, Expressible, Objection
+from .expressible import DTYPES, READS_ALONE, WHOLE, Expressible, Objection
 
 OPTIMIZERS = {
     "adamw": "adamw_torch_fused",
@@ -246,7 +246,7 @@ def _llama_factory(scenario: Scenario) -> Objection | None:
 
 LLAMA_FACTORY = Expressible(
     id="llama-factory",
-    tasks=("pretrain", "finetune", "lora", "qlora"),
+    tasks=UNGUIDED,
     backends=frozenset({"cuda", "rocm"}),
     choices={
         **CHOICES,
@@ -263,7 +263,6 @@ LLAMA_FACTORY = Expressible(
 
 DEVICES = {"cuda": "cuda", "rocm": "cuda", "xpu": "xpu", "hpu": "hpu", "metal": "mps", "cpu": "cpu"}
 """Backends in PyTorch's words, as Sentence Transformers takes them."""
-READING_TYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def _sentence_transformers(scenario: Scenario) -> Objection | None:
@@ -289,7 +288,7 @@ SENTENCE_TRANSFORMERS = Expressible(
     backends=frozenset(DEVICES),
     choices={
         **CHOICES,
-        "precision": tuple(dict.fromkeys((*READING_TYPES, *CHOICES["precision"]))),
+        "precision": tuple(dict.fromkeys((*DTYPES, *CHOICES["precision"]))),
         "quant": ("none", "nf4", "int8"),
         "transformers": ("5",),
         "zero": (0,),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...catalog.device import is_mixed
 from ...catalog.store import built_in
-from ...scenario import Scenario
+from ...scenario import UNGUIDED, Scenario
 from .expressible import Expressible, Objection
 
 LITGPT_PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed", "bf16": "bf16-true", "fp16": "16-true"}
@@ -30,7 +30,7 @@ def _litgpt(scenario: Scenario) -> Objection | None:
 
 LITGPT = Expressible(
     id="litgpt",
-    tasks=("pretrain", "finetune", "lora", "qlora"),
+    tasks=UNGUIDED,
     backends=frozenset({"cuda"}),
     choices={
         "precision": tuple(LITGPT_PRECISIONS),

@@ -11,7 +11,8 @@ from pathlib import Path
 from ...catalog.store import data_directory
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from ..expressed.trainers import DEVICES, READING_TYPES, SENTENCE_TRANSFORMERS
+from ..expressed.expressible import DTYPES
+from ..expressed.trainers import DEVICES, SENTENCE_TRANSFORMERS
 from ..nodes import nodes_of
 from ..repositories import model_name
 from . import trainer
@@ -47,7 +48,7 @@ def reading_recipe(scenario: Scenario) -> Mapping[str, object]:
     return {
         "name": model_name(scenario),
         "devices": several if scenario.num_devices > 1 else [word],
-        "options": _options(scenario, READING_TYPES[scenario.precision]),
+        "options": _options(scenario, DTYPES[scenario.precision]),
         "quantization": trainer.quantization(scenario),
         "max_seq_length": longest_request(scenario),
         "batch_size": -(-scenario.concurrency // scenario.num_devices),

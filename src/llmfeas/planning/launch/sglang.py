@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request, peers
-from ..expressed.expressible import drafted_by
-from ..expressed.servers import DTYPES, SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, server_copies
+from ..expressed.expressible import DTYPES, drafted_by
+from ..expressed.servers import SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, server_copies
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import drafts, pools

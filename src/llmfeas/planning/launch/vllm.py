@@ -10,9 +10,8 @@ from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
 from ...workload.serving import longest_request
-from ..expressed.expressible import drafted_by
+from ..expressed.expressible import DTYPES, drafted_by
 from ..expressed.servers import (
-    DTYPES,
     IN_CHECKPOINT,
     VLLM,
     VLLM_CACHES,
